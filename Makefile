@@ -1,0 +1,83 @@
+# Every target does its own set-up: git, make and Python 3.11 or newer are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := build/tools
+WIRE := common/wire
+
+.PHONY: install demo test bench static check wire image base-image compose-demo test-containers fuzz clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml requirements/dev.lock deploy/setup.sh
+	PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV)
+	touch $@
+
+demo: install
+	$(BIN)/dppca-simulate demo --output results/demo
+
+# The image of curator and owners; BASE_IMAGE and BUILD_NETWORK are explained in deploy/compose.sh.
+image: install
+	sh deploy/compose.sh image
+
+# A base for it where no image can be pulled (root, debootstrap, a Debian mirror).
+base-image:
+	sh deploy/compose.sh base-image
+
+compose-demo: install
+	sh deploy/compose.sh demo
+
+# Two workers with one BLAS thread each: more threads than cores only get in each other's way.
+test: install
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not containers"
+
+# On real containers: builds the image, runs the compose demo once and looks at everything it left.
+test-containers: image
+	$(BIN)/python -m pytest -m containers tests/containers
+
+# Timings beside a reference, written to docs/reference/performance.json and .md; half an hour.
+bench: install
+	$(BIN)/python -m benchmarks.performance --write
+
+# Hostile bytes, for ten CPU minutes or MINUTES; the suite itself has a short run of the same.
+MINUTES ?= 10
+fuzz: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/fuzz.lock
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+# Style, types, import rules, generated code.
+static: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m deploy.wire --check
+
+# What CI means.
+check: static test
+
+.PHONY: lock audit sbom
+
+# Every package pinned with the digests of its files, from pyproject.toml; UPGRADE=1 for the newest.
+lock: $(TOOLS)/.installed
+	$(TOOLS)/bin/python -m deploy.lock $(if $(UPGRADE),--upgrade)
+
+# Known weaknesses of what is locked. Fails where the database cannot be reached too, unless
+# WHERE_REACHABLE=1: it then says so, and what counts is that no other bytes than those are installed.
+audit: $(TOOLS)/.installed
+	$(TOOLS)/bin/python -m deploy.audit $(if $(WHERE_REACHABLE),--where-reachable)
+
+# What the deployed software is made of, as CycloneDX JSON.
+sbom: install
+	$(BIN)/python -m deploy.sbom --output dist/sbom.json
+
+$(TOOLS)/.installed: requirements/tools.lock
+	"$(PYTHON)" -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/tools.lock
+	touch $@
+
+wire: install
+	$(BIN)/python -m deploy.wire
+
+clean:
+	rm -rf $(VENV) $(TOOLS) results .mypy_cache .ruff_cache .pytest_cache .hypothesis
