@@ -1,0 +1,114 @@
+"""Exact sums of products of integer rows, by BLAS in single precision where that is exact.
+
+``G = sum over rows of z z^T`` for integer rows ``z``. A floating-point sum of integers is exact
+while no partial sum exceeds ``2^f`` (f = 24 in float32, 53 in float64). Every partial sum of
+``z_i z_j`` over a block, in any order, is at most
+
+    sum |z_i z_j|  <=  sum (z_i^2 + z_j^2) / 2  <=  max over k of  sum z_k^2                   (1)
+
+so a block is exact when the largest number on the diagonal of its own Gram matrix is below
+``2^f``. That number may be read off the *computed* matrix: rounding never decreases with its
+argument, so a sum of non-negative integers that reaches ``2^f`` is also computed as at least
+``2^f``. A block is therefore multiplied in float32, which is twice as fast, and its diagonal
+looked at. Where the test fails the block is halved, and below `_LEAST_ROWS` it is multiplied in
+float64, whose bound ``rows * largest <= 2^53`` is kept by moving what has been summed to int64 in
+time. So the integers are the same for any data, order, blocks and number of threads; the data
+decide only how long it takes, at their owner's site.
+
+For rows within the bounds of box coding without indicators, ``|z| <= 2^(g-1)``, 64 rows at g = 10
+and 16,384 at g = 6 pass whatever they hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk, ssyrk
+
+_SINGLE = float(1 << 24)
+_DOUBLE = 1 << 53
+_LEAST_ROWS = 64  # fewer take longer in float32 than more of them in float64, and so do
+_LEAST_VALUES = 1 << 13  # fewer of these, with the time that each call takes
+_FEW_COLUMNS = 64
+
+
+class GramSum:
+    """``sum z z^T`` over blocks of integer rows; for one thread at a time.
+
+    Parameters
+    ----------
+    n_columns
+        p.
+    largest
+        A bound on ``z^2``, which rows must keep: ``4^g`` for coded rows.
+
+    Attributes
+    ----------
+    block_rows
+        As many rows at a time are added the fastest.
+    """
+
+    def __init__(self, n_columns: int, *, largest: int) -> None:
+        shape = (n_columns, n_columns)
+        self._largest = largest
+        self._exact: NDArray[np.int64] | None = None  # what did not stay in _sum
+        self._sum = np.zeros(shape, order="F")
+        self._block = np.zeros(shape, dtype=np.float32, order="F")
+        self._n_rows = 0  # in _sum
+        # What stays in the cache, unless the products themselves do not.
+        self.block_rows = 4096 if n_columns <= _FEW_COLUMNS else 1024
+        self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // n_columns)
+        self._height = self.block_rows  # rows that are tried in float32; 0: none are
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        rows
+            Shape (n_rows, p), integers; the fastest where C- or F-contiguous. Not changed.
+        """
+        start = 0
+        while start < len(rows):
+            part = rows[start : start + (self._height or self.block_rows)]
+            start += len(part) if self._added(part) else 0
+
+    def total(self) -> NDArray[np.int64]:
+        """The sums so far: int64, symmetric, shape (p, p); a new array."""
+        result: NDArray[np.int64] = np.triu(self._sum).astype(np.int64)
+        if self._exact is not None:
+            result += np.triu(self._exact)
+        result += np.triu(result, 1).T
+        return result
+
+    def _added(self, rows: NDArray[np.float32]) -> bool:
+        """Add the rows, unless they are too many for float32."""
+        if (self._n_rows + len(rows)) * self._largest > _DOUBLE:
+            self._spill()
+        operand, trans = _fortran(rows)
+        if self._height:
+            block = ssyrk(1.0, operand, trans=trans, c=self._block, overwrite_c=1)
+            most = float(block.diagonal().max())
+            if not most < _SINGLE:
+                fewer = len(rows) // 2
+                self._height = fewer if fewer >= self._least_rows else 0
+                return False
+            self._sum += block
+            if most < _SINGLE / 4:
+                self._height = min(2 * self._height, self.block_rows)
+        else:
+            wide = operand.astype(np.float64, order="F")
+            dsyrk(1.0, wide, trans=trans, beta=1.0, c=self._sum, overwrite_c=1)
+        self._n_rows += len(rows)
+        return True
+
+    def _spill(self) -> None:
+        moved = self._sum.astype(np.int64)
+        self._exact = moved if self._exact is None else self._exact + moved
+        self._sum[:] = 0.0
+        self._n_rows = 0
+
+
+def _fortran(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
+    """What BLAS takes without a copy where it can, and whether it is to be transposed."""
+    return (rows.T, 0) if rows.flags.c_contiguous else (rows, 1)

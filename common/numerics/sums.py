@@ -1,0 +1,175 @@
+"""Exact moments of rows given by columns: coded and multiplied block by block.
+
+What `moments_of` computes from a coded matrix, this computes from the columns themselves, in
+bounded memory and without that matrix: a block is coded into a buffer that stays in the cache, and
+multiplied from there. Two methods give the same integers:
+
+* ``DENSE``: numerics, a column of -1 and 1 per binary, an indicator per category, and a column of
+  ones for the sums are one block of small integers, whose products `GramSum` adds;
+* ``COUNTS``: only numerics are multiplied; labels are counted as codes by `Tally`.
+
+Which is the faster depends on the schema alone (`method_for`): the dense product costs p^2 per
+row, counting a few nanoseconds per pair of groups of attributes.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.numerics.blocks import Batch, BlockCoder, order_of, rows_of, slice_of
+from common.numerics.gram import GramSum
+from common.numerics.moments import Moments
+from common.numerics.tally import Tally, n_groups
+from common.numerics.threads import one_blas_thread
+from common.schema import Attribute, Categorical, Numeric, Schema
+
+_COUNTED_ROWS = 1 << 15
+
+# Nanoseconds per row, measured on one core (docs/reference/performance.md). Only their ratio
+# matters, and only for speed.
+_DENSE_PER_PRODUCT_NS = 0.012
+_DENSE_PER_COLUMN_NS = 0.5
+_COUNT_PER_PAIR_NS = 2.5
+_COUNT_PER_GROUP_NS = 8.0
+_COUNT_PER_ATTRIBUTE_NS = 1.0
+
+
+class Method(StrEnum):
+    """How products with labelled attributes are formed."""
+
+    DENSE = "dense"
+    COUNTS = "counts"
+
+
+class MomentSums:
+    """Moments of the batches added so far; for one thread at a time.
+
+    Parameters
+    ----------
+    method
+        None for the one that `method_for` chooses; the integers are the same.
+    """
+
+    def __init__(self, schema: Schema, *, method: Method | None = None) -> None:
+        dense = (method or method_for(schema)) is Method.DENSE
+        labelled = [a for a in schema.attributes if not isinstance(a, Numeric)]
+        self._schema = schema
+        self._n_rows = 0
+        self._coder = BlockCoder(schema, dense=dense)
+        self._gram = GramSum(self._coder.width, largest=1 << (2 * schema.resolution_bits))
+        self._tally: Tally | None = None
+        if not dense:
+            sizes = [len(a.labels) for a in labelled]
+            self._tally = Tally(sizes, n_numerics=self._coder.n_numerics)
+
+    def add(self, batch: Batch) -> None:
+        """Add rows; not changed."""
+        n_rows, order = rows_of(batch), order_of(batch)
+        start = 0
+        while start < n_rows:
+            most = self._gram.block_rows if self._tally is None else _COUNTED_ROWS
+            part = slice_of(batch, start, min(n_rows, start + most))
+            rows, codes = self._coder.code(part, order)
+            if self._tally is not None:
+                numerics = rows[:, : self._coder.n_numerics]
+                self._tally.add(codes, numerics.astype(np.float64, order="C"))
+            self._gram.add(rows)
+            start += len(rows)
+        self._n_rows += n_rows
+
+    def total(self) -> Moments:
+        """Moments of all rows so far."""
+        gram = self._gram.total()
+        packed = (
+            self._of_blocks(gram) if self._tally is None else self._of_counts(gram, self._tally)
+        )
+        return Moments(self._n_rows, packed)
+
+    def _of_blocks(self, gram: NDArray[np.int64]) -> NDArray[np.int64]:
+        layout, coder = self._schema.layout, self._coder
+        i, j = layout.product_index
+        products = gram[coder.place[i], coder.place[j]]
+        products *= coder.unit[i] * coder.unit[j]
+        sums = gram[coder.place, -1] * coder.unit * layout.scaled_weight
+        return np.concatenate([sums, products]) if layout.with_sums else products
+
+    def _of_counts(self, gram: NDArray[np.int64], tally: Tally) -> NDArray[np.int64]:
+        layout = self._schema.layout
+        packed = np.zeros(layout.n_entries, dtype=np.int64)
+        sums, products = packed[: layout.n_sums], packed[layout.n_sums :]
+        groups = [np.arange(*group) for group in layout.groups]
+        attributes = self._schema.attributes
+        numeric = np.array(
+            [g[0] for a, g in zip(attributes, groups, strict=True) if isinstance(a, Numeric)],
+            dtype=np.intp,
+        )
+        labelled = [
+            (a, g) for a, g in zip(attributes, groups, strict=True) if not isinstance(a, Numeric)
+        ]
+        products[layout.product_places(numeric[:, None], numeric)] = gram[:-1, :-1]
+        sums[numeric] = gram[:-1, -1]
+        half = 1 << (layout.resolution_bits - 1)
+        for k, (attribute, columns) in enumerate(labelled):
+            sums[columns] = _of_columns(tally.counts(k), attribute, half)
+            by_number = _of_columns(tally.sums(k), attribute, half)
+            products[layout.product_places(columns[:, None], numeric)] = by_number
+            for other, (second, others) in enumerate(labelled[:k]):
+                by_both = _of_columns(tally.pair(k, other), attribute, half)
+                by_both = _of_columns(by_both.T, second, half).T
+                products[layout.product_places(columns[:, None], others)] = by_both
+        sums *= layout.scaled_weight
+        return packed
+
+
+def moments_of_columns(
+    schema: Schema, batch: Batch, *, workers: int = 1, method: Method | None = None
+) -> Moments:
+    """Moments of rows in memory.
+
+    Parameters
+    ----------
+    workers
+        Threads that work at once, each on rows of its own and with one BLAS thread: on a busy
+        machine BLAS' own threads wait for each other at every block.
+    method
+        As for `MomentSums`.
+    """
+    n_rows = rows_of(batch)
+    bounds = [n_rows * k // workers for k in range(workers + 1)]
+
+    def part(worker: int) -> Moments:
+        sums = MomentSums(schema, method=method)
+        sums.add(slice_of(batch, bounds[worker], bounds[worker + 1]))
+        return sums.total()
+
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        return reduce(Moments.merge, pool.map(part, range(workers)))
+
+
+def method_for(schema: Schema) -> Method:
+    """The faster method for a schema. Counting is not shared by threads, products are."""
+    labelled = [a for a in schema.attributes if not isinstance(a, Numeric)]
+    if not labelled:
+        return Method.DENSE
+    p, q = schema.layout.n_columns, len(schema.attributes) - len(labelled)
+    groups = n_groups([len(a.labels) for a in labelled])
+    dense = _DENSE_PER_PRODUCT_NS * p**2 + _DENSE_PER_COLUMN_NS * p
+    counts = (
+        _DENSE_PER_PRODUCT_NS * q**2
+        + _COUNT_PER_PAIR_NS * groups * (groups - 1) / 2
+        + _COUNT_PER_GROUP_NS * groups
+        + _COUNT_PER_ATTRIBUTE_NS * len(labelled)
+    )
+    return Method.DENSE if dense / 2 < counts else Method.COUNTS
+
+
+def _of_columns(by_label: NDArray[np.int64], attribute: Attribute, half: int) -> NDArray[np.int64]:
+    """Sums over an attribute's columns from sums by its labels, along the first axis."""
+    if isinstance(attribute, Categorical):
+        return by_label * (2 * half)
+    return (by_label[1:2] - by_label[0:1]) * half

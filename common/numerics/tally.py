@@ -1,0 +1,164 @@
+"""Counts of labels and of pairs of labels, without indicator columns.
+
+The product of two indicator columns summed over rows is the number of rows with both labels; that
+of a numeric column and an indicator is the sum of the number over the rows with the label. Both
+are counted on codes: attributes are packed into groups of at most `_GROUP_CELLS` joint labels, a
+row has one key per group, and
+
+* one histogram per pair of groups holds the joint counts of every attribute of the one with every
+  attribute of the other; pairs inside a group are in the histogram of the group itself;
+* one sparse product per group sums the numerics by key.
+
+Counts of two attributes are marginals of a histogram. All of it is in integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+_GROUP_CELLS = 1 << 9
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Attributes with one joint key; ``strides`` are what their codes are multiplied by."""
+
+    members: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return prod(self.sizes)
+
+
+class Tally:
+    """Joint counts of labelled attributes, and sums of numbers by label; for one thread.
+
+    Parameters
+    ----------
+    sizes
+        Number of labels of each of c attributes.
+    n_numerics
+        q.
+    """
+
+    def __init__(self, sizes: Sequence[int], *, n_numerics: int) -> None:
+        self._groups = _packed(sizes)
+        # Of each attribute: its group, and its labels among those of the group.
+        self._place = {
+            member: (number, slice(first, first + size))
+            for number, group in enumerate(self._groups)
+            for member, size, first in zip(
+                group.members, group.sizes, accumulate(group.sizes, initial=0), strict=False
+            )
+        }
+        cells = [group.n_cells for group in self._groups]
+        self._counts = [np.zeros(n, dtype=np.int64) for n in cells]
+        self._sums = [np.zeros((n, n_numerics), dtype=np.int64) for n in cells]
+        self._pairs = {
+            (s, t): np.zeros(cells[s] * cells[t], dtype=np.int64)
+            for s, t in combinations(range(len(cells)), 2)
+        }
+
+        self._joint: dict[tuple[int, int], NDArray[np.int64]] = {}
+
+    def add(self, codes: Sequence[NDArray[np.intp]], numerics: NDArray[np.float64]) -> None:
+        """Count rows.
+
+        Parameters
+        ----------
+        codes
+            One array of shape (n_rows,) per attribute: indices of its labels, all in range.
+        numerics
+            Shape (n_rows, q), integers with ``n_rows |z| < 2^53``.
+        """
+        n_rows = len(numerics)
+        self._joint.clear()
+        keys = [_key(group, codes) for group in self._groups]
+        for number, (group, key) in enumerate(zip(self._groups, keys, strict=True)):
+            np.add.at(self._counts[number], key, 1)
+            if numerics.shape[1]:
+                one = np.ones(n_rows)
+                at = np.arange(n_rows + 1, dtype=np.int32)
+                chosen = csc_array(
+                    (one, key.astype(np.int32), at), shape=(group.n_cells, n_rows), copy=False
+                )
+                self._sums[number] += np.asarray(chosen @ numerics, dtype=np.int64)
+        for (s, t), table in self._pairs.items():
+            # In place: a histogram of each batch alone would be made, cleared and added every time.
+            np.add.at(table, keys[s] * self._groups[t].n_cells + keys[t], 1)
+
+    def counts(self, attribute: int) -> NDArray[np.int64]:
+        """Rows with each label of an attribute: shape (size,)."""
+        number, labels = self._place[attribute]
+        return _marginal(self._counts[number], self._groups[number])[labels]
+
+    def sums(self, attribute: int) -> NDArray[np.int64]:
+        """Sums of the numerics over the rows with each label: shape (size, q)."""
+        number, labels = self._place[attribute]
+        return _marginal(self._sums[number], self._groups[number])[labels]
+
+    def pair(self, first: int, second: int) -> NDArray[np.int64]:
+        """Rows with each pair of labels of two attributes: shape (size, size)."""
+        (s, of_first), (t, of_second) = self._place[first], self._place[second]
+        if s > t:
+            return self.pair(second, first).T
+        if (s, t) not in self._joint:
+            if s == t:
+                table = np.diag(self._counts[s])
+            else:
+                cells = self._groups[s].n_cells, self._groups[t].n_cells
+                table = self._pairs[s, t].reshape(cells)
+            by_first = _marginal(table, self._groups[s])
+            self._joint[s, t] = _marginal(by_first.T, self._groups[t]).T
+        return self._joint[s, t][of_first, of_second]
+
+
+def n_groups(sizes: Sequence[int]) -> int:
+    """Into how many groups attributes with these numbers of labels are packed."""
+    return len(_packed(sizes))
+
+
+def _packed(sizes: Sequence[int]) -> list[_Group]:
+    """First fit, the largest first."""
+    bins: list[list[int]] = []
+    for member in sorted(range(len(sizes)), key=lambda each: -sizes[each]):
+        for found in bins:
+            if prod(sizes[each] for each in found) * sizes[member] <= _GROUP_CELLS:
+                found.append(member)
+                break
+        else:
+            bins.append([member])
+    groups = []
+    for found in bins:
+        widths = tuple(sizes[each] for each in found)
+        strides = tuple(prod(widths[axis + 1 :]) for axis in range(len(widths)))
+        groups.append(_Group(tuple(found), widths, strides))
+    return groups
+
+
+def _key(group: _Group, codes: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    key = codes[group.members[0]] * group.strides[0]
+    for member, stride in zip(group.members[1:], group.strides[1:], strict=True):
+        key += codes[member] * stride if stride > 1 else codes[member]
+    return key
+
+
+def _marginal(table: NDArray[np.int64], group: _Group) -> NDArray[np.int64]:
+    """Sums by label from sums by key, along the first axis: the labels of each member in turn."""
+    if len(group.members) == 1:
+        return table
+    parts = []
+    for axis, size in enumerate(group.sizes):
+        outer = prod(group.sizes[:axis])
+        shape = (outer, size, group.n_cells // (outer * size), *table.shape[1:])
+        parts.append(table.reshape(shape).sum(axis=2).sum(axis=0))
+    return np.concatenate(parts)

@@ -1,0 +1,46 @@
+"""One BLAS thread for a while, for products that are small or already shared out to threads.
+
+On a busy machine BLAS' own threads wait for each other at every block: products of 24 columns
+took a thousand times as long with two as with one (docs/decisions/0046). The number of threads
+belongs to the process, so overlapping uses in several threads are counted, and the last one to
+leave puts back what the first has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_lock = Lock()
+_inside = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Products inside the block are not shared out by BLAS; those of other threads neither."""
+    global _inside, _limit
+    with _lock:
+        if not _inside:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limit.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    """Finding the libraries takes a while; NumPy's and SciPy's are loaded once for all."""
+    import scipy.linalg.blas  # noqa: F401
+
+    return ThreadpoolController()

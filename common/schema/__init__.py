@@ -1,0 +1,34 @@
+"""What a table looks like to everybody before anybody has read a row of it."""
+
+from common.schema.attributes import Attribute, Binary, Categorical, Numeric, label_text
+from common.schema.coding import (
+    MISSING,
+    UNKNOWN,
+    Column,
+    Faults,
+    encode,
+    encode_unit_ball,
+    find_faults,
+)
+from common.schema.document import MAX_COLUMNS, RowNorm, Schema
+from common.schema.layout import ColumnKind, Layout
+
+__all__ = [
+    "MAX_COLUMNS",
+    "MISSING",
+    "UNKNOWN",
+    "Attribute",
+    "Binary",
+    "Categorical",
+    "Column",
+    "ColumnKind",
+    "Faults",
+    "Layout",
+    "Numeric",
+    "RowNorm",
+    "Schema",
+    "encode",
+    "encode_unit_ball",
+    "find_faults",
+    "label_text",
+]

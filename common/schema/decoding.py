@@ -1,0 +1,70 @@
+"""From coded units back to values: what `common.schema.coding` does, backwards.
+
+A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds (in the unit ball, centre
+plus scale times the coordinate); a code stays a code, whose label is ``attribute.labels[code]``.
+What comes out is valid: finite numbers within bounds and codes of listed labels, so
+`find_faults` finds none, and coding it again gives the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import SchemaMismatchError
+from common.schema.attributes import Numeric
+from common.schema.coding import Column
+from common.schema.document import Schema
+
+
+def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
+    """Values of each attribute in its own unit.
+
+    Parameters
+    ----------
+    schema
+        What is public.
+    columns
+        One array of shape (n_rows,) per attribute, in the schema's order: float64 coordinates for
+        numerics, int32 codes for binaries and categoricals. Not changed.
+
+    Returns
+    -------
+    list
+        New arrays, as `encode` takes them: float64 in the attribute's own unit, int32 codes.
+
+    Raises
+    ------
+    SchemaMismatchError
+        The columns are not those of the schema: another number of them, a code that is no label's,
+        or a coordinate that is not finite.
+    """
+    if len(columns) != len(schema.attributes):
+        message = f"{len(columns)} decoded columns for {len(schema.attributes)} attributes"
+        raise SchemaMismatchError(message)
+    values: list[Column] = []
+    for attribute, column in zip(schema.attributes, columns, strict=True):
+        if isinstance(attribute, Numeric):
+            coordinates = np.asarray(column, np.float64)
+            if not np.isfinite(coordinates).all():
+                message = f"decoded values of {attribute.name} are not finite: decode again"
+                raise SchemaMismatchError(message)
+            values.append(_in_own_unit(attribute, coordinates))
+        else:
+            codes = np.array(column, np.int32)
+            if codes.size and not 0 <= codes.min() <= codes.max() < len(attribute.labels):
+                message = f"decoded codes of {attribute.name} are none of its labels"
+                raise SchemaMismatchError(message)
+            values.append(codes)
+    return values
+
+
+def _in_own_unit(attribute: Numeric, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    lower, upper = attribute.lower, attribute.upper
+    if lower is None or upper is None:
+        return attribute.middle + (attribute.scale or 1.0) * coordinates
+    values = attribute.middle + coordinates * (upper - lower)
+    within: NDArray[np.float64] = np.clip(values, lower, upper)
+    return within

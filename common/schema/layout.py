@@ -1,0 +1,120 @@
+"""Where each number of a release stands.
+
+A coded row has ``p`` columns: one per numeric or binary attribute, one per category of a
+categorical. What is released is one packed vector of int64:
+
+1. the ``p`` column sums (left out for unit-ball rows without sums), then
+2. sums of products of columns ``i <= j``, row by row of the upper triangle, skipping what is
+   public or follows from the rest: squares of binaries and indicators, and products of two
+   indicators of one categorical.
+
+Everything is in units of ``4**-g``; a sum enters times ``w * 2**g``. The order is part of the
+wire format: change it only together with the protocol's version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ColumnKind(StrEnum):
+    """What a column of a coded row is."""
+
+    NUMERIC = "numeric"
+    BINARY = "binary"
+    INDICATOR = "indicator"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of a coded row and entries of a packed vector.
+
+    Parameters
+    ----------
+    kinds
+        Kind of each of the p columns.
+    attribute_of
+        Index of the attribute each column belongs to, ascending.
+    resolution_bits
+        ``g``: one unit of a coded value is ``2**-g``.
+    scaled_weight
+        ``w * 2**g`` as an integer: what a column's sum is multiplied by.
+    unit_ball
+        Rows lie in the unit ball instead of a box.
+    with_sums
+        Whether column sums are part of the vector.
+    """
+
+    kinds: tuple[ColumnKind, ...]
+    attribute_of: tuple[int, ...]
+    resolution_bits: int
+    scaled_weight: int
+    unit_ball: bool = False
+    with_sums: bool = True
+
+    @property
+    def n_columns(self) -> int:
+        """p, the length of a coded row."""
+        return len(self.kinds)
+
+    @property
+    def n_sums(self) -> int:
+        """How many entries of the packed vector are column sums: p or 0."""
+        return self.n_columns if self.with_sums else 0
+
+    @cached_property
+    def product_index(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns ``i <= j`` of the products, in the order of the packed vector."""
+        starts, firsts = self._product_rows
+        per_row = self.n_columns - firsts
+        i = np.repeat(np.arange(self.n_columns), per_row)
+        j = np.arange(len(i)) - np.repeat(starts - firsts, per_row)
+        return i, j
+
+    def product_places(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where products of columns stand among the products, by broadcasting; in any order.
+
+        They must be of columns of different attributes, or squares of a numeric.
+        """
+        starts, firsts = self._product_rows
+        low, high = np.minimum(i, j), np.maximum(i, j)
+        places: NDArray[np.intp] = starts[low] + high - firsts[low]
+        return places
+
+    @cached_property
+    def _product_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where the products of column i start, and the first j of them: shape (p,) each.
+
+        The others follow without a gap, to the last column: what is left out is a binary's or an
+        indicator's square, and the other indicators of its categorical, all of which come first.
+        """
+        group = np.asarray(self.attribute_of)
+        numeric = np.asarray([kind is ColumnKind.NUMERIC for kind in self.kinds])
+        firsts = np.where(
+            numeric, np.arange(self.n_columns), np.searchsorted(group, group, side="right")
+        )
+        per_row = self.n_columns - firsts
+        return np.cumsum(per_row) - per_row, firsts
+
+    @cached_property
+    def n_entries(self) -> int:
+        """D, the length of the packed vector."""
+        p = self.n_columns
+        _, sizes = np.unique(np.asarray(self.attribute_of), return_counts=True)
+        inside = int(sum(int(size) * (int(size) - 1) // 2 for size in sizes))
+        numeric = sum(kind is ColumnKind.NUMERIC for kind in self.kinds)
+        return self.n_sums + p * (p - 1) // 2 - inside + numeric
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """First and one-past-last column of each attribute."""
+        group = np.asarray(self.attribute_of)
+        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        return tuple(
+            (int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(group)], strict=True)
+        )
