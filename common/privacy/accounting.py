@@ -1,0 +1,235 @@
+"""What releases cost together, in exact decimals.
+
+Two kinds of release are charged in two currencies that each add up exactly: a pure one, by Laplace
+noise, costs epsilon; one by Gaussian noise costs rho of zero-concentrated differential privacy
+(zCDP). After pure releases of sum E and Gaussian ones of sum R a data set has spent
+
+    E + epsilon(R, delta)                                                                      (1)
+
+at its delta, where epsilon(rho, delta) is the smallest epsilon that zCDP of rho promises at delta:
+
+    delta = inf over alpha > 1 of  exp((alpha - 1)(alpha rho - epsilon))
+                                   (1 - 1/alpha)^(alpha - 1) / alpha                           (2)
+
+or, solved for epsilon and for rho, with L = ln(1/delta),
+
+    epsilon(rho, delta) = inf over alpha of  alpha rho + h(alpha)
+    rho(epsilon, delta) = sup over alpha of  (epsilon - h(alpha)) / alpha                      (3)
+    h(alpha) = ln(1 - 1/alpha) + (L - ln alpha)/(alpha - 1).
+
+Both optima are where a monotone function of alpha changes sign, since
+h' = -(L - ln alpha)/(alpha - 1)^2:
+
+    epsilon:   rho - (L - ln alpha)/(alpha - 1)^2 = 0                      (increasing)
+    rho:       alpha (L - ln alpha)/(alpha - 1)^2 + h - epsilon = 0        (decreasing)
+
+*Every* alpha gives a valid bound in (3); a badly found one costs utility, never privacy. The
+bisection and the final evaluation are carried out in decimals of 100 digits, correctly rounded by
+definition, so all parties find the same digits on every machine; the result is then moved to the
+safe side by more than the evaluation can err: epsilon up, rho down, to 12 decimals.
+
+Limits: (1) adds the two parts by basic composition, which is safe and not the best possible. Totals
+hold within one data set and one person's k rows; how sites combine is not decided here.
+
+Source: Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy",
+Proposition 12 and Corollary 13; Bun and Steinke (2016), "Concentrated Differential Privacy", for
+zCDP and its composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
+from functools import lru_cache
+
+from common.errors import BudgetExceededError, SettingError
+
+DECIMALS = 12  # of a rounded epsilon or rho
+_STEP = Decimal(1).scaleb(-DECIMALS)
+_MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of any number of them are exact
+_MAX_AMOUNT = Decimal(10) ** 15
+_DIGITS = 100
+_ERROR = Decimal(
+    "1e-40"
+)  # far above what evaluating (3) with 100 digits can err, relative to 1 + value
+_ORDERS = (Decimal("1e-30"), Decimal("1e30"))  # alpha - 1 is sought in between
+_HALVINGS = 96  # leave alpha with 26 digits, and what is optimised there with twice as many
+# Sums are exact or they fail: Inexact is trapped.
+_EXACT = Context(prec=_DIGITS, traps=[Inexact])
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What releases cost; adds up exactly.
+
+    Attributes
+    ----------
+    epsilon
+        Sum over pure releases; 0 for a Gaussian one.
+    rho
+        Sum over Gaussian releases; 0 for a pure one.
+    """
+
+    epsilon: Decimal
+    rho: Decimal
+
+    def __post_init__(self) -> None:
+        require_amount("the charged epsilon", self.epsilon)
+        require_amount("the charged rho", self.rho)
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.rho, other.rho))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a data set may spend in its lifetime.
+
+    Attributes
+    ----------
+    epsilon
+        Above 0.
+    delta
+        Within [0, 1). At 0 only pure releases can be accounted for: each method refuses a total
+        that holds a Gaussian one, because no epsilon however large describes it.
+    """
+
+    epsilon: Decimal
+    delta: Decimal
+
+    def __post_init__(self) -> None:
+        require_epsilon(self.epsilon)
+        if not (isinstance(self.delta, Decimal) and self.delta.is_zero()):
+            require_delta(self.delta)
+
+    def spent(self, total: Charge) -> Decimal:
+        """Epsilon of the total at this delta, equation (1); the Gaussian part is rounded up.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the total holds a Gaussian release and delta is 0.
+        """
+        if total.rho > 0 and self.delta == 0:
+            raise BudgetExceededError(
+                f"the total holds Gaussian releases (rho {total.rho}) but the budget has delta 0, "
+                "at which they have no finite epsilon; use the Laplace mechanism, or agree on a "
+                "budget with delta above 0"
+            )
+        gaussian = epsilon_from_rho(total.rho, self.delta) if total.rho > 0 else Decimal(0)
+        return _EXACT.add(total.epsilon, gaussian)
+
+    def remaining(self, total: Charge) -> Decimal:
+        """Epsilon that is left for pure releases, 0 when the budget is exceeded."""
+        return max(_EXACT.subtract(self.epsilon, self.spent(total)), Decimal(0))
+
+    def admits(self, total: Charge) -> bool:
+        """Whether the total, with the release in question already added, is within the budget."""
+        return self.spent(total) <= self.epsilon
+
+
+def rho_from_epsilon_delta(epsilon: Decimal, delta: Decimal) -> Decimal:
+    """Largest rho whose zCDP promises epsilon at delta, rounded down to 12 decimals.
+
+    Raises
+    ------
+    SettingError
+        If epsilon is not above 0, delta not between 0 and 1, or rho would round to 0.
+    """
+    require_epsilon(epsilon)
+    require_delta(delta)
+    return _largest_rho(epsilon, delta)
+
+
+@lru_cache(maxsize=256)  # some tens of milliseconds in 100 digits
+def _largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
+    with localcontext(Context(prec=_DIGITS)):
+        log_delta = -delta.ln()
+
+        def below_optimum(alpha: Decimal) -> bool:
+            slope = (log_delta - alpha.ln()) / (alpha - 1) ** 2
+            return alpha * slope + _conversion(alpha, log_delta) > epsilon
+
+        alpha = _bisect(below_optimum)
+        rho = _rounded_down((epsilon - _conversion(alpha, log_delta)) / alpha)
+    if rho <= 0:
+        raise SettingError(
+            f"epsilon {epsilon} at delta {delta} allows less than 1e-{DECIMALS} of rho; "
+            "raise one of them"
+        )
+    return rho
+
+
+def epsilon_from_rho(rho: Decimal, delta: Decimal) -> Decimal:
+    """Epsilon that zCDP of rho promises at delta, rounded up to 12 decimals; 0 for rho = 0.
+
+    Raises
+    ------
+    SettingError
+        If rho is negative or delta not between 0 and 1.
+    """
+    require_amount("rho", rho)
+    require_delta(delta)
+    return Decimal(0) if rho == 0 else _smallest_epsilon(rho, delta)
+
+
+@lru_cache(maxsize=256)
+def _smallest_epsilon(rho: Decimal, delta: Decimal) -> Decimal:
+    with localcontext(Context(prec=_DIGITS)):
+        log_delta = -delta.ln()
+
+        def below_optimum(alpha: Decimal) -> bool:
+            return (log_delta - alpha.ln()) / (alpha - 1) ** 2 > rho
+
+        alpha = _bisect(below_optimum)
+        return _rounded_up(max(alpha * rho + _conversion(alpha, log_delta), Decimal(0)))
+
+
+def require_epsilon(epsilon: Decimal) -> None:
+    """Refuse an epsilon that is not a positive decimal of moderate length."""
+    require_amount("epsilon", epsilon)
+    if epsilon == 0:
+        raise SettingError("epsilon must be above 0; there is no release without a cost")
+
+
+def require_delta(delta: Decimal) -> None:
+    """Refuse a delta that is not a decimal strictly between 0 and 1."""
+    if not isinstance(delta, Decimal) or not delta.is_finite() or not 0 < delta < 1:
+        raise SettingError(f"delta must be a decimal strictly between 0 and 1, not {delta!r}")
+
+
+def require_amount(name: str, amount: Decimal) -> None:
+    """Refuse what is not a decimal from 0 to 10^15 with at most 30 decimals."""
+    if not isinstance(amount, Decimal):
+        raise SettingError(f"{name} must be a Decimal, not {type(amount).__name__} {amount!r}")
+    if not amount.is_finite() or not 0 <= amount <= _MAX_AMOUNT:
+        raise SettingError(f"{name} must be a finite number from 0 to 1e15, not {amount}")
+    exponent = amount.as_tuple().exponent
+    if isinstance(exponent, int) and exponent < -_MAX_DECIMALS:
+        raise SettingError(f"{name} must have at most {_MAX_DECIMALS} decimals; round {amount}")
+
+
+def _conversion(alpha: Decimal, log_delta: Decimal) -> Decimal:
+    """The function h of (3), where ``log_delta`` is L."""
+    return (1 - 1 / alpha).ln() + (log_delta - alpha.ln()) / (alpha - 1)
+
+
+def _bisect(below_optimum: Callable[[Decimal], bool]) -> Decimal:
+    """An alpha where the condition turns false, by geometric bisection of alpha - 1."""
+    low, high = _ORDERS
+    for _ in range(_HALVINGS):
+        middle = (low * high).sqrt()
+        if below_optimum(1 + middle):
+            low = middle
+        else:
+            high = middle
+    return 1 + low
+
+
+def _rounded_up(value: Decimal) -> Decimal:
+    return (value + _ERROR * (1 + value)).quantize(_STEP, rounding=ROUND_CEILING)
+
+
+def _rounded_down(value: Decimal) -> Decimal:
+    return (value - _ERROR * (1 + value)).quantize(_STEP, rounding=ROUND_FLOOR)

@@ -1,0 +1,109 @@
+"""What the releases of several owners together promise to one person.
+
+Each release is differentially private in its owner's rows. If a person has rows at one owner only,
+what the person loses is what that owner's release loses: over all people, the largest epsilon and,
+separately, the largest delta. Where the sites declare that people may have rows at several owners,
+a person of such a group loses at most the sum over the group (basic composition; Dwork, Kenthapadi,
+McSherry, Mironov and Naor 2006), and the figure is the largest sum over the groups, an owner in no
+group being a group of its own. ``overlap: true`` makes one group of all owners.
+
+Limits: which people overlap is the sites' assertion. Largest sums of epsilon and of delta may be of
+different groups: the pair then holds for everybody, and is not the least that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from common.study import Study, decimal_text
+
+_EXACT = Context(prec=120)  # a study's decimals have 30 digits, from 1e-30 to 1e30
+_NO_OVERLAP = (
+    "No person has rows at two owners: the figures are the largest of the owners'. "
+    "The sites assert this; no software can check it."
+)
+_OVERLAP = "People may have rows at several owners: the figures are the sums of the owners'."
+_ROWS_PER_PERSON = (
+    "No person has more rows at one owner than max_rows_per_person. "
+    "The sites assert this; no software can check it."
+)
+_PUBLIC = (
+    "Which owner holds a person, and how many rows each owner has, are public: "
+    "membership at a site is not protected."
+)
+_REPLACE_ONE = (
+    "Neighbouring tables have the same number of rows and differ in those of one person "
+    "(replace-one)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What the releases together promise to one person. Decimals as text.
+
+    Attributes
+    ----------
+    assumptions
+        Sentences to print with the figures, always.
+    """
+
+    epsilon: str
+    delta: str
+    assumptions: tuple[str, ...]
+
+
+def guarantee_of(study: Study, claims: Mapping[str, tuple[Decimal, Decimal]]) -> Guarantee:
+    """The federation's guarantee.
+
+    Parameters
+    ----------
+    claims
+        Epsilon and delta of each owner that took part, at least one.
+    """
+    groups = groups_of(study, claims)
+    sums = [
+        (_sum([claims[o][0] for o in group]), _sum([claims[o][1] for o in group]))
+        for group in groups
+    ]
+    return Guarantee(
+        epsilon=decimal_text(max(epsilon for epsilon, _ in sums)),
+        delta=decimal_text(max(delta for _, delta in sums)),
+        assumptions=(_REPLACE_ONE, overlap_sentence(study), _ROWS_PER_PERSON, _PUBLIC),
+    )
+
+
+def groups_of(study: Study, taking_part: Mapping[str, object]) -> list[tuple[str, ...]]:
+    """Which owners' losses add up: declared groups, and every other owner on its own."""
+    if study.overlap is True:
+        return [tuple(sorted(taking_part))]
+    declared = () if study.overlap is False else study.overlap
+    groups = [tuple(owner for owner in group if owner in taking_part) for group in declared]
+    grouped = {owner for group in groups for owner in group}
+    alone = [(owner,) for owner in sorted(taking_part) if owner not in grouped]
+    return [*(group for group in groups if group), *alone]
+
+
+def overlap_sentence(study: Study) -> str:
+    """What the study says of people with rows at several owners."""
+    if study.overlap is True:
+        return _OVERLAP
+    if study.overlap is False:
+        return _NO_OVERLAP
+    return (
+        f"People may have rows at all owners of one group ({_groups_text(study.overlap)}): the "
+        "figures are the largest of the groups' sums and the other owners'. No person has rows at "
+        "two owners otherwise. The sites assert this; no software can check it."
+    )
+
+
+def _groups_text(groups: Sequence[Sequence[str]]) -> str:
+    return "; ".join(" + ".join(group) for group in groups)
+
+
+def _sum(numbers: Sequence[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for number in numbers:
+        total = _EXACT.add(total, number)
+    return total
