@@ -1,0 +1,50 @@
+"""Named places at which a party may be ended or held, for the study of faults; nothing else.
+
+That a crash, a cut or a full disk between any two steps loses nothing and charges nothing twice
+can only be tried on a process that is at that very step. Both sides pass these checkpoints; unless
+the environment names one, a checkpoint does nothing::
+
+    DPPCA_FAULT=kill@STEP   the process ends as by ``kill -9``
+    DPPCA_FAULT=hold@STEP   it stops as by ``kill -STOP``, until ``kill -CONT``
+
+Each happens the first time that the step is passed. Nothing else can be asked for: no checkpoint
+changes, skips or repeats anything, and whoever sets the environment of a process can end or stop
+it anyway. Held, a process has no chance to do anything, so that the network can be cut or the disk
+filled at that moment, from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Literal
+
+VARIABLE = "DPPCA_FAULT"
+
+OwnerStep = Literal[
+    "fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge", "wait", "download"
+]
+"""Steps of an owner, in order; see `deploy.faults.catalogue` for what each means."""
+
+CuratorStep = Literal["receive", "store", "commit", "decompose", "result", "serve", "close"]
+"""Steps of a curator, in order."""
+
+_passed: set[str] = set()
+
+
+def checkpoint(step: OwnerStep | CuratorStep) -> None:
+    """Pass a step: end or stop this process where the environment asks for it here."""
+    asked = os.environ.get(VARIABLE)
+    if asked is None:
+        return
+    what, _, where = asked.partition("@")
+    if where != step or step in _passed:
+        return
+    _passed.add(step)
+    if what == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "hold":
+        # To this thread, which therefore stops here and takes the others with it; sent to the
+        # process, another thread might take it while this one goes on.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)

@@ -1,0 +1,351 @@
+"""Every deliberate error of DPPCA, in one tree.
+
+The class says what whoever catches it must do; the message says what was wrong, with the value
+and the bound, and what to do about it. A message never holds the content of a row.
+
+`SettingError` and `DataError` are Python's ``ValueError`` too: the estimators raise them where
+scikit-learn's users, and its own checks, expect one.
+
+Each class carries
+
+``public``
+    A constant sentence. It is all that crosses the network; the message stays in the local log.
+``exit_code``
+    What a command returns to the shell. ``docs/reference/errors.md`` lists every one and a test
+    compares the two.
+
+::
+
+    DppcaError                      1
+    ├── InputError                  what was given must be changed
+    │   ├── SettingError            10  an argument, option or setting
+    │   ├── StudyError              11  a study file
+    │   ├── SchemaMismatchError     12  two parties hold different documents
+    │   ├── DataError               13  a data file cannot be read, or lacks columns
+    │   ├── InvalidRowsError        14  `check` found values the schema does not allow
+    │   ├── ArtefactError           15  a file of ours is damaged or of another kind
+    │   ├── ReceiptError            16  a file carries no receipt, or claims what does not follow
+    │   ├── SignatureError          17  a signature or certificate does not verify
+    │   └── AlteredError            18  a part of a file is not what its receipt says
+    ├── PrivacyError                what was asked would break a promise
+    │   ├── NoPolicyError           20
+    │   ├── BudgetExceededError     21
+    │   ├── LabelError              22  a site-only artefact was to leave
+    │   ├── RangeError              23  integers could leave their range
+    │   ├── ConsentError            24  the steward said no
+    │   └── SelfTestError           25  the self-test found a broken promise
+    ├── LedgerError                 30  the ledger cannot be written
+    │   ├── LedgerCorruptError      31  the chain does not verify
+    │   └── LedgerVersionError      32  a newer version of the software wrote it
+    ├── CallError                   what a call to the other side came to
+    │   ├── BusyError           38  too many calls at once: wait and try again
+    │   ├── UnreachableError        40  no connection, or none in time: try again
+    │   ├── IdentityError           41  a certificate is missing, foreign, expired or misnamed
+    │   ├── PermissionDeniedError   42  this party may not do this
+    │   ├── UnknownStudyError       43
+    │   ├── StudyStateError         44  not in this state of the study
+    │   ├── ConflictError           45  a different release is already there
+    │   ├── UploadError             46  the bytes are not what the header says
+    │   ├── LimitError              47  larger than a cap
+    │   ├── ChainError              48  a ledger shorter than one seen before
+    │   └── PeerError               49  the other side failed
+    ├── NotReadyError               50  wait: the result is not there yet
+    ├── StoreError                  60  the curator's disk cannot be written
+    │   └── StoreVersionError       61  a newer version of the software wrote the store
+    ├── EngineError                 80  no Docker engine, or it refused (simulations only)
+    │   ├── ImageMissingError       81
+    │   ├── DiskSpaceError          82  the engine's disk is full
+    │   └── AddressSpaceError       83  no free addresses for another network
+    └── BrokenPromiseError          90  a study did not end as it should (`faults` only)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DppcaError(Exception):
+    """Root of the tree; raised only through a subclass."""
+
+    public: ClassVar[str] = "The request failed."
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(DppcaError):
+    """What was given must be changed before trying again."""
+
+    public = "The request is not valid."
+    exit_code = 2
+
+
+class SettingError(InputError, ValueError):
+    """An argument, option or setting is missing or out of range."""
+
+    public = "A setting is not valid."
+    exit_code = 10
+
+
+class StudyError(InputError):
+    """A study document is not valid."""
+
+    public = "The study document is not valid."
+    exit_code = 11
+
+
+class SchemaMismatchError(InputError):
+    """Two parties hold different study or schema documents."""
+
+    public = "The study documents of the two sides differ."
+    exit_code = 12
+
+
+class DataError(InputError, ValueError):
+    """A data file or table cannot be read, is empty, lacks columns, or breaks its bounds."""
+
+    public = "The data cannot be used."
+    exit_code = 13
+
+
+class InvalidRowsError(InputError):
+    """`check` found values that the schema does not allow."""
+
+    public = "The data do not conform to the schema."
+    exit_code = 14
+
+
+class ArtefactError(InputError):
+    """A file that this software wrote is damaged, or is of another kind."""
+
+    public = "The artefact cannot be read."
+    exit_code = 15
+
+
+class ReceiptError(InputError):
+    """A file carries no receipt, or claims what does not follow from its study's document."""
+
+    public = "The receipt does not hold."
+    exit_code = 16
+
+
+class SignatureError(InputError):
+    """A signature is missing or does not verify, or its certificate is not the right party's."""
+
+    public = "A signature does not verify."
+    exit_code = 17
+
+
+class AlteredError(InputError):
+    """Bytes of a released file are not those that its receipt names."""
+
+    public = "The file was changed after it was released."
+    exit_code = 18
+
+
+class PrivacyError(DppcaError):
+    """What was asked would break a promise; nothing was released and nothing charged."""
+
+    public = "The request would break a privacy promise."
+    exit_code = 19
+
+
+class NoPolicyError(PrivacyError):
+    """There is no policy for this data set, so there is no release."""
+
+    public = "There is no policy for this data set."
+    exit_code = 20
+
+
+class BudgetExceededError(PrivacyError):
+    """The lifetime budget of the data set does not cover the charge."""
+
+    public = "The privacy budget does not cover the request."
+    exit_code = 21
+
+
+class LabelError(PrivacyError):
+    """An artefact computed from raw rows was to leave the site."""
+
+    public = "The artefact may not leave its site."
+    exit_code = 22
+
+
+class RangeError(PrivacyError):
+    """Exact integers could leave their range: fewer rows, a coarser grid or a larger epsilon."""
+
+    public = "The study exceeds the range of exact integers."
+    exit_code = 23
+
+
+class ConsentError(PrivacyError):
+    """The steward declined, or could not be asked."""
+
+    public = "The contribution was declined."
+    exit_code = 24
+
+
+class SelfTestError(PrivacyError):
+    """The self-test found that this installation breaks a promise: release nothing from it."""
+
+    public = "The self-test found a broken promise."
+    exit_code = 25
+
+
+class LedgerError(DppcaError):
+    """The ledger cannot be read or written; no release is possible until it can."""
+
+    public = "The ledger cannot be used."
+    exit_code = 30
+
+
+class LedgerCorruptError(LedgerError):
+    """The ledger's chain of hashes does not verify."""
+
+    public = "The ledger does not verify."
+    exit_code = 31
+
+
+class LedgerVersionError(LedgerError):
+    """A newer version of the software wrote the ledger; it was not touched."""
+
+    public = "The ledger is of a newer version."
+    exit_code = 32
+
+
+class CallError(DppcaError):
+    """What a call to the other side came to."""
+
+    public = "The call failed."
+    exit_code = 39
+
+
+class BusyError(CallError):
+    """Too many calls or uploads at once; trying again later is safe."""
+
+    public = "Too many calls are running; try again later."
+    exit_code = 38
+
+
+class UnreachableError(CallError):
+    """No connection, or no answer in time; trying again is safe."""
+
+    public = "The service cannot be reached; try again."
+    exit_code = 40
+
+
+class IdentityError(CallError):
+    """A certificate is missing, expired, of another authority, or names nobody known here."""
+
+    public = "The certificate was not accepted."
+    exit_code = 41
+
+
+class PermissionDeniedError(CallError):
+    """The certificate is good; its holder may not do this."""
+
+    public = "This party may not do this."
+    exit_code = 42
+
+
+class UnknownStudyError(CallError):
+    """No such study, or none that this party takes part in."""
+
+    public = "No such study."
+    exit_code = 43
+
+
+class StudyStateError(CallError):
+    """The study's state does not allow this."""
+
+    public = "The state of the study does not allow this."
+    exit_code = 44
+
+
+class ConflictError(CallError):
+    """Something different already stands under this name."""
+
+    public = "Something different is already stored under this name."
+    exit_code = 45
+
+
+class UploadError(CallError):
+    """The bytes are truncated, reordered, or not what their header says."""
+
+    public = "The upload does not match its header."
+    exit_code = 46
+
+
+class LimitError(CallError):
+    """A size is above its cap."""
+
+    public = "The request is larger than allowed."
+    exit_code = 47
+
+
+class ChainError(CallError):
+    """An owner's ledger is shorter than the curator has seen it."""
+
+    public = "The ledger chain is shorter than seen before."
+    exit_code = 48
+
+
+class PeerError(CallError):
+    """The other side failed; its operator finds why in its log."""
+
+    public = "The other side failed."
+    exit_code = 49
+
+
+class NotReadyError(DppcaError):
+    """The result is not there yet: wait and ask again."""
+
+    public = "The result is not ready."
+    exit_code = 50
+
+
+class StoreError(DppcaError):
+    """The curator's store cannot be read or written."""
+
+    public = "The store cannot be used."
+    exit_code = 60
+
+
+class StoreVersionError(StoreError):
+    """A newer version of the software wrote the store; it was not touched."""
+
+    public = "The store is of a newer version."
+    exit_code = 61
+
+
+class EngineError(DppcaError):
+    """The Docker engine does not answer, or refused; only simulations use one."""
+
+    public = "The container engine cannot be used."
+    exit_code = 80
+
+
+class ImageMissingError(EngineError):
+    """The image is not on the engine."""
+
+    public = "The container image is missing."
+    exit_code = 81
+
+
+class DiskSpaceError(EngineError):
+    """The engine's disk is full, or nearly so."""
+
+    public = "The disk of the container engine is full."
+    exit_code = 82
+
+
+class AddressSpaceError(EngineError):
+    """The engine has no addresses left for another network."""
+
+    public = "The container engine has no free addresses."
+    exit_code = 83
+
+
+class BrokenPromiseError(DppcaError):
+    """A study to which a fault was done did not end as it should."""
+
+    public = "A promise was broken."
+    exit_code = 90

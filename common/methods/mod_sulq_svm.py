@@ -1,0 +1,69 @@
+"""MOD-SuLQ-SVM: a support vector machine on components found under generous Gaussian noise.
+
+Each entry of one triangle of ``A = X^T X / n`` gets Gaussian noise of deviation
+
+    beta = (d+1)/(n epsilon) sqrt(2 ln((d^2 + d)/(2 delta sqrt(2 pi)))) + 1/(n sqrt(epsilon))   (1)
+
+Replacing a row of norm at most 1 moves the triangle by at most sqrt(2)/n in L2, so the noise
+satisfies zCDP of ``rho = 1/(n beta)^2``: the claim on A' holds, and by far. Both forms report what
+that rho promises at delta. The sound form draws the discrete Gaussian of deviation beta, rounded
+down to the grid, and is charged rho.
+
+Limits: the components are private, the classifier is not (`common.methods.component_svm`).
+
+Source: Chaudhuri, Sarwate and Sinha (2013), "A near-optimal algorithm for differentially-private
+principal components", algorithm 1, as in Huang et al. (2021), section 3.4.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import ClassVar
+
+from common.methods.component_svm import ComponentSVM, PrintedNoise
+from common.methods.settings import delta_of, epsilon_of, rounded_up
+from common.privacy.accounting import epsilon_from_rho
+from common.privacy.mechanisms import Calibration, Mechanism, fixed_gaussian
+from common.privacy.sensitivity import Sensitivity
+
+
+class MODSuLQSVM(ComponentSVM):
+    """MOD-SuLQ-SVM; parameters and attributes are those of `ComponentSVM`; it needs a ``delta``.
+
+    ``epsilon`` sets the noise, as printed; ``guarantee_.epsilon`` is what the noise costs.
+    """
+
+    method: ClassVar[str] = "MOD-SuLQ-SVM"
+    source: ClassVar[str] = "Huang et al. 2021, section 3.4; Chaudhuri et al. 2013, algorithm 1"
+
+    def _check_delta(self) -> None:
+        delta_of(self.delta)
+
+    def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
+        return fixed_gaussian(
+            sens,
+            scale=Decimal(f"{self._factor(d):.15e}"),
+            delta=delta_of(self.delta),
+            max_rows_per_person=self.max_rows_per_person,
+            nominal_epsilon=epsilon_of(self.epsilon),
+        )
+
+    def _printed(self, n_rows: int, d: int) -> PrintedNoise:
+        delta = delta_of(self.delta)
+        factor = self._factor(d)
+        return PrintedNoise(
+            mechanism=Mechanism.GAUSSIAN,
+            scale=factor / n_rows,
+            sensitivity=math.sqrt(2) / n_rows,
+            sensitivity_of="none printed; L2 of one triangle of X^T X / n",
+            epsilon=epsilon_from_rho(rounded_up(1 / factor**2), delta),
+            delta=delta,
+        )
+
+    def _factor(self, d: int) -> float:
+        """n beta, equation (1)."""
+        epsilon, delta = float(epsilon_of(self.epsilon)), float(delta_of(self.delta))
+        entries = (d * d + d) / (2 * delta * math.sqrt(2 * math.pi))
+        wide = (d + 1) / epsilon * math.sqrt(2 * math.log(entries))
+        return wide + 1 / math.sqrt(epsilon)

@@ -1,0 +1,173 @@
+"""Seals: a signature inside a file over every other byte of it.
+
+A file carries one *block*: canonical JSON with the certificate of whoever wrote the file and a
+seal of fixed length. The SHA-256 of the file is taken with the seal left blank, signed, and the
+signature written into the blank. So no byte can change unnoticed, containers and padding included,
+and the file remains an ordinary NumPy, Parquet, Arrow or zip file::
+
+    {"certificate":"-----BEGIN CERTIFICATE-----...","seal":"DPPCA-SEAL-1:3045022100....."}
+
+A container may hold the block twice (Arrow: at its beginning and its end): all seals are left
+blank for the digest and must be equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+from pathlib import Path
+
+from common.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from common.proof.signatures import Purpose, Signer, require_signed
+from common.schema.document import canonical_json
+from common.transport.tls import Identity
+
+KEY = b"dppca-seal"
+"""Where a table's metadata holds the block."""
+MARK = b"DPPCA-SEAL-1:"
+LENGTH = 288  # of a signature in hexadecimal, padded with dots
+BLANK = MARK + b"." * LENGTH
+_PIECE = 1 << 20
+_END_OF_ZIP = struct.Struct("<4sHHHHIIH")
+
+Bytes = bytes | bytearray | mmap.mmap
+
+
+def block_of(certificate: bytes) -> bytes:
+    """The block to put into a file, its seal blank."""
+    return canonical_json({"certificate": certificate.decode("ascii"), "seal": BLANK.decode()})
+
+
+def sealed(content: bytes, signer: Signer) -> bytes:
+    """A file that holds a blank block, sealed."""
+    filled = bytearray(content)
+    _fill(filled, signer)
+    return bytes(filled)
+
+
+def seal_file(path: Path, signer: Signer) -> None:
+    """Seal a file in place; `SettingError` where it cannot be written."""
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            _fill(content, signer)
+            content.flush()
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise SettingError(message) from error
+
+
+def digest_of(content: Bytes) -> bytes:
+    """SHA-256 of a file, every seal in it left blank; 32 bytes."""
+    found = hashlib.sha256()
+    position = 0
+    for place in _places(content):
+        _update(found, content, position, place)
+        found.update(BLANK)
+        position = place + len(BLANK)
+    _update(found, content, position, len(content))
+    return found.digest()
+
+
+def require_sealed(content: Bytes, block: bytes | None) -> tuple[Identity, bytes]:
+    """Who sealed a file, and the certificate (PEM).
+
+    Parameters
+    ----------
+    block
+        As the container's reader gives it; None where it has none.
+
+    Raises
+    ------
+    ReceiptError
+        The file is not sealed.
+    SignatureError
+        The block is damaged.
+    AlteredError
+        Some byte was changed after the file was sealed.
+    """
+    if block is None:
+        message = "the file carries no seal: it is not a released file, or of an older version"
+        raise ReceiptError(message)
+    certificate, seal = _read(block)
+    places = _places(content)
+    if not places or any(content[p : p + len(BLANK)] != seal for p in places):
+        message = "the seal differs from place to place"
+        raise SignatureError(message)
+    try:
+        signature = bytes.fromhex(seal.removeprefix(MARK).rstrip(b".").decode("ascii"))
+    except ValueError as error:
+        message = "the seal is damaged"
+        raise SignatureError(message) from error
+    if _text_of(signature) != seal:
+        message = "the seal is damaged"
+        raise SignatureError(message)
+    try:
+        who = require_signed(
+            Purpose.FILE, digest_of(content), signature, certificate, what="the file"
+        )
+    except SignatureError as error:
+        message = f"the file as a whole: {error}"
+        raise AlteredError(message) from error
+    return who, certificate
+
+
+def with_zip_comment(content: bytes, comment: bytes) -> bytes:
+    """A zip archive with a comment; everything before its end is as it was."""
+    size = _END_OF_ZIP.size
+    fields = _END_OF_ZIP.unpack(content[-size:])
+    if fields[0] != b"PK\x05\x06" or fields[-1] != 0:
+        message = "the archive has a comment already, or is no zip archive"
+        raise ReceiptError(message)
+    return content[:-size] + _END_OF_ZIP.pack(*fields[:-1], len(comment)) + comment
+
+
+def without_zip_comment(content: bytes, comment: bytes) -> bytes:
+    """What `with_zip_comment` was given."""
+    end = len(content) - len(comment)
+    fields = _END_OF_ZIP.unpack(content[end - _END_OF_ZIP.size : end])
+    return content[: end - _END_OF_ZIP.size] + _END_OF_ZIP.pack(*fields[:-1], 0)
+
+
+def _read(block: bytes) -> tuple[bytes, bytes]:
+    """Certificate and seal of a block."""
+    try:
+        document = json.loads(block)
+        certificate, seal = document["certificate"].encode("ascii"), document["seal"].encode()
+        sound = len(document) == 2 and canonical_json(document) == block
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        message = "the block with the seal is damaged"
+        raise SignatureError(message) from error
+    if not sound or len(seal) != len(BLANK) or not seal.startswith(MARK):
+        message = "the block with the seal is damaged"
+        raise SignatureError(message)
+    return certificate, seal
+
+
+def _fill(content: bytearray | mmap.mmap, signer: Signer) -> None:
+    places = _places(content)
+    if not places:
+        message = "there is no blank seal in the file"
+        raise ReceiptError(message)
+    text = _text_of(signer.sign(Purpose.FILE, digest_of(content)))
+    for place in places:
+        content[place : place + len(BLANK)] = text
+
+
+def _text_of(signature: bytes) -> bytes:
+    return MARK + signature.hex().encode().ljust(LENGTH, b".")
+
+
+def _places(content: Bytes) -> list[int]:
+    """Where seals begin."""
+    places, start = [], 0
+    while (place := content.find(MARK, start)) >= 0 and place + len(BLANK) <= len(content):
+        places.append(place)
+        start = place + len(BLANK)
+    return places
+
+
+def _update(found: hashlib._Hash, content: Bytes, start: int, end: int) -> None:
+    for offset in range(start, end, _PIECE):
+        found.update(content[offset : min(offset + _PIECE, end)])

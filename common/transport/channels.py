@@ -1,0 +1,173 @@
+"""Channels: mutual TLS, keepalive and message sizes that both ends agree on, and retries.
+
+Retries are bounded in number and time, wait exponentially with full jitter (Brooker, "Exponential
+backoff and jitter", 2015), and happen only after statuses that mean "the same call may succeed".
+Every call of the protocol may be repeated, so a retry never does harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import grpc
+import tenacity
+
+from common.errors import IdentityError
+from common.transport import require_tls_13
+from common.transport.status import from_rpc_error, is_busy, may_retry
+from common.transport.tls import Credentials
+
+MAX_MESSAGE_BYTES = 8 << 20
+MAX_STREAMS = 64
+MAX_CONNECTIONS = 512
+CHUNK_BYTES = 1 << 20
+KEEPALIVE_S = 30
+CONNECT_TIMEOUT_S = 10.0
+
+_T = TypeVar("_T")
+
+_COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    *_COMMON_OPTIONS,
+    ("grpc.enable_retries", 0),  # retries are ours: bounded, and visible
+    ("grpc.enable_http_proxy", 0),  # an address in a site file is meant
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    *_COMMON_OPTIONS,
+    # Clients ping every KEEPALIVE_S; be a little more patient than they are quick.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
+    ("grpc.so_reuseport", 0),  # a second daemon on the port is an error, not a twin
+    ("grpc.max_metadata_size", 16 << 10),
+    ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
+    # Windows that do not grow: what comes before it is asked for is 64 KiB for each call. A message
+    # that is asked for still comes in one go.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
+)
+
+
+def open_channel(
+    address: str, credentials: Credentials, *, server_name: str | None = None
+) -> grpc.Channel:
+    """A channel to a curator; it connects when first used.
+
+    Parameters
+    ----------
+    address
+        ``HOST:PORT``. The host must stand in the curator's certificate.
+    server_name
+        Name to expect in the certificate instead of the host, where a tunnel lies between.
+    """
+    require_tls_13()
+    options: list[tuple[str, int | str]] = list(CLIENT_OPTIONS)
+    if server_name is not None:
+        options.append(("grpc.ssl_target_name_override", server_name))
+    try:
+        tls = grpc.ssl_channel_credentials(
+            root_certificates=credentials.ca,
+            private_key=credentials.key,
+            certificate_chain=credentials.certificate,
+        )
+        return grpc.secure_channel(address, tls, options=options)
+    except (ValueError, RuntimeError) as error:
+        message = "the certificate or key cannot be used: run `dppca-owner doctor`"
+        raise IdentityError(message) from error
+
+
+def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
+    """Mutual TLS: a client without a certificate of the same authority is not spoken to."""
+    require_tls_13()
+    return grpc.ssl_server_credentials(
+        [(credentials.key, credentials.certificate)],
+        root_certificates=credentials.ca,
+        require_client_auth=True,
+    )
+
+
+def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.ServerCredentials:
+    """As `server_credentials`, with those that ``current`` gives when a connection begins.
+
+    Connections that are open keep what they began with.
+    """
+    require_tls_13()
+    shown = current()
+
+    def configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration(
+            [(credentials.key, credentials.certificate)], root_certificates=credentials.ca
+        )
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal shown
+        found = current()
+        if found == shown:
+            return None
+        shown = found
+        return configuration(found)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(shown),
+        fetch,  # type: ignore[arg-type] # None is for "unchanged"; the stub forgets it
+        require_client_authentication=True,
+    )
+
+
+def with_retries(
+    call: Callable[[float], _T],
+    *,
+    deadline_s: float,
+    attempts: int = 8,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _T:
+    """Run a call until it succeeds, fails for good, or the deadline has passed.
+
+    Parameters
+    ----------
+    call
+        Given the seconds that are left, to use as the RPC's timeout. Called again from the start
+        after a failure that may pass.
+    deadline_s
+        For all attempts together.
+    attempts
+        At most so many; those that find the other side busy are not counted.
+
+    Raises
+    ------
+    DppcaError
+        What the last attempt came to.
+    """
+    end = clock() + deadline_s
+    counted = 0
+
+    def ended(state: tenacity.RetryCallState) -> bool:
+        nonlocal counted
+        error = state.outcome.exception() if state.outcome is not None else None
+        counted += not (isinstance(error, grpc.RpcError) and is_busy(error))
+        return counted >= attempts or clock() >= end
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, grpc.RpcError) and may_retry(error)
+        ),
+        wait=tenacity.wait_random_exponential(multiplier=0.1, max=5),
+        stop=ended,
+        sleep=sleep,
+        reraise=True,
+    )
+    try:
+        return retrying(lambda: call(max(end - clock(), 0.001)))
+    except grpc.RpcError as error:
+        raise from_rpc_error(error) from error

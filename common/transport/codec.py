@@ -1,0 +1,194 @@
+"""Messages to values, and back.
+
+Nothing that arrives is believed: lengths, offsets and digests are checked while bytes come in, and
+caps before they are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from common.checkpoints import checkpoint
+from common.conversation import RELEASE_ID_BYTES
+from common.conversation import Form as Form
+from common.conversation import Header as Header
+from common.conversation import StudyState as StudyState
+from common.errors import LimitError, UploadError
+from common.transport.channels import CHUNK_BYTES
+from common.wire import federation_pb2 as pb
+
+DIGEST_BYTES = 32
+MAX_RECEIPT_BYTES = 64 << 10
+MAX_SIGNATURE_BYTES = 144
+
+
+_STATES = {
+    StudyState.OPEN: pb.STUDY_STATE_OPEN,
+    StudyState.DECOMPOSED: pb.STUDY_STATE_DECOMPOSED,
+    StudyState.CLOSED: pb.STUDY_STATE_CLOSED,
+    StudyState.ABORTED: pb.STUDY_STATE_ABORTED,
+}
+_FORMS = {
+    Form.CODED: pb.SYNTHETIC_FORM_CODED,
+    Form.DECODED: pb.SYNTHETIC_FORM_DECODED,
+}
+
+
+def state_to_wire(state: StudyState) -> pb.StudyState.ValueType:
+    """Enum value of a state."""
+    return _STATES[state]
+
+
+def state_from_wire(value: int) -> StudyState:
+    """State of an enum value; `UploadError` for one this version does not know."""
+    for state, number in _STATES.items():
+        if number == value:
+            return state
+    message = f"unknown state {value}: the other side speaks a newer protocol"
+    raise UploadError(message)
+
+
+def form_to_wire(form: Form) -> pb.SyntheticForm.ValueType:
+    """Enum value of a form."""
+    return _FORMS[form]
+
+
+def form_from_wire(value: int) -> Form:
+    """Form of an enum value; `UploadError` for one this version does not know."""
+    for form, number in _FORMS.items():
+        if number == value:
+            return form
+    message = f"unknown form of synthetic rows {value}"
+    raise UploadError(message)
+
+
+def header_from_wire(message: pb.ContributionHeader) -> Header:
+    """Check the form of a header; whether it is *right* is the protocol's to decide."""
+    for name, size in (
+        ("study_digest", DIGEST_BYTES),
+        ("release_id", RELEASE_ID_BYTES),
+        ("sha256", DIGEST_BYTES),
+        ("ledger_head", DIGEST_BYTES),
+    ):
+        if len(getattr(message, name)) != size:
+            text = f"{name} has {len(getattr(message, name))} bytes, not {size}"
+            raise UploadError(text)
+    if len(message.receipt) > MAX_RECEIPT_BYTES:
+        text = f"the receipt has {len(message.receipt)} bytes; {MAX_RECEIPT_BYTES} are allowed"
+        raise LimitError(text)
+    if len(message.signature) > MAX_SIGNATURE_BYTES:
+        text = f"a signature of {len(message.signature)} bytes; {MAX_SIGNATURE_BYTES} are allowed"
+        raise LimitError(text)
+    if message.total_bytes != 8 * message.n_entries:
+        text = f"{message.total_bytes} bytes are announced for {message.n_entries} entries"
+        raise UploadError(text)
+    return Header(
+        study_digest=message.study_digest,
+        release_id=message.release_id,
+        n_rows=message.n_rows,
+        n_entries=message.n_entries,
+        total_bytes=message.total_bytes,
+        sha256=message.sha256,
+        ledger_length=message.ledger_length,
+        ledger_head=message.ledger_head,
+        receipt=message.receipt,
+        signature=message.signature,
+    )
+
+
+def contribution_parts(
+    *,
+    payload: bytes,
+    receipt: bytes,
+    signature: bytes,
+    study_digest: bytes,
+    release_id: bytes,
+    n_rows: int,
+    ledger_length: int,
+    ledger_head: bytes,
+    sent: Callable[[int], None] | None = None,
+) -> Iterator[pb.ContributeRequest]:
+    """A stored release as the messages of one `Contribute` call.
+
+    Parameters
+    ----------
+    payload
+        The bytes the ledger holds, never anything recomputed.
+    signature
+        Of the owner over the receipt, DER.
+    sent
+        Told the size of every chunk taken from here.
+    """
+    yield pb.ContributeRequest(
+        header=pb.ContributionHeader(
+            study_digest=study_digest,
+            release_id=release_id,
+            n_rows=n_rows,
+            n_entries=len(payload) // 8,
+            total_bytes=len(payload),
+            sha256=hashlib.sha256(payload).digest(),
+            ledger_length=ledger_length,
+            ledger_head=ledger_head,
+            receipt=receipt,
+            signature=signature,
+        )
+    )
+    checkpoint("send")
+    for chunk in chunks(payload):
+        yield pb.ContributeRequest(chunk=chunk)
+        if sent is not None:
+            sent(len(chunk.content))
+
+
+def chunks(content: bytes) -> Iterator[pb.Chunk]:
+    """Cut a content into chunks of `CHUNK_BYTES`, in order."""
+    view = memoryview(content)
+    for offset in range(0, len(view), CHUNK_BYTES):
+        yield pb.Chunk(offset=offset, content=bytes(view[offset : offset + CHUNK_BYTES]))
+
+
+class Reassembly:
+    """Chunks back to their content, checked as they come; keeps no bytes itself.
+
+    Feed every chunk to `add`, write what it returns, and call `finish`: only then is the content
+    what its header announced.
+    """
+
+    def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
+        if total_bytes > cap:
+            message = f"{total_bytes} bytes are announced; {cap} are allowed"
+            raise LimitError(message)
+        self._total = total_bytes
+        self._expected = sha256
+        self._received = 0
+        self._hash = hashlib.sha256()
+
+    @property
+    def received(self) -> int:
+        """Bytes so far."""
+        return self._received
+
+    def add(self, chunk: pb.Chunk) -> bytes:
+        """Check one chunk and return its bytes; `UploadError` where it is not the next."""
+        if chunk.offset != self._received:
+            message = f"a chunk begins at byte {chunk.offset}; {self._received} was expected"
+            raise UploadError(message)
+        if not 0 < len(chunk.content) <= CHUNK_BYTES:
+            message = f"a chunk has {len(chunk.content)} bytes; 1 to {CHUNK_BYTES} are allowed"
+            raise UploadError(message)
+        if self._received + len(chunk.content) > self._total:
+            message = f"more than the {self._total} bytes announced have come"
+            raise UploadError(message)
+        self._hash.update(chunk.content)
+        self._received += len(chunk.content)
+        return chunk.content
+
+    def finish(self) -> None:
+        """Raise `UploadError` unless everything announced has come and nothing was changed."""
+        if self._received != self._total:
+            message = f"the content ends after {self._received} of {self._total} bytes"
+            raise UploadError(message)
+        if self._hash.digest() != self._expected:
+            message = "the content does not have the digest announced"
+            raise UploadError(message)

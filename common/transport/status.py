@@ -1,0 +1,169 @@
+"""Errors to gRPC statuses, and back.
+
+The server side ends every failed call here: the status of the error's class, the class's constant
+public sentence, and its name in the trailer `dppca-error`. What went wrong in detail stays in the
+local log. The client side turns a failed call into an error of the same class, with a message
+that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
+
+import grpc
+
+from common import errors
+from common.errors import DppcaError
+
+if TYPE_CHECKING:
+    from grpc.aio import ServicerContext
+
+TRAILER = "dppca-error"
+
+STATUS: dict[type[DppcaError], grpc.StatusCode] = {
+    errors.InputError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.SchemaMismatchError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.PrivacyError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.RangeError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.LedgerError: grpc.StatusCode.INTERNAL,
+    errors.CallError: grpc.StatusCode.INTERNAL,
+    errors.BusyError: grpc.StatusCode.UNAVAILABLE,
+    errors.UnreachableError: grpc.StatusCode.UNAVAILABLE,
+    errors.IdentityError: grpc.StatusCode.UNAUTHENTICATED,
+    errors.PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.UnknownStudyError: grpc.StatusCode.NOT_FOUND,
+    errors.StudyStateError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    errors.UploadError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.LimitError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.ChainError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.PeerError: grpc.StatusCode.INTERNAL,
+    errors.NotReadyError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.StoreError: grpc.StatusCode.DATA_LOSS,
+    errors.DppcaError: grpc.StatusCode.INTERNAL,
+}
+"""Status of each class; a class that is not listed has that of its nearest ancestor."""
+
+RETRIED = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
+    }
+)
+"""Statuses after which the same call may succeed."""
+
+WHAT_TO_DO: dict[type[DppcaError], str] = {
+    errors.BusyError: "run the same command again later: nothing is lost or charged twice",
+    errors.UnreachableError: "check the address and that the curator is running, then run the "
+    "same command again: nothing is lost or charged twice",
+    errors.IdentityError: "run `dppca-owner doctor`; the certificate must be signed by the "
+    "curator's authority, be in date, not be revoked, and name this party; both sides must speak "
+    "TLS 1.3",
+    errors.StudyError: "its deadline must lie ahead by the curator's clock too; the curator's log "
+    "says what is wrong",
+    errors.PermissionDeniedError: "use a certificate of the role this needs",
+    errors.UnknownStudyError: "check the name; the study must list this owner",
+    errors.StudyStateError: "ask the operator: `dppca-curator study show`",
+    errors.ConflictError: "the curator keeps what it has; ask the operator what is stored",
+    errors.SchemaMismatchError: "compare your study file with the operator's",
+    errors.ChainError: "this site's ledger is older than one it used before: restore the newest "
+    "copy of ledger.sqlite",
+    errors.NotReadyError: "wait for the other owners and ask again",
+    errors.StoreError: "the operator must see to the curator's disk",
+    errors.PeerError: "the operator finds the reason in the curator's log",
+    errors.LimitError: "the operator may raise the curator's limits",
+    errors.UploadError: "run the same command again; if it repeats, the network changes bytes",
+}
+
+
+@runtime_checkable
+class _FailedCall(Protocol):
+    """What gRPC's errors are as well, blocking or not; their base class does not say so."""
+
+    def code(self) -> grpc.StatusCode: ...
+
+    def details(self) -> str | None: ...
+
+    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
+
+
+# What gRPC itself answers above the server's limit of calls in all; it has no trailer.
+_TOO_MANY_CALLS = "concurrent rpc limit"
+# Not "handshake" alone: one that was broken off or took too long ("Handshake read failed",
+# "Handshake timed out") says nothing about certificates, and the same call may succeed.
+_HANDSHAKE = ("certificate", "handshake failed", "ssl", "hostname verification", "peer name")
+
+
+def status_of(error: DppcaError) -> grpc.StatusCode:
+    """Status of an error, by its class or the nearest ancestor that has one."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+async def abort(context: ServicerContext[object, object], error: DppcaError) -> NoReturn:
+    """End a call on the server's side; nothing but constants leaves."""
+    context.set_trailing_metadata(((TRAILER, type(error).__name__),))
+    await context.abort(status_of(error), error.public)
+    raise AssertionError  # abort does not return
+
+
+def from_rpc_error(error: grpc.RpcError) -> DppcaError:
+    """The error that a failed call stands for, on the client's side."""
+    code, details, trailers = _parts(error)
+    named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
+    reason = named.public if not details or named.public == details else details
+    hint = WHAT_TO_DO.get(named)
+    return named(f"{reason} ({hint})" if hint else reason)
+
+
+def may_retry(error: grpc.RpcError) -> bool:
+    """Whether the same call may succeed later."""
+    code, details, _ = _parts(error)
+    kind = _by_status(code, details)
+    return kind is errors.BusyError or (code in RETRIED and kind is not errors.IdentityError)
+
+
+def is_busy(error: grpc.RpcError) -> bool:
+    """Whether the other side does well and has too many calls: worth waiting for."""
+    code, details, trailers = _parts(error)
+    named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
+    return named is errors.BusyError
+
+
+def _parts(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, dict[str, str | bytes]]:
+    failed: object = error
+    if not isinstance(failed, _FailedCall):
+        return grpc.StatusCode.UNKNOWN, str(error), {}
+    return failed.code(), failed.details() or "", dict(failed.trailing_metadata() or ())
+
+
+def _by_name(name: str) -> type[DppcaError] | None:
+    return next((kind for kind in _tree(DppcaError) if kind.__name__ == name), None)
+
+
+def _by_status(code: grpc.StatusCode, details: str) -> type[DppcaError]:
+    if code is grpc.StatusCode.UNAVAILABLE and any(word in details.lower() for word in _HANDSHAKE):
+        return errors.IdentityError
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_MANY_CALLS in details.lower():
+        return errors.BusyError
+    return {
+        grpc.StatusCode.UNAVAILABLE: errors.UnreachableError,
+        grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnreachableError,
+        grpc.StatusCode.ABORTED: errors.UnreachableError,
+        grpc.StatusCode.CANCELLED: errors.UnreachableError,
+        grpc.StatusCode.UNAUTHENTICATED: errors.IdentityError,
+        grpc.StatusCode.PERMISSION_DENIED: errors.PermissionDeniedError,
+        grpc.StatusCode.NOT_FOUND: errors.UnknownStudyError,
+        grpc.StatusCode.ALREADY_EXISTS: errors.ConflictError,
+        grpc.StatusCode.RESOURCE_EXHAUSTED: errors.LimitError,
+        grpc.StatusCode.FAILED_PRECONDITION: errors.StudyStateError,
+        grpc.StatusCode.INVALID_ARGUMENT: errors.UploadError,
+        grpc.StatusCode.DATA_LOSS: errors.StoreError,
+    }.get(code, errors.PeerError)
+
+
+def _tree(kind: type[DppcaError]) -> Iterator[type[DppcaError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _tree(child)
