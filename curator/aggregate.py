@@ -1,0 +1,118 @@
+"""From the owners' noised releases to joint components: pure, one vector in memory at a time.
+
+Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order,
+and a true sum within 63 bits, which `common.privacy.mechanisms` sees to, is read back exactly.
+Dividing by the public number of rows gives raw moments of all rows together; pooling *raw* moments
+keeps the variance between the owners' means. The mean of the owners' own covariances (``within``;
+Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so is formed in the order of names.
+
+Everything here is post-processing of what is private already: it costs nothing, and the noise edge
+is simulated from a seed, the study's digest, so that whoever has the releases gets the same bytes.
+
+The guarantee of the federation is `common.privacy.federation`'s, over the owners that took part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import StudyStateError
+from common.numerics.edge import noise_edge
+from common.numerics.eigen import Tridiagonal
+from common.numerics.moments import unpack
+from common.numerics.pca import (
+    count_components,
+    no_covariance,
+    pooled_covariance,
+    with_signs,
+)
+from common.privacy.federation import guarantee_of
+from common.privacy.release import SOFTWARE, calibrate, receipt_from_bytes
+from common.results import Result, ResultHeader, Share
+from common.study import Covariance, Study
+from curator.record import Contribution
+
+
+def aggregate(
+    study: Study, contributions: Sequence[Contribution], vectors: Iterable[NDArray[np.int64]]
+) -> Result:
+    """Pool releases, decompose, count the components to keep.
+
+    Parameters
+    ----------
+    contributions
+        At least one, in the order of the owners' names.
+    vectors
+        Their packed vectors in the same order, each int64 of shape (D,); taken one at a time.
+
+    Raises
+    ------
+    StudyStateError
+        Nobody contributed.
+    """
+    if not contributions:
+        message = f"nobody has contributed to study {study.name}"
+        raise StudyStateError(message)
+    layout = study.table.layout
+    n_rows = sum(contribution.n_rows for contribution in contributions)
+    pooled, within = _pool(study, contributions, vectors)
+    mean, second = unpack(pooled, n_rows, layout)
+    covariance = pooled_covariance(mean, second) if within is None else within
+    calibration = calibrate(study)
+    found = Tridiagonal(covariance)
+    edge = noise_edge(
+        layout,
+        mechanism=calibration.mechanism.value,
+        scale=calibration.width,
+        owner_rows=[contribution.n_rows for contribution in contributions],
+        mean=mean,
+        covariance=study.covariance,
+        seed=int(study.digest[:16], 16),
+    )
+    count = count_components(found.eigenvalues, study.components, noise_edge=edge.value)
+    receipts = {c.owner: receipt_from_bytes(c.receipt) for c in contributions}
+    guarantee = guarantee_of(
+        study, {owner: (Decimal(r.epsilon), Decimal(r.delta)) for owner, r in receipts.items()}
+    )
+    header = ResultHeader(
+        study_digest=study.digest,
+        shares=tuple(Share(c.owner, c.n_rows, c.sha256.hex()) for c in contributions),
+        missing=tuple(sorted(set(study.owners) - {c.owner for c in contributions})),
+        count=count,
+        covariance=study.covariance.value,
+        noise_edge=edge.value,
+        noise_edge_draws=edge.draws,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        relation=calibration.sensitivity.relation.value,
+        max_rows_per_person=calibration.max_rows_per_person,
+        assumptions=guarantee.assumptions,
+        software=SOFTWARE,
+    )
+    return Result(
+        header=header,
+        pooled=pooled,
+        within=within,
+        mean=mean,
+        eigenvalues=found.eigenvalues,
+        vectors=with_signs(found.vectors(count)),
+    )
+
+
+def _pool(
+    study: Study, contributions: Sequence[Contribution], vectors: Iterable[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Sum of the packed vectors modulo 2**64, and the covariance within owners where asked for."""
+    layout = study.table.layout
+    pooled = np.zeros(layout.n_entries, dtype=np.uint64)
+    wants_within = study.covariance is Covariance.WITHIN
+    within = no_covariance(layout.n_columns) if wants_within else None
+    for contribution, vector in zip(contributions, vectors, strict=True):
+        pooled += vector.view(np.uint64)  # unsigned: wrapping is what is meant, not an overflow
+        if within is not None:
+            within = within.add(contribution.n_rows, *unpack(vector, contribution.n_rows, layout))
+    return pooled.view(np.int64), None if within is None else within.covariance

@@ -1,0 +1,1 @@
+"""The commands of ``dppca-curator``, by what they are about."""

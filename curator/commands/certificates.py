@@ -1,0 +1,302 @@
+"""``dppca-curator pki``: an authority, certificates for the hub, signatures for the sites."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.console import emit, json_option
+from common.errors import SettingError
+
+if TYPE_CHECKING:
+    from curator.pki import Signed
+
+_DIRECTORY = click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The authority's folder. Its ca-key.pem is secret.",
+)
+
+
+@click.group()
+def pki() -> None:
+    """Make and sign certificates. Private keys never travel.
+
+    \b
+    Example:
+      dppca-curator pki init --directory authority
+      dppca-curator pki issue --directory authority --role curator \\
+          --name hub --host hub.example.org --output hub
+      dppca-curator pki sign --directory authority \\
+          --request request.pem --output certificate.pem
+      dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
+    """
+
+
+@pki.command()
+@_DIRECTORY
+@click.option("--name", default="dppca", show_default=True, help="Common name of the authority.")
+@click.option(
+    "--days",
+    default=3650,
+    show_default=True,
+    type=click.IntRange(1, 36500),
+    help="Valid for so long.",
+)
+@json_option
+def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
+    """Make an authority: ca-key.pem, which stays here, and ca.pem, which all parties get.
+
+    \b
+    Example:
+      dppca-curator pki init --directory authority
+    """
+    from curator.pki import init_authority
+
+    made = init_authority(directory, name=name, days=days, now=datetime.now(UTC))
+    _tell(made, "pki init", f"The authority {name} is in {directory}.", as_json=as_json)
+
+
+@pki.command()
+@_DIRECTORY
+@click.option(
+    "--role", type=click.Choice(["curator", "operator"]), required=True, help="What it may do."
+)
+@click.option("--name", required=True, help="Name of the party.")
+@click.option(
+    "--host", "hosts", multiple=True, help="Name or address that owners dial; curators only."
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="New folder for certificate.pem, key.pem and ca.pem.",
+)
+@click.option(
+    "--days",
+    default=365,
+    show_default=True,
+    type=click.IntRange(1, 3650),
+    help="Valid for so long.",
+)
+@json_option
+def issue(
+    directory: Path,
+    role: str,
+    name: str,
+    hosts: tuple[str, ...],
+    output: Path,
+    days: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Make key and certificate of a curator or an operator.
+
+    \b
+    Example:
+      dppca-curator pki issue --directory authority --role operator \\
+          --name alice --output alice
+    """
+    from common.transport.tls import Identity, Role
+    from curator.pki import issue as issue_certificate
+
+    made = issue_certificate(
+        directory,
+        identity=Identity(name, Role(role)),
+        hosts=hosts,
+        output=output,
+        days=days,
+        now=datetime.now(UTC),
+    )
+    text = f"{output} holds certificate.pem, key.pem and ca.pem of {role} {name}."
+    _tell(made, "pki issue", text, as_json=as_json)
+
+
+@pki.command()
+@_DIRECTORY
+@click.option(
+    "--request",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The site's request.pem.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The new certificate.",
+)
+@click.option(
+    "--days",
+    default=365,
+    show_default=True,
+    type=click.IntRange(1, 3650),
+    help="Valid for so long.",
+)
+@click.option("--name", default=None, help="The owner you expect; any other is refused.")
+@json_option
+def sign(
+    directory: Path, request: Path, output: Path, days: int, name: str | None, *, as_json: bool
+) -> None:
+    """Sign an owner's request. Compare the fingerprint with the site by another way first.
+
+    \b
+    Example:
+      dppca-curator pki sign --directory authority --name hospital-a \\
+          --request request.pem --output certificate.pem
+    """
+    from curator.pki import sign_request
+
+    made = sign_request(
+        directory,
+        request=_content(request),
+        name=name,
+        output=output,
+        days=days,
+        now=datetime.now(UTC),
+    )
+    text = (
+        f"{output} certifies owner {made.identity.name}.\n"
+        f"Key fingerprint (SHA-256): {made.fingerprint}\n"
+        f"Send it to the site together with ca.pem."
+    )
+    _tell(made, "pki sign", text, as_json=as_json)
+
+
+@pki.command("list")
+@_DIRECTORY
+@json_option
+def list_issued(directory: Path, *, as_json: bool) -> None:
+    """Show every certificate that the authority has signed, and which are revoked.
+
+    \b
+    Example:
+      dppca-curator pki list --directory authority
+    """
+    from curator.revocation import issued_by
+
+    now = datetime.now(UTC)
+    found = issued_by(directory)
+    document = {
+        "command": "pki list",
+        "certificates": [
+            {
+                "role": each.identity.role.value,
+                "name": each.identity.name,
+                "serial": each.serial,
+                "expires": each.expires.isoformat(),
+                "revoked": each.revoked,
+            }
+            for each in found
+        ],
+    }
+    lines = [
+        f"{each.identity.role.value:9} {each.identity.name:20} until {each.expires:%Y-%m-%d}  "
+        + f"{each.serial}{_remark(revoked=each.revoked, ended=each.expires <= now)}"
+        for each in found
+    ]
+    emit(document, "\n".join(lines) or "Nothing has been signed.", as_json=as_json)
+
+
+@pki.command()
+@_DIRECTORY
+@click.option("--name", default=None, help="Revoke all certificates of this party.")
+@click.option(
+    "--role",
+    type=click.Choice(["owner", "operator", "curator"]),
+    default="owner",
+    show_default=True,
+    help="Its role, with --name.",
+)
+@click.option("--serial", default=None, help="Revoke one certificate, as `pki list` numbers it.")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Revoke the certificate in this file.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="Write the list here too, such as crl.pem in the daemon's credentials folder.",
+)
+@json_option
+def revoke(
+    directory: Path,
+    name: str | None,
+    role: str,
+    serial: str | None,
+    certificate: Path | None,
+    outputs: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> None:
+    """Revoke certificates: write crl.pem, which a running daemon reads without a restart.
+
+    The daemon reads crl.pem in its --credentials folder. Calls of a revoked party are refused from
+    then on, on open connections too. What is revoked stays revoked.
+
+    \b
+    Example:
+      dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
+    """
+    from common.transport.tls import Identity, Role
+    from curator.revocation import REVOKED
+    from curator.revocation import revoke as revoke_certificates
+
+    if sum(given is not None for given in (name, serial, certificate)) != 1:
+        message = "give one of --name, --serial and --certificate"
+        raise SettingError(message)
+    after, new = revoke_certificates(
+        directory,
+        now=datetime.now(UTC),
+        party=None if name is None else Identity(name, Role(role)),
+        serial=serial,
+        certificate=None if certificate is None else _content(certificate),
+        outputs=outputs,
+    )
+    paths = [str(directory / REVOKED), *map(str, outputs)]
+    document = {
+        "command": "pki revoke",
+        "revoked": list(new),
+        "list_number": after.number,
+        "list_length": len(after.serials),
+        "paths": paths,
+    }
+    done = f"Revoked {', '.join(new)}." if new else "Nothing is new: it was revoked before."
+    text = (
+        f"{done}\nThe list (number {after.number}, {len(after.serials)} in all) is in "
+        f"{', '.join(paths)}.\n"
+        f"The daemon reads {REVOKED} in its credentials folder, within seconds."
+    )
+    emit(document, text, as_json=as_json)
+
+
+def _remark(*, revoked: bool, ended: bool) -> str:
+    return "  revoked" if revoked else "  ended" if ended else ""
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise SettingError(message) from error
+
+
+def _tell(made: Signed, command: str, text: str, *, as_json: bool) -> None:
+    document = {
+        "command": command,
+        "name": made.identity.name,
+        "role": made.identity.role.value if command != "pki init" else "authority",
+        "path": str(made.path),
+        "expires": made.expires.isoformat(),
+        "fingerprint": made.fingerprint,
+        "serial": made.serial,
+    }
+    emit(document, f"{text}\nValid until {made.expires:%Y-%m-%d}.", as_json=as_json)

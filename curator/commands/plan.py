@@ -1,0 +1,236 @@
+"""``dppca-curator plan``: what a study would cost and whether it can work, before it is made."""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.console import emit, json_option, progress
+from common.errors import ArtefactError, SettingError
+
+if TYPE_CHECKING:
+    from common.study import Study
+    from curator.planning.assumptions import Assumption
+    from curator.planning.plan import Plan
+    from curator.planning.report import Seconds
+
+_TIMED_ENTRIES = 1 << 18
+_DEFAULT_SPECTRUM = "power:1"
+
+
+class _Positive(click.ParamType[Decimal]):
+    """A decimal above 0, kept exact."""
+
+    name = "decimal"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Decimal:
+        try:
+            number = Decimal(str(value))
+        except InvalidOperation:
+            number = Decimal(0)
+        if not number.is_finite() or number <= 0:
+            self.fail(f"{value} is not a decimal above 0", param, ctx)
+        return number
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--rows",
+    "rows",
+    multiple=True,
+    required=True,
+    metavar="N | OWNER=N",
+    help="Expected rows of every owner, or of one; may be given often.",
+)
+@click.option(
+    "--spectrum",
+    default=_DEFAULT_SPECTRUM,
+    show_default=True,
+    metavar="power:A[:SHARE] | FILE",
+    help="Assumed eigenvalues: in proportion to i^-A, together SHARE (1 unless given) of the "
+    "largest total variance the schema allows; or a file of them: numbers in .json, .csv or "
+    ".txt, or the .npz of an earlier study.",
+)
+@click.option(
+    "--epsilon",
+    "grid",
+    type=_Positive(),
+    multiple=True,
+    help="Forecast this epsilon, too; may be given often. Default: 0.05 to 20.",
+)
+@click.option(
+    "--delta",
+    type=_Positive(),
+    help="For Gaussian noise, where the study says none; without it only Laplace is shown.",
+)
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(min=0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Of an owner's line, Mbit/s.",
+)
+@click.option(
+    "--plot",
+    "picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the forecast into this file (.png, .svg or .pdf).",
+)
+@json_option
+def plan(
+    file: Path,
+    rows: tuple[str, ...],
+    spectrum: str,
+    grid: tuple[Decimal, ...],
+    delta: Decimal | None,
+    bandwidth: float,
+    picture: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Forecast the study described in FILE (YAML) from public numbers alone.
+
+    Nothing is sent, charged or read but FILE: for both mechanisms over a grid of epsilons, what
+    noise would leave of components with the assumed eigenvalues; the smallest epsilon, the rows
+    and the owners that would be enough; bytes and time. The assumed eigenvalues decide: without
+    --spectrum they are the best that the schema allows, so that "cannot work" is certain and
+    "works" is not.
+
+    \b
+    Example:
+      dppca-curator plan nltcs.yaml --rows 7000
+      dppca-curator plan nltcs.yaml --rows 7000 --rows owner-3=900 --delta 1e-9 \\
+          --spectrum pilot.npz --plot nltcs.png
+    """
+    from curator.commands.studies import read_study
+    from curator.planning.plan import GRID, make_plan
+    from curator.planning.report import plan_document, plan_text
+
+    if picture is not None:
+        from common.plotting import check_plotting
+
+        check_plotting()
+    study = read_study(file)
+    assumption = _assumption(study, spectrum)
+    with progress("Forecasts", enabled=not as_json) as bar:
+        found = make_plan(
+            study,
+            _rows(study, rows),
+            assumption,
+            delta=delta,
+            grid=grid or GRID,
+            advance=bar.advance,
+        )
+    seconds = _seconds(found, bandwidth)
+    document = {"command": "plan", **plan_document(found, seconds)}
+    text = plan_text(found, seconds)
+    if picture is not None:
+        _draw(picture, found)
+        document["plot"] = str(picture)
+        text += f"\nPlot: {picture}"
+    emit(document, text, as_json=as_json)
+
+
+def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
+    everywhere = [text for text in given if "=" not in text]
+    if len(everywhere) > 1:
+        message = f"--rows {' and '.join(everywhere)}: one number for every owner is enough"
+        raise SettingError(message)
+    found = dict.fromkeys(study.owners, _count(everywhere[0])) if everywhere else {}
+    for text in given:
+        owner, separator, number = text.partition("=")
+        if separator:
+            found[owner] = _count(number)
+    return found
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        message = f"--rows takes a number of rows, or OWNER=NUMBER, not {text!r}"
+        raise SettingError(message)
+    return int(text)
+
+
+def _assumption(study: Study, text: str) -> Assumption:
+    from curator.planning.assumptions import given_eigenvalues, power_law
+
+    layout = study.table.layout
+    if text.startswith("power:"):
+        parts = text.split(":")[1:]
+        try:
+            numbers = [float(part) for part in parts]
+            exponent, share = numbers if len(numbers) == 2 else (*numbers, 1.0)
+        except ValueError as error:
+            message = f"--spectrum {text}: write power:A or power:A:SHARE, such as power:1:0.5"
+            raise SettingError(message) from error
+        return power_law(layout, exponent, share)
+    path = Path(text)
+    return given_eigenvalues(layout, _eigenvalues(path), path.name)
+
+
+def _eigenvalues(path: Path) -> list[float]:
+    """Numbers of a file; of an earlier study's result those above its noise edge."""
+    from common.results import released_spectrum
+
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".npz":
+            values, noise_edge = released_spectrum(content)
+            return [float(value) for value in values if value > noise_edge]
+        if path.suffix == ".json":
+            return [float(value) for value in json.loads(content)]
+        return [float(word) for word in content.decode().replace(",", " ").split()]
+    except (OSError, ValueError, TypeError, ArtefactError) as error:
+        message = (
+            f"{path} holds no eigenvalues: give numbers (.txt, .csv), a list of them (.json), or "
+            "the result of an earlier study (.npz)"
+        )
+        raise SettingError(message) from error
+
+
+def _seconds(found: Plan, megabits: float) -> Seconds:
+    """Measured here on one core: some of one owner's noise, and one decomposition."""
+    import numpy as np
+    from scipy import linalg
+    from threadpoolctl import threadpool_limits
+
+    from common.privacy.entropy import OperatingSystemEntropy
+    from common.privacy.mechanisms import add_noise
+    from common.privacy.release import calibrate
+    from curator.planning.report import Seconds
+
+    layout = found.study.table.layout
+    entries = min(layout.n_entries, _TIMED_ENTRIES)
+    p = layout.n_columns
+    noise = calibrate(found.study)
+    square = np.random.default_rng(0).standard_normal((p, p))
+    with threadpool_limits(1):
+        start = time.perf_counter()
+        add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
+        drawn = time.perf_counter()
+        linalg.eigh(square + square.T)
+        done = time.perf_counter()
+    return Seconds(
+        draw=(drawn - start) * layout.n_entries / entries,
+        decompose=done - drawn,
+        transfer=8 * (found.bytes_up + found.bytes_down) / (megabits * 1e6),
+        megabits=megabits,
+    )
+
+
+def _draw(path: Path, found: Plan) -> None:
+    from curator.planning.plot import plot_plan
+
+    try:
+        plot_plan(path, found)
+    except (OSError, ValueError) as error:
+        message = f"cannot draw {path}: {error}"
+        raise SettingError(message) from error

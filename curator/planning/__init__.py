@@ -1,0 +1,1 @@
+"""Whether a study can work, before anything is spent: forecasts from public numbers alone."""

@@ -1,0 +1,390 @@
+"""What a study will cost and whether it can work, from public numbers: pure.
+
+Everything follows from the study document, the expected rows of each owner and *assumed*
+eigenvalues; nobody's rows are read, so a plan costs nothing and may be made as often as wanted.
+
+Forecasts are rehearsals (`common.numerics.rehearsal`). A study **works** at an epsilon where the
+components that it keeps are expected to capture at least 0.9 of the variance that as many best ones
+would, works **in part** from 0.5 on, and **cannot work** below, or where no assumed component
+stands above the noise edge. These lines are conventions of this module, not theorems.
+
+What is searched is the largest scale of noise under which k components (the study's count, or what
+its rule gives on the assumed eigenvalues without noise) capture 0.9 and the first stands above the
+noise edge, by bisection to 2 %. From it
+follow the smallest epsilon, ``k' Delta_1 / b`` or that of ``rho = k'^2 Delta_2^2 / (2 sigma^2)``
+for k' rows of a person, and the rows and owners needed at the epsilon asked for: the noise of the
+pooled moments is in proportion to ``scale * sqrt(m) / n``, so where the scale is f times what 0.9
+allows, f times the rows of each owner make up for it, or f^2 times the owners. The squares of the
+mean's noise, which fall faster, are neglected there.
+
+Resolution: rounding adds at most ``4**-g / 12`` to a numeric column's variance; unit-ball rows,
+rounded towards zero, lose half a step of coordinates of about ``1/sqrt(d)``. The advice is the
+smallest g from 6 (below it nothing gets faster) to 14 that keeps this below a hundredth of the
+k-th assumed eigenvalue, or of a coordinate; without numerics every grid is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from enum import StrEnum
+from math import ceil, log2, sqrt
+
+from common.errors import RangeError, SettingError
+from common.numerics.edge import entry_noise
+from common.numerics.noise import Law
+from common.numerics.pca import count_components
+from common.numerics.rehearsal import Outlook, Rehearsal
+from common.privacy.accounting import epsilon_from_rho, require_delta, require_epsilon
+from common.privacy.mechanisms import Calibration, Mechanism
+from common.privacy.release import calibrate
+from common.schema.layout import ColumnKind, Layout
+from common.study import ComponentRule, Covariance, GaussianPrivacy, LaplacePrivacy, Study
+from curator.planning.assumptions import Assumption
+
+GOOD, POOR = 0.9, 0.5
+GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
+_PRECISION = 1.02
+_LEAST_GAIN = 0.01  # of captured variance, for which a delta is worth having
+_RESOLUTIONS = range(6, 15)
+_ROUNDING_SHARE = 0.01
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
+_FACTORS = (1e-6, 1e6)
+
+
+class Verdict(StrEnum):
+    """Whether a study can work at an epsilon, if the assumption holds."""
+
+    WORKS = "works"
+    IN_PART = "works in part"
+    CANNOT = "cannot work"
+    REFUSED = "refused"
+    """Its integers could leave their range; it cannot be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One mechanism at one epsilon.
+
+    Attributes
+    ----------
+    noise
+        Standard deviation of the noise of one product in the pooled second moment, coded units.
+    outlook
+        None, as is ``noise``, where the study would be refused.
+    asked
+        Whether this is what the study asks for.
+    """
+
+    mechanism: Mechanism
+    epsilon: Decimal
+    delta: Decimal
+    noise: float | None
+    outlook: Outlook | None
+    verdict: Verdict
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What k components need of one mechanism to capture 0.9.
+
+    Attributes
+    ----------
+    epsilon
+        The smallest that is enough, three digits, rounded up.
+    rows_per_owner, owners
+        Enough at the epsilon asked for: rows of each of the study's owners on average, or owners
+        with as many rows each as planned.
+
+    All are None where a millionth of the noise asked for is still too much.
+    """
+
+    mechanism: Mechanism
+    epsilon: Decimal | None
+    rows_per_owner: int | None
+    owners: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of a plan; ``k`` is what the needs are about, bytes are of one owner."""
+
+    study: Study
+    rows: Mapping[str, int]
+    assumption: Assumption
+    k: int
+    draws: int
+    lines: tuple[Line, ...]
+    needs: tuple[Need, ...]
+    resolution_bits: int
+    bytes_up: int
+    bytes_down: int
+
+    @property
+    def asked(self) -> Line:
+        """The study as it stands."""
+        return next(line for line in self.lines if line.asked)
+
+    @property
+    def other(self) -> Line | None:
+        """The other mechanism at the epsilon asked for; None where there is no delta for it."""
+        asked = self.asked
+        found = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
+        return next(found, None)
+
+    @property
+    def recommended(self) -> Mechanism:
+        """What captures more at the epsilon asked for; Laplace, which needs no delta, if near."""
+        if self.other is None:
+            return self.asked.mechanism
+        captured = {
+            line.mechanism: -1.0 if line.outlook is None else line.outlook.captured
+            for line in (self.asked, self.other)
+        }
+        gain = captured[Mechanism.GAUSSIAN] - captured[Mechanism.LAPLACE]
+        return Mechanism.GAUSSIAN if gain > _LEAST_GAIN else Mechanism.LAPLACE
+
+    def need(self, mechanism: Mechanism) -> Need:
+        """What a mechanism of this plan needs."""
+        return next(need for need in self.needs if need.mechanism is mechanism)
+
+
+def make_plan(
+    study: Study,
+    rows: Mapping[str, int],
+    assumption: Assumption,
+    *,
+    delta: Decimal | None,
+    grid: Sequence[Decimal] = GRID,
+    advance: Callable[[], None] = lambda: None,
+) -> Plan:
+    """Forecast a study, and both mechanisms over a grid of epsilons beside it.
+
+    Parameters
+    ----------
+    rows
+        Expected rows of each of the study's owners.
+    delta
+        For Gaussian noise where the study says none; None leaves Gaussian noise out then.
+    grid
+        Epsilons beside the study's own.
+    advance
+        Called after each forecast.
+
+    Raises
+    ------
+    SettingError
+        Rows missing, below 1 or of an owner that is not in the study; a delta that is not one.
+    RangeError
+        More rows than ``max_rows``, or a study that would be refused as it stands.
+    """
+    _check_rows(study, rows)
+    asked = calibrate(study)
+    layout = study.table.layout
+    k = goal(study, assumption)
+    lines: list[Line] = []
+    needs: list[Need] = []
+    draws = 0
+    for mechanism in (Mechanism.LAPLACE, Mechanism.GAUSSIAN):
+        used_delta = _delta_of(study, mechanism, delta)
+        if used_delta is None:
+            continue
+        forecaster = _Forecaster(study, rows, assumption, mechanism, used_delta, asked, advance)
+        epsilons = sorted({*grid, asked.epsilon})
+        lines += [forecaster.line(epsilon) for epsilon in epsilons]
+        needs.append(forecaster.need(k))
+        draws = forecaster.draws
+    return Plan(
+        study=study,
+        rows=dict(rows),
+        assumption=assumption,
+        k=k,
+        draws=draws,
+        lines=tuple(lines),
+        needs=tuple(needs),
+        resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
+        bytes_up=8 * layout.n_entries,
+        bytes_down=_result_bytes(study, k),
+    )
+
+
+def goal(study: Study, assumption: Assumption) -> int:
+    """k: the study's count, or its rule on the assumed eigenvalues without noise."""
+    return count_components(assumption.eigenvalues, study.components, noise_edge=0.0)
+
+
+def advised_resolution(layout: Layout, eigenvalue: float) -> int:
+    """Smallest g that is fine enough for an assumed eigenvalue; see the module."""
+    if layout.unit_ball:
+        wanted = log2(sqrt(layout.n_columns) / (2 * _ROUNDING_SHARE))
+    elif ColumnKind.NUMERIC in layout.kinds and eigenvalue > 0:
+        wanted = log2(1 / (12 * _ROUNDING_SHARE * eigenvalue)) / 2
+    else:
+        wanted = 0.0
+    return min(max(ceil(wanted), _RESOLUTIONS.start), _RESOLUTIONS.stop - 1)
+
+
+class _Forecaster:
+    """One mechanism's rehearsal and its searches."""
+
+    def __init__(
+        self,
+        study: Study,
+        rows: Mapping[str, int],
+        assumption: Assumption,
+        mechanism: Mechanism,
+        delta: Decimal,
+        asked: Calibration,
+        advance: Callable[[], None],
+    ) -> None:
+        self._study = study
+        self._rows = [rows[owner] for owner in study.owners]
+        self._mechanism = mechanism
+        self._delta = delta
+        self._asked = asked
+        self._advance = advance
+        self._law: Law = "laplace" if mechanism is Mechanism.LAPLACE else "gaussian"
+        self._rehearsal = Rehearsal(
+            study.table.layout,
+            assumption.eigenvalues,
+            law=self._law,
+            owner_rows=self._rows,
+            covariance=study.covariance,
+            seed=int(study.digest[:16], 16),
+        )
+
+    @property
+    def draws(self) -> int:
+        return self._rehearsal.draws
+
+    def line(self, epsilon: Decimal) -> Line:
+        asked = self._is_asked(epsilon)
+        try:
+            scale = self._scale(epsilon)
+        except RangeError:
+            self._advance()
+            return Line(self._mechanism, epsilon, self._delta, None, None, Verdict.REFUSED, asked)
+        outlook = self._outlook(scale, self._study.components)
+        noise = entry_noise(
+            self._study.table.layout, mechanism=self._law, scale=scale, owner_rows=self._rows
+        )
+        return Line(self._mechanism, epsilon, self._delta, noise, outlook, _verdict(outlook), asked)
+
+    def need(self, k: int) -> Need:
+        try:
+            scale = self._scale(self._asked.epsilon)
+        except RangeError:
+            return Need(self._mechanism, None, None, None)
+        factor = self._excess(scale, ComponentRule(count=k))
+        if factor is None:
+            return Need(self._mechanism, None, None, None)
+        mean_rows = sum(self._rows) / len(self._rows)
+        return Need(
+            self._mechanism,
+            self._epsilon_of(scale / factor),
+            ceil(mean_rows * factor),
+            ceil(len(self._rows) * factor**2),
+        )
+
+    def _excess(self, scale: float, rule: ComponentRule) -> float | None:
+        """How many times what 0.9 allows a scale is; None out of reach."""
+        low, high = _FACTORS  # of the scale: enough, and too much
+        if not _is_enough(self._outlook(scale * low, rule)):
+            return None
+        if _is_enough(self._outlook(scale * high, rule)):
+            return 1 / high
+        while high / low > _PRECISION:
+            middle = sqrt(low * high)
+            if _is_enough(self._outlook(scale * middle, rule)):
+                low = middle
+            else:
+                high = middle
+        return 1 / low
+
+    def _epsilon_of(self, scale: float) -> Decimal:
+        sens, k = self._asked.sensitivity, self._asked.max_rows_per_person
+        if self._mechanism is Mechanism.LAPLACE:
+            epsilon = Decimal(k * sens.l1) / Decimal(scale)
+        else:
+            rho = Decimal(k**2 * sens.l2_squared) / (2 * Decimal(scale) ** 2)
+            epsilon = epsilon_from_rho(Decimal(f"{rho:.12f}"), self._delta)
+        return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
+
+    def _outlook(self, scale: float, rule: ComponentRule) -> Outlook:
+        found = self._rehearsal.outlook(scale, rule)
+        self._advance()
+        return found
+
+    def _is_asked(self, epsilon: Decimal) -> bool:
+        return self._mechanism is self._asked.mechanism and epsilon == self._asked.epsilon
+
+    def _scale(self, epsilon: Decimal) -> float:
+        """b or sigma at an epsilon; `RangeError` where the study would be refused."""
+        found = self._asked
+        if not self._is_asked(epsilon):
+            found = calibrate(with_privacy(self._study, self._mechanism, epsilon, self._delta))
+        return found.width
+
+
+def with_privacy(study: Study, mechanism: Mechanism, epsilon: Decimal, delta: Decimal) -> Study:
+    """The same study under another mechanism or epsilon."""
+    require_epsilon(epsilon)
+    privacy: LaplacePrivacy | GaussianPrivacy
+    if mechanism is Mechanism.LAPLACE:
+        privacy = LaplacePrivacy(mechanism="laplace", epsilon=epsilon)
+    else:
+        require_delta(delta)
+        privacy = GaussianPrivacy(mechanism="gaussian", epsilon=epsilon, delta=delta)
+    return study.model_copy(update={"privacy": privacy})
+
+
+def _verdict(outlook: Outlook) -> Verdict:
+    if outlook.captured < POOR or outlook.above == 0:
+        return Verdict.CANNOT
+    return Verdict.WORKS if _is_enough(outlook) else Verdict.IN_PART
+
+
+def _is_enough(outlook: Outlook) -> bool:
+    return outlook.captured >= GOOD and outlook.above > 0
+
+
+def _delta_of(study: Study, mechanism: Mechanism, delta: Decimal | None) -> Decimal | None:
+    """Delta of a mechanism's lines; None leaves them out."""
+    if mechanism is Mechanism.LAPLACE:
+        return Decimal(0)
+    if isinstance(study.privacy, GaussianPrivacy):
+        if delta is not None and delta != study.privacy.delta:
+            message = f"study {study.name} says delta {study.privacy.delta}: leave --delta out"
+            raise SettingError(message)
+        return study.privacy.delta
+    return delta
+
+
+def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
+    missing = [owner for owner in study.owners if owner not in rows]
+    unknown = sorted(set(rows) - set(study.owners))
+    if missing or unknown:
+        found = [f"no rows for {', '.join(missing)}"] if missing else []
+        found += [f"{', '.join(unknown)} not in study {study.name}"] if unknown else []
+        raise SettingError("; ".join(found))
+    few = [owner for owner in study.owners if rows[owner] < 1]
+    if few:
+        message = f"every owner has at least 1 row, but not {', '.join(few)}"
+        raise SettingError(message)
+    total = sum(rows.values())
+    if total > study.max_rows:
+        message = (
+            f"{total} rows together, but study {study.name} allows {study.max_rows}: give it a "
+            "larger max_rows"
+        )
+        raise RangeError(message)
+
+
+def _result_bytes(study: Study, k: int) -> int:
+    """Arrays of a result (`common.results`): moments, mean, eigenvalues, k vectors."""
+    layout = study.table.layout
+    p = layout.n_columns
+    within = p * p if study.covariance is Covariance.WITHIN else 0
+    return 8 * (layout.n_entries + layout.n_sums + p + k * p + within)

@@ -1,0 +1,180 @@
+"""A plan for people and for machines; every figure of the text is in the document, too."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from common.privacy.mechanisms import Mechanism
+from common.study import decimal_text
+from curator.planning.plan import GOOD, Line, Need, Plan, Verdict
+
+_SHOWN = 8  # eigenvalues
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Seconds of one owner's noise and of the decomposition on this machine, one core; and of the
+    transfer of one owner's bytes, up and down, at ``megabits`` a second."""
+
+    draw: float
+    decompose: float
+    transfer: float
+    megabits: float
+
+
+def plan_document(plan: Plan, seconds: Seconds) -> dict[str, Any]:
+    """Everything a plan says, as JSON."""
+    study = plan.study
+    return {
+        "study": study.name,
+        "digest": study.digest,
+        "verdict": plan.asked.verdict.value,
+        "asked": _line(plan.asked),
+        "rows": dict(plan.rows),
+        "assumption": {
+            "source": plan.assumption.source,
+            "eigenvalues": [float(value) for value in plan.assumption.eigenvalues],
+        },
+        "components": plan.k,
+        "draws": plan.draws,
+        "forecasts": [_line(line) for line in plan.lines],
+        "needs": [
+            {
+                "mechanism": need.mechanism.value,
+                "captured": GOOD,
+                "epsilon": None if need.epsilon is None else decimal_text(need.epsilon),
+                "rows_per_owner": need.rows_per_owner,
+                "owners": need.owners,
+            }
+            for need in plan.needs
+        ],
+        "recommended": {
+            "mechanism": plan.recommended.value,
+            "resolution_bits": plan.resolution_bits,
+        },
+        "bytes": {"up": plan.bytes_up, "down": plan.bytes_down},
+        "seconds": asdict(seconds),
+    }
+
+
+def plan_text(plan: Plan, seconds: Seconds) -> str:
+    """The same for people."""
+    return "\n".join(
+        [*_head(plan), "", *_table(plan), "", *_answers(plan), "", *_costs(plan, seconds)]
+    )
+
+
+def _line(line: Line) -> dict[str, Any]:
+    outlook = None if line.outlook is None else asdict(line.outlook)
+    return {
+        "mechanism": line.mechanism.value,
+        "epsilon": decimal_text(line.epsilon),
+        "delta": decimal_text(line.delta),
+        "noise": line.noise,
+        "verdict": line.verdict.value,
+        **(outlook or {}),
+    }
+
+
+def _head(plan: Plan) -> list[str]:
+    study, p = plan.study, plan.study.table.layout.n_columns
+    values = "  ".join(f"{value:.3g}" for value in plan.assumption.eigenvalues[:_SHOWN])
+    return [
+        f"Study {study.name}: {len(study.owners)} owners, {sum(plan.rows.values())} rows together, "
+        f"{p} coded columns",
+        f"Assumed, not measured: {plan.assumption.source}",
+        f"  {values}{'  ...' if p > _SHOWN else ''}",
+        f"Forecast from {plan.draws} rehearsals; captured is the share of the variance that as "
+        "many best components would capture",
+    ]
+
+
+def _table(plan: Plan) -> list[str]:
+    rows = [
+        "  mechanism   epsilon  noise edge  above  kept  captured (9 runs of 10)   by chance  "
+        "angle  verdict"
+    ]
+    for line in plan.lines:
+        mark = "*" if line.asked else " "
+        name = f"{mark} {line.mechanism.value:10} {decimal_text(line.epsilon):>8}"
+        found = line.outlook
+        if found is None:
+            rows.append(f"{name}  {line.verdict.value}: its integers could leave their range")
+            continue
+        rows.append(
+            f"{name}  {found.noise_edge:10.3g}  {found.above:5}  {found.count:4}  "
+            f"{found.captured:8.3f} ({found.captured_low:.3f} to {found.captured_high:.3f})  "
+            f"{found.chance:9.3f}  {found.angle:4.0f}°  {line.verdict.value}"
+        )
+    rows.append("  * as the study asks")
+    return rows
+
+
+def _answers(plan: Plan) -> list[str]:
+    asked = plan.asked
+    lines = [_verdict(plan)]
+    for need in plan.needs:
+        lines += _need(plan, need)
+    if plan.other is None and asked.mechanism is Mechanism.LAPLACE:
+        lines.append("Gaussian noise is left out: it needs a delta (--delta)")
+    recommended = plan.recommended
+    if recommended is not asked.mechanism:
+        lines.append(f"Recommended: the {recommended.value} mechanism instead")
+    elif plan.other is not None:
+        lines.append(f"Recommended: the {recommended.value} mechanism, as the study has it")
+    bits = plan.study.table.resolution_bits
+    if plan.resolution_bits != bits:
+        lines.append(
+            f"Recommended: resolution_bits {plan.resolution_bits} instead of {bits}: "
+            + ("finer, for rounding would be felt" if plan.resolution_bits > bits else "as good")
+        )
+    return lines
+
+
+def _verdict(plan: Plan) -> str:
+    asked, name = plan.asked, plan.study.name
+    words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value})"
+    if asked.verdict is Verdict.WORKS:
+        return f"Study {name} works at {words}, if the assumption holds"
+    if asked.verdict is Verdict.IN_PART:
+        return f"Study {name} works in part at {words}: its smaller components are mostly noise"
+    why = (
+        "not even the first assumed component stands above the noise"
+        if asked.outlook is not None and asked.outlook.above == 0
+        else "most of what it would find is noise"
+    )
+    return f"THIS STUDY CANNOT WORK at {words}: {why}"
+
+
+def _need(plan: Plan, need: Need) -> list[str]:
+    start = f"{need.mechanism.value.capitalize()}: {plan.k} components are captured to {GOOD:g}"
+    if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
+        return [f"{start} at no epsilon within reach"]
+    mean_rows = sum(plan.rows.values()) / len(plan.rows)
+    lines = [f"{start} from epsilon {decimal_text(need.epsilon)} on"]
+    if need.rows_per_owner > mean_rows:
+        asked = decimal_text(plan.asked.epsilon)
+        lines.append(
+            f"  at epsilon {asked} it takes about {need.rows_per_owner} rows of each owner, or "
+            f"{need.owners} owners of {mean_rows:.0f} rows"
+        )
+    return lines
+
+
+def _costs(plan: Plan, seconds: Seconds) -> list[str]:
+    epsilon, delta = plan.asked.epsilon, plan.asked.delta
+    per_owner = f"epsilon {decimal_text(epsilon)}"
+    per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""
+    return [
+        f"Each owner: charged {per_owner}, once; sends {_size(plan.bytes_up)} and receives about "
+        f"{_size(plan.bytes_down)}",
+        f"Time on a machine like this: {seconds.draw:.2g} s for an owner's noise, "
+        f"{seconds.transfer:.2g} s for its bytes at {seconds.megabits:g} Mbit/s, "
+        f"{seconds.decompose:.2g} s for the curator's decomposition",
+    ]
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes} bytes" if n_bytes < 10_000 else f"{n_bytes / 1e6:.3g} MB"

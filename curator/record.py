@@ -1,0 +1,138 @@
+"""What the curator knows about a study: values, all of them `released` or public.
+
+Nothing here is computed from a row without noise, and no value changes: a step of
+`curator.protocol` makes a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.conversation import Form, StudyState
+from common.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Length and head (32 bytes) of an owner's ledger, as the owner said them."""
+
+    length: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One owner's accepted release. ``sha256`` (32 bytes) names its bytes on disk.
+
+    Attributes
+    ----------
+    release_id
+        16 bytes.
+    receipt
+        Canonical JSON, checked against the study.
+    signature, certificate
+        The owner's over the receipt (DER), checked, and the certificate (PEM) it was sent with.
+        Empty for a contribution that an earlier version stored.
+    received_s
+        Seconds since 1970 UTC.
+    """
+
+    owner: str
+    release_id: bytes
+    n_rows: int
+    n_bytes: int
+    sha256: bytes
+    chain: Chain
+    receipt: bytes
+    received_s: int
+    signature: bytes = b""
+    certificate: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Synthetic rows of one owner in one form: an Arrow IPC stream, named by its digest."""
+
+    owner: str
+    form: Form
+    n_rows: int
+    n_bytes: int
+    sha256: bytes
+    received_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A stored file: its size and SHA-256 (32 bytes)."""
+
+    n_bytes: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """A study and everything that has happened to it.
+
+    Attributes
+    ----------
+    contributions
+        By owner's name, ascending: the order in which they are pooled.
+    publications
+        By owner's name and form, ascending.
+    result
+        The result file; set from ``DECOMPOSED`` on.
+    reason
+        Why it was aborted; empty otherwise.
+    """
+
+    study: Study
+    state: StudyState
+    created_s: int
+    contributions: tuple[Contribution, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    result: Content | None = None
+    reason: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the study document, 32 bytes."""
+        return bytes.fromhex(self.study.digest)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all contributions together."""
+        return sum(contribution.n_rows for contribution in self.contributions)
+
+    @property
+    def contributed(self) -> tuple[str, ...]:
+        """Names of the owners that have contributed, ascending."""
+        return tuple(contribution.owner for contribution in self.contributions)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the owners that have not, ascending."""
+        return tuple(sorted(set(self.study.owners) - set(self.contributed)))
+
+    def contribution_of(self, owner: str) -> Contribution | None:
+        """What ``owner`` contributed."""
+        return next((c for c in self.contributions if c.owner == owner), None)
+
+    def publication_of(self, owner: str, form: Form) -> Publication | None:
+        """What ``owner`` published in ``form``."""
+        return next((p for p in self.publications if (p.owner, p.form) == (owner, form)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerHistory:
+    """What this curator has seen of an owner, over all studies.
+
+    Attributes
+    ----------
+    chain
+        The longest ledger chain; None before the first contribution.
+    releases
+        Identifiers of its releases, 16 bytes each.
+    """
+
+    chain: Chain | None = None
+    releases: frozenset[bytes] = frozenset()

@@ -1,0 +1,155 @@
+"""Around every RPC: who calls, whether they may, and how the call ends.
+
+A handler is written for values and raises errors of `common.errors`. Here its caller is identified
+from the certificate alone, its role is checked before anything is read, and whatever it raises is
+turned into a status by `common.transport.status`; this is the one place, with ``main``, where any
+exception at all is caught. Details go to the log, constants to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
+
+from grpc.aio import AbortError, ServicerContext
+
+from common.errors import DppcaError, PeerError, PermissionDeniedError
+from common.transport.status import abort
+from common.transport.tls import Identity, Role, identity_of
+from curator.log import LOGGER, note
+
+_Service = TypeVar("_Service")
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+_Context = ServicerContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, how long they will wait (None: without end), and their certificate (PEM)."""
+
+    identity: Identity
+    remaining_s: float | None
+    certificate: bytes
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self.identity.name
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the party is an owner."""
+        return self.identity.role is Role.OWNER
+
+
+def answers(
+    *roles: Role,
+) -> Callable[
+    [Callable[[_Service, _Request, Caller], Awaitable[_Response]]],
+    Callable[[_Service, _Request, _Context], Awaitable[_Response]],
+]:
+    """A handler with one response, for callers of some roles."""
+
+    def decorate(
+        handler: Callable[[_Service, _Request, Caller], Awaitable[_Response]],
+    ) -> Callable[[_Service, _Request, _Context], Awaitable[_Response]]:
+        @wraps(handler)
+        async def call(service: _Service, request: _Request, context: _Context) -> _Response:
+            boundary = _Boundary(handler.__name__, context)
+            try:
+                return await handler(service, request, boundary.admit(roles))
+            except (asyncio.CancelledError, AbortError):
+                raise
+            except Exception as error:
+                await boundary.end(error)
+                raise
+
+        return call
+
+    return decorate
+
+
+def streams(
+    *roles: Role,
+) -> Callable[
+    [Callable[[_Service, _Request, Caller], AsyncIterator[_Response]]],
+    Callable[[_Service, _Request, _Context], AsyncIterator[_Response]],
+]:
+    """A handler with many responses, for callers of some roles."""
+
+    def decorate(
+        handler: Callable[[_Service, _Request, Caller], AsyncIterator[_Response]],
+    ) -> Callable[[_Service, _Request, _Context], AsyncIterator[_Response]]:
+        @wraps(handler)
+        async def call(
+            service: _Service, request: _Request, context: _Context
+        ) -> AsyncIterator[_Response]:
+            boundary = _Boundary(handler.__name__, context)
+            try:
+                async for response in handler(service, request, boundary.admit(roles)):
+                    yield response
+            except (asyncio.CancelledError, AbortError, GeneratorExit):
+                raise
+            except Exception as error:
+                await boundary.end(error)
+                raise
+
+        return call
+
+    return decorate
+
+
+class _Boundary:
+    """One call from its beginning to its end."""
+
+    def __init__(self, method: str, context: _Context) -> None:
+        self._method = method
+        self._context = context
+        self._party = "unknown"
+        self._began = time.monotonic()
+
+    def admit(self, roles: tuple[Role, ...]) -> Caller:
+        context = self._context.auth_context()
+        identity = identity_of(context)
+        self._party = f"{identity.role.value}:{identity.name}"
+        if identity.role not in roles:
+            allowed = " or ".join(role.value for role in roles)
+            message = f"{self._method} is for role {allowed}, not {identity.role.value}"
+            raise PermissionDeniedError(message)
+        certificate = next(iter(context["x509_pem_cert"]))  # there, or identity_of had refused
+        return Caller(identity, self._context.time_remaining(), certificate)
+
+    async def end(self, error: Exception) -> None:
+        if isinstance(error, DppcaError):
+            await refuse(
+                self._context, error, method=self._method, party=self._party, began=self._began
+            )
+        LOGGER.error(
+            "call failed",
+            exc_info=error,
+            extra={"fields": {"method": self._method, "party": self._party}},
+        )
+        message = f"{self._method} failed"
+        await abort(self._context, PeerError(message))
+
+
+async def refuse(
+    context: _Context, error: DppcaError, *, method: str, party: str, began: float
+) -> NoReturn:
+    """Log a refusal and end the call with its status. ``began`` is a monotonic time."""
+    note(
+        "call refused",
+        level=logging.WARNING,
+        method=method,
+        party=party,
+        error=type(error).__name__,
+        reason=str(error),
+        ms=round(1000 * (time.monotonic() - began)),
+    )
+    await abort(context, error)

@@ -1,0 +1,11 @@
+"""What the curator keeps, so that a killed daemon continues where it was.
+
+`Store` is the one interface; `SqliteStore` is the one implementation, and
+``tests/contract/test_store.py`` is what another would have to pass.
+"""
+
+from curator.store.blobs import Spool
+from curator.store.interface import Store, StoreSize
+from curator.store.sqlite import SqliteStore
+
+__all__ = ["Spool", "SqliteStore", "Store", "StoreSize"]

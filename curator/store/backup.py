@@ -1,0 +1,241 @@
+"""Copies of a store, and stores from copies.
+
+::
+
+    BACKUP/backup.json     what follows, with counts and the digest of the database
+    BACKUP/curator.sqlite  the tables at one moment
+    BACKUP/blobs/DIGEST    every file that they refer to
+
+A backup may be made while a daemon serves. The database is copied first, as it is at one moment;
+whatever it refers to was durable before it was referred to (`curator.store.blobs`), never changes,
+and is copied afterwards, each file compared with its digest on the way. So the copy is the store
+of that moment, whatever arrives meanwhile. Nothing secret is in a store or its backup: keys and
+certificates lie elsewhere, and everything here was released.
+
+A backup has its name once it is complete and durable. Restoring writes the database last: a folder
+without it is no store, and restoring can begin again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from common.errors import ArtefactError, SettingError, StoreError
+from curator.store.blobs import Blobs
+from curator.store.migrations import version_of
+from curator.store.snapshot import copy_database, sync
+from curator.store.sqlite import DATABASE, lock_folder
+
+MANIFEST = "backup.json"
+_BLOBS = "blobs"
+_PIECE_BYTES = 1 << 20
+_REFERRED = (
+    "SELECT sha256 FROM contributions UNION SELECT sha256 FROM publications "
+    "UNION SELECT result_sha256 FROM studies WHERE result_sha256 IS NOT NULL"
+)
+"""Digests of all files; these columns are there since the first version of the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup holds.
+
+    Attributes
+    ----------
+    version
+        Of the store's tables.
+    created_s
+        Seconds since 1970 UTC.
+    studies, contributions, files
+        How many.
+    file_bytes
+        Of all files together.
+    database_sha256
+        Of ``curator.sqlite``, in hexadecimal.
+    """
+
+    version: int
+    created_s: int
+    studies: int
+    contributions: int
+    files: int
+    file_bytes: int
+    database_sha256: str
+
+
+Advance = Callable[[int], None]
+
+
+def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: None) -> Backup:
+    """Copy the store in ``state`` to the new folder ``to``, whether or not a daemon serves it.
+
+    Parameters
+    ----------
+    advance
+        Told of bytes as they are copied.
+
+    Raises
+    ------
+    SettingError
+        There is no store, or ``to`` exists.
+    StoreVersionError
+        A newer version of the software wrote it.
+    StoreError
+        A file is damaged, or the disk cannot be read or written. There is no ``to`` then.
+    """
+    if not (state / DATABASE).is_file():
+        message = f"{state} holds no store: give the --state of the daemon"
+        raise SettingError(message)
+    if to.exists():
+        message = f"{to} exists already: give each backup a folder of its own"
+        raise SettingError(message)
+    draft = to.with_name(f".{to.name}.partial-{os.getpid()}")
+    try:
+        draft.mkdir(mode=0o700, parents=True)
+        (draft / _BLOBS).mkdir(mode=0o700)
+        made = _fill(state, draft, now_s, advance)
+        for folder in (draft / _BLOBS, draft):
+            sync(folder)
+        draft.rename(to)
+        sync(to.parent)
+    except FileNotFoundError as error:
+        message = f"{error.filename} is missing: the store is damaged; use an earlier backup"
+        raise StoreError(message) from error
+    except (OSError, sqlite3.Error) as error:
+        message = f"the backup cannot be written: {error}: see to that disk"
+        raise StoreError(message) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return made
+
+
+def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> Backup:
+    """Make a store of a backup, every byte compared with its digest.
+
+    Parameters
+    ----------
+    state
+        A folder without a store; made where it is missing.
+
+    Raises
+    ------
+    SettingError
+        There is a store in ``state`` already, or a daemon uses it.
+    ArtefactError
+        ``backup`` is no backup, not whole, or damaged. ``state`` holds no store then.
+    StoreVersionError
+        A newer version of the software made it.
+    StoreError
+        The disk cannot be read or written.
+    """
+    found = _manifest(backup)
+    if list(state.glob(f"{DATABASE}*")):
+        message = f"{state} holds a store already: restore into a new folder"
+        raise SettingError(message)
+    Blobs(state)
+    with lock_folder(state):
+        try:
+            draft = state / f".{DATABASE}.partial"
+            copied = _copy(backup / DATABASE, draft, advance)
+            if copied != found.database_sha256:
+                message = f"{backup / DATABASE} is damaged: use another backup"
+                raise ArtefactError(message)
+            with closing(sqlite3.connect(draft, isolation_level=None)) as database:
+                version_of(database, draft)
+                digests = _referred(database)
+            for digest in digests:
+                name = digest.hex()
+                if _copy(backup / _BLOBS / name, state / _BLOBS / name, advance) != name:
+                    message = f"{backup / _BLOBS / name} is damaged: use another backup"
+                    raise ArtefactError(message)
+            sync(state / _BLOBS)
+            draft.replace(state / DATABASE)
+            sync(state)
+        except FileNotFoundError as error:
+            message = f"{error.filename} is missing: use another backup"
+            raise ArtefactError(message) from error
+        except (OSError, sqlite3.Error) as error:
+            message = f"the backup cannot be restored: {error}"
+            raise StoreError(message) from error
+        finally:
+            with suppress(OSError):  # left for the next attempt, which writes it anew
+                draft.unlink(missing_ok=True)
+    return found
+
+
+def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
+    # Not mode=ro: reading a database in WAL mode may mean making its index.
+    uri = f"{(state / DATABASE).absolute().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
+        version_of(database, state / DATABASE)
+        copy_database(database, draft / DATABASE)
+    with closing(sqlite3.connect(draft / DATABASE, isolation_level=None)) as database:
+        version = version_of(database, draft / DATABASE)
+        (verdict,) = database.execute("PRAGMA integrity_check").fetchone()
+        if verdict != "ok":
+            message = f"the database is damaged: {verdict}: keep it, and use an earlier backup"
+            raise StoreError(message)
+        digests = _referred(database)
+        (studies,) = database.execute("SELECT count(*) FROM studies").fetchone()
+        (contributions,) = database.execute("SELECT count(*) FROM contributions").fetchone()
+    n_bytes = 0
+    for digest in digests:
+        name = digest.hex()
+        copied = _copy(state / _BLOBS / name, draft / _BLOBS / name, advance)
+        if copied != name:
+            message = f"{state / _BLOBS / name} is damaged: it has not the bytes it is named by"
+            raise StoreError(message)
+        n_bytes += (draft / _BLOBS / name).stat().st_size
+    made = Backup(
+        version=version,
+        created_s=now_s,
+        studies=studies,
+        contributions=contributions,
+        files=len(digests),
+        file_bytes=n_bytes,
+        database_sha256=hashlib.sha256((draft / DATABASE).read_bytes()).hexdigest(),
+    )
+    manifest = draft / MANIFEST
+    manifest.write_text(json.dumps(asdict(made), indent=2) + "\n")
+    sync(manifest)
+    return made
+
+
+def _manifest(backup: Path) -> Backup:
+    path = backup / MANIFEST
+    try:
+        document = json.loads(path.read_text())
+        made = Backup(**{field.name: document[field.name] for field in fields(Backup)})
+    except FileNotFoundError as error:
+        message = f"{backup} is no backup: it has no {MANIFEST}"
+        raise ArtefactError(message) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"{path} is damaged: use another backup"
+        raise ArtefactError(message) from error
+    return made
+
+
+def _referred(database: sqlite3.Connection) -> list[bytes]:
+    return sorted(digest for (digest,) in database.execute(_REFERRED))
+
+
+def _copy(source: Path, to: Path, advance: Advance) -> str:
+    """Copy a file durably; SHA-256 of its bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with source.open("rb") as file, to.open("wb") as copy:
+        to.chmod(0o600)
+        while piece := file.read(_PIECE_BYTES):
+            copy.write(piece)
+            digest.update(piece)
+            advance(len(piece))
+        copy.flush()
+        os.fsync(copy.fileno())
+    return digest.hexdigest()

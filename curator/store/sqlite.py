@@ -1,0 +1,239 @@
+"""The store in one folder: SQLite for what is known, files for what was uploaded.
+
+::
+
+    STATE/lock            held while a daemon runs
+    STATE/curator.sqlite  studies, contributions, publications (WAL, synchronous=FULL)
+    STATE/curator.sqlite.version-N   the same before its last upgrade from version N
+    STATE/blobs/DIGEST    vectors, results, synthetic rows
+    STATE/incoming/       uploads that are arriving
+
+All records are kept in memory as well, read once at the start: this process is the only writer.
+A record in memory is replaced only after its transaction has been committed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from common.checkpoints import checkpoint
+from common.errors import StoreError
+from curator.record import Contribution, OwnerHistory, StudyRecord
+from curator.store.blobs import Blobs, Spool
+from curator.store.interface import StoreSize
+from curator.store.rows import connect, contribution_row, load
+
+DATABASE = "curator.sqlite"
+
+
+class SqliteStore:
+    """`Store` in a folder; see the module's picture."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open, create or upgrade the store.
+
+        ``upgraded`` then says what became of its version, None where nothing did.
+
+        Raises
+        ------
+        StoreVersionError
+            A newer version of the software wrote it; it is unchanged.
+        StoreError
+            Another process uses it, it is no store, or the disk cannot be used.
+        """
+        self._blobs = Blobs(folder)
+        with ExitStack() as undo:
+            self._lock = undo.enter_context(lock_folder(folder))
+            self._path = folder / DATABASE
+            self._database, self.upgraded = connect(self._path)
+            undo.enter_context(closing(self._database))
+            self._file_id = _file_id(self._path)
+            self._records = load(self._database)
+            self.orphans_removed = self._blobs.remove_orphans(self._referred())
+            undo.pop_all()
+        self._names = {record.study.name: digest for digest, record in self._records.items()}
+        self._histories: dict[str, OwnerHistory] = {}
+        for record in self._records.values():
+            for contribution in record.contributions:
+                self._remember(contribution)
+
+    def study(self, digest: bytes) -> StudyRecord | None:
+        """The study of this digest (32 bytes)."""
+        return self._records.get(digest)
+
+    def named(self, name: str) -> StudyRecord | None:
+        """The study of this name."""
+        digest = self._names.get(name)
+        return None if digest is None else self._records[digest]
+
+    def studies(self) -> tuple[StudyRecord, ...]:
+        """All studies, newest first."""
+        return tuple(reversed(self._records.values()))
+
+    def history(self, owner: str) -> OwnerHistory:
+        """What has been seen of an owner, over all studies."""
+        return self._histories.get(owner, OwnerHistory())
+
+    def create(self, record: StudyRecord) -> None:
+        """Store a new study; its name and digest must be new."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO studies VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (
+                    record.digest,
+                    record.study.name,
+                    record.study.canonical_bytes(),
+                    record.state.value,
+                    record.created_s,
+                    record.reason,
+                ),
+            )
+        self._records[record.digest] = record
+        self._names[record.study.name] = record.digest
+
+    def save(self, record: StudyRecord, *, upload: Spool | None = None) -> None:
+        """Store what is new in a study, in one transaction; see `Store.save`."""
+        digest = record.digest
+        before = self._records[digest]
+        # What is stored never changes, so a name is enough to know it by.
+        stored = {c.owner for c in before.contributions}
+        published = {(p.owner, p.form) for p in before.publications}
+        contributions = [c for c in record.contributions if c.owner not in stored]
+        publications = [p for p in record.publications if (p.owner, p.form) not in published]
+        if upload is not None:
+            self._blobs.keep(upload)
+        result = record.result
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE studies SET state = ?, reason = ?, result_sha256 = ?, result_bytes = ? "
+                "WHERE digest = ?",
+                (
+                    record.state.value,
+                    record.reason,
+                    None if result is None else result.sha256,
+                    None if result is None else result.n_bytes,
+                    digest,
+                ),
+            )
+            database.executemany(
+                "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [contribution_row(digest, c) for c in contributions],
+            )
+            database.executemany(
+                "INSERT INTO publications VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (digest, p.owner, p.form.value, p.n_rows, p.n_bytes, p.sha256, p.received_s)
+                    for p in publications
+                ],
+            )
+            checkpoint("store")
+        self._records[digest] = record
+        for contribution in contributions:
+            self._remember(contribution)
+
+    def spool(self) -> Spool:
+        """A new file for bytes that are arriving; a context manager."""
+        return self._blobs.spool()
+
+    def content(self, sha256: bytes) -> Path:
+        """Where the stored bytes of this digest lie; `StoreError` where they are gone."""
+        return self._blobs.path(sha256)
+
+    def read(self, sha256: bytes) -> bytes:
+        """Stored bytes, compared with their digest; `StoreError` where they differ."""
+        return self._blobs.read(sha256)
+
+    def check(self) -> None:
+        """Raise `StoreError` unless bytes, their names and rows can all be written."""
+        self._blobs.check()
+        if _file_id(self._path) != self._file_id:
+            message = f"{self._path} is not the file that was opened: restart the daemon"
+            raise StoreError(message)
+        with self._transaction() as database:
+            database.execute("INSERT OR REPLACE INTO checks VALUES (1, ?)", (int(time.time()),))
+
+    def size(self) -> StoreSize:
+        """Bytes on the disk now; `StoreError` where it cannot be asked."""
+        try:
+            database = sum(path.stat().st_size for path in self._path.parent.glob(f"{DATABASE}*"))
+            free = shutil.disk_usage(self._path.parent).free
+        except OSError as error:
+            message = f"cannot look into {self._path.parent}: {error.strerror}"
+            raise StoreError(message) from error
+        return StoreSize(database, *self._blobs.sizes(), free)
+
+    def close(self) -> None:
+        """Release the store to another process."""
+        self._database.close()
+        self._lock.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        database = self._database
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:  # SQLite rolls back by itself when the disk is full
+                    database.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            message = f"the database cannot be written: {error}: see to the state folder's disk"
+            raise StoreError(message) from error
+
+    def _remember(self, contribution: Contribution) -> None:
+        owner, chain = contribution.owner, contribution.chain
+        seen = self.history(owner)
+        longest = chain if seen.chain is None or chain.length >= seen.chain.length else seen.chain
+        self._histories[owner] = OwnerHistory(longest, seen.releases | {contribution.release_id})
+
+    def _referred(self) -> set[bytes]:
+        digests: set[bytes] = set()
+        for record in self._records.values():
+            digests.update(c.sha256 for c in record.contributions)
+            digests.update(p.sha256 for p in record.publications)
+            if record.result is not None:
+                digests.add(record.result.sha256)
+        return digests
+
+
+def _file_id(path: Path) -> tuple[int, int]:
+    """Device and inode: another file of the same name has others."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        message = f"{path} is gone: restore the state folder from a copy"
+        raise StoreError(message) from error
+    return found.st_dev, found.st_ino
+
+
+def lock_folder(folder: Path) -> BinaryIO:
+    """A lock that one process holds; the kernel drops it with the process, however that ends.
+
+    Raises
+    ------
+    StoreError
+        Another process holds it, or it cannot be made.
+    """
+    path = folder / "lock"
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        message = f"cannot open {path}: {error.strerror}"
+        raise StoreError(message) from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        message = f"another daemon uses {folder}: stop it, or give this one another --state"
+        raise StoreError(message) from error
+    return file
