@@ -1,0 +1,87 @@
+"""``dppca-owner renew``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from common.console import emit, json_option
+from common.errors import SettingError
+from owner.config import load_site
+from owner.enrolment import begin_renewal, finish_renewal, is_cut_off
+from owner.session import now
+
+
+@click.command("renew")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The certificate that came back: put it in use with the new key.",
+)
+@json_option
+@click.pass_obj
+def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
+    """Change the site's key: make a new one and its request, later put it in use.
+
+    The old key and certificate stay in use until the new certificate is there, and are kept in
+    the folder `previous` afterwards. The ledger is not touched. Run it before the certificate ends,
+    or when the key may have become known to others.
+
+    \b
+    Example:
+      dppca-owner --site hospital renew
+      dppca-owner --site hospital renew --certificate certificate.pem
+    """
+    site = load_site(folder)
+    if certificate is None and not is_cut_off(site):
+        request = begin_renewal(site)
+        steps = [
+            f"send {request.path} to the operator (dppca-curator pki sign); compare the "
+            "fingerprint by telephone",
+            f"run: dppca-owner --site {folder} renew --certificate certificate.pem",
+        ]
+        document = {
+            "command": "renew",
+            "site": str(folder),
+            "request": str(request.path),
+            "fingerprint": request.fingerprint,
+            "next": steps,
+        }
+        lines = [
+            f"The next key of {site.name} is made; the old one stays in use.",
+            f"Key fingerprint (SHA-256): {request.fingerprint}",
+            "Now:",
+            *(f"  {number}. {step}" for number, step in enumerate(steps, start=1)),
+        ]
+        emit(document, "\n".join(lines), as_json=as_json)
+        return
+    expires = finish_renewal(site, _content(certificate), now=now())
+    steps = [
+        f"run: dppca-owner --site {folder} doctor",
+        f"when it is content, remove {site.previous} and ask the operator to revoke the old "
+        "certificate (dppca-curator pki revoke --serial)",
+    ]
+    document = {
+        "command": "renew",
+        "site": str(folder),
+        "expires": expires.isoformat(),
+        "previous": str(site.previous),
+        "next": steps,
+    }
+    lines = [
+        f"The new key of {site.name} is in use; its certificate is valid until {expires:%Y-%m-%d}.",
+        "Now:",
+        *(f"  {number}. {step}" for number, step in enumerate(steps, start=1)),
+    ]
+    emit(document, "\n".join(lines), as_json=as_json)
+
+
+def _content(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise SettingError(message) from error

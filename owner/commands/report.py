@@ -1,0 +1,221 @@
+"""``dppca-owner report``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from common.console import emit, json_option, progress
+from common.errors import ArtefactError, NotReadyError, SettingError
+from common.privacy.labels import Label, require_released
+from owner.commands.options import data_set_option, file_path, study_argument
+from owner.config import load_policy, load_site
+from owner.studies import kept_result, kept_study, save
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from common.schema import Schema
+    from common.study import Study
+    from owner.config import Site
+    from owner.quality import Quality
+
+_SEED = 1  # of samples; nothing is protected by it
+
+
+@click.command("report")
+@study_argument
+@click.option(
+    "--synthetic",
+    "synthetic_path",
+    type=file_path,
+    help="Decoded synthetic rows (.parquet, .arrow, .csv); those of `synthesize` by default.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Predict this one; may be given often. By default the first ten that have classes.",
+)
+@data_set_option
+@click.option("--output", type=file_path, help="The page (.html) or, with --release, .json.")
+@click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
+@click.option("--release", is_flag=True, help="Make a small noised summary that may leave instead.")
+@click.option("--epsilon", metavar="DECIMAL", help="--release: what it may cost; no default.")
+@click.option("--delta", metavar="DECIMAL", help="--release: for Gaussian noise; else Laplace.")
+@click.option("--yes", is_flag=True, help="--release: consent without being asked.")
+@json_option
+@click.pass_obj
+def command(
+    folder: Path,
+    study_name: str,
+    synthetic_path: Path | None,
+    targets: tuple[str, ...],
+    data_set_name: str | None,
+    output: Path | None,
+    *,
+    publish: bool,
+    release: bool,
+    epsilon: str | None,
+    delta: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Compare synthetic rows with this site's own, on one page that stays at this site.
+
+    Marginals, pairs of attributes, how well a classifier tells the two apart, training on
+    synthetic and testing on real rows, distances to the nearest record. All of it is computed from
+    raw rows, so the page is site-only and says so.
+
+    With --release a small noised summary (one attribute at a time, and accuracies) is made that may
+    leave: --epsilon is charged to the data set, after you have been asked. The same command again
+    writes the same file and charges nothing.
+
+    \b
+    Example:
+      dppca-owner report nltcs
+      dppca-owner report nltcs --target outside --release --epsilon 0.1
+    """
+    started = time.perf_counter()
+    _require_meant(publish=publish, release=release, epsilon=epsilon, delta=delta, yes=yes)
+    site = load_site(folder)
+    study = kept_study(site, study_name)
+    chosen = _targets(study.table, targets)
+    source = synthetic_path or site.study_folder(study_name) / "synthetic-decoded.parquet"
+    if not source.is_file():
+        message = (
+            f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
+            "or name a file with --synthetic"
+        )
+        raise NotReadyError(message)
+    if release:
+        from owner.commands.release_summary import release_summary
+        from owner.render_quality import released_summary_text
+
+        document = release_summary(
+            site,
+            study,
+            source,
+            data_set_name=data_set_name,
+            targets=chosen,
+            epsilon=epsilon,
+            delta=delta,
+            output=output,
+            yes=yes,
+            quiet=as_json,
+        )
+        document["seconds"] = round(time.perf_counter() - started, 6)
+        emit(document, released_summary_text(document), as_json=as_json)
+        return
+    from common.plotting import check_plotting
+    from owner.render_quality import quality_text
+
+    check_plotting()
+    path = output or site.study_folder(study_name) / "report.html"
+    data_set = load_policy(site).data_set(data_set_name)
+    found, page = _page(site, study, source, data_set.path, data_set.name, chosen, quiet=as_json)
+    save(path, page.encode())
+    document = {
+        "command": "report",
+        "study": study.name,
+        "data_set": data_set.name,
+        "synthetic": str(source),
+        "page": str(path),
+        **_figures(found),
+        "seconds": round(time.perf_counter() - started, 6),
+    }
+    emit(document, quality_text(document), as_json=as_json)
+
+
+def _page(
+    site: Site,
+    study: Study,
+    source: Path,
+    data: Path,
+    data_set: str,
+    targets: tuple[str, ...],
+    *,
+    quiet: bool,
+) -> tuple[Quality, str]:
+    from owner.quality import code_table, compare
+    from owner.quality_page import quality_page
+    from owner.quality_plots import accuracy_plot, marginal_plot, pair_plot
+    from owner.records import open_table
+
+    schema, rng = study.table, np.random.default_rng(_SEED)
+    table, theirs = open_table(data, schema), open_table(source, schema)
+    with progress("Reading rows", table.n_rows + theirs.n_rows, enabled=not quiet) as bar:
+        real = code_table(table, rng, progress=bar.advance)
+        synthetic = code_table(theirs, rng, progress=bar.advance)
+    coded, mean = _coded(site, study, source)
+    with progress("Comparing", enabled=not quiet):
+        found = compare(
+            schema,
+            real,
+            synthetic,
+            targets=targets,
+            coded=coded,
+            released_mean=mean,
+            rng=rng,
+        )
+        plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, found)]
+        if found.accuracies:
+            plots.append(accuracy_plot(found))
+    return found, quality_page(
+        found, study=study.name, data_set=data_set, source=source.name, plots=plots
+    )
+
+
+def _coded(
+    site: Site, study: Study, source: Path
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """The same rows in coded coordinates where `synthesize` left them beside, and the mean."""
+    import pyarrow.parquet
+
+    from owner.quality import SAMPLE_ROWS
+
+    path = source.with_name("synthetic-coded.parquet")
+    if source.name != "synthetic-decoded.parquet" or not path.is_file():
+        return None, None
+    table = pyarrow.parquet.read_table(path)
+    names = list(study.table.column_names)
+    if table.column_names != names:
+        message = f"{path} is not of study {study.name}: run `synthesize` again"
+        raise ArtefactError(message)
+    rows = np.stack([table[name].to_numpy() for name in names], axis=1)
+    return rows[:SAMPLE_ROWS], kept_result(site, study)[0].mean
+
+
+def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:
+    from owner.quality import targets_of
+    from owner.training import target_of
+
+    for name in given:
+        target_of(schema, name)
+    if len(set(given)) != len(given):
+        message = "a --target is given twice"
+        raise SettingError(message)
+    return given or targets_of(schema)
+
+
+def _figures(found: Quality) -> dict[str, Any]:
+    figures = asdict(found)
+    figures["label"] = found.label.value
+    return figures
+
+
+def _require_meant(
+    *, publish: bool, release: bool, epsilon: str | None, delta: str | None, yes: bool
+) -> None:
+    """Refuse what makes no sense before anything is read."""
+    if publish:
+        require_released(Label.SITE_ONLY, "a report")
+    if not release and (epsilon is not None or delta is not None or yes):
+        message = "--epsilon, --delta and --yes are for a summary that may leave: add --release"
+        raise SettingError(message)

@@ -1,0 +1,49 @@
+"""``dppca-owner init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from common.console import emit, json_option
+from owner.enrolment import enrol, request_of
+
+
+@click.command("init")
+@click.option("--name", required=True, help="This owner's name, as studies will have it.")
+@click.option("--curator", required=True, metavar="HOST:PORT", help="Where the curator listens.")
+@json_option
+@click.pass_obj
+def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
+    """Make a site: a private key, a signing request, settings, and a policy.
+
+    Nothing is overwritten. The key stays in the folder; the request goes to the curator's
+    operator, who returns certificate.pem and ca.pem.
+
+    \b
+    Example:
+      dppca-owner --site hospital init --name hospital --curator hub.example:7443
+    """
+    made = enrol(site, name=name, curator=curator)
+    fingerprint = request_of(site / "request.pem").fingerprint
+    steps = [
+        f"send {site / 'request.pem'} to the operator (dppca-curator pki sign); compare the "
+        "fingerprint by telephone",
+        f"put the certificate.pem and ca.pem that come back into {site}",
+        f"enter your data sets and their lifetime budgets in {site / 'policy.yaml'}",
+        f"run: dppca-owner --site {site} doctor",
+    ]
+    document = {
+        "command": "init",
+        "site": str(site),
+        "name": name,
+        "curator": curator,
+        "fingerprint": fingerprint,
+        "files": [str(path) for path in made],
+        "next": steps,
+    }
+    lines = [f"Made site {name} in {site}:", *(f"  {path.name}" for path in made)]
+    lines += [f"Key fingerprint (SHA-256): {fingerprint}", "Now:"]
+    lines += [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
+    emit(document, "\n".join(lines), as_json=as_json)

@@ -1,0 +1,130 @@
+"""``dppca-owner synthesize``.
+
+The generator is seeded with what is public: the result file, this owner's name, the number of
+rows. So the command makes the same rows each time, publishing may be repeated after it was cut
+off, and owners do not draw each other's rows. Whether the rows can be predicted does not matter:
+they are post-processing of what is released (docs/decisions/0032-synthetic-rows-repeat.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+
+from common.console import emit, json_option, progress
+from common.conversation import Form
+from common.proof.signatures import signer_of
+from common.results import Result
+from common.study import Study
+from owner.commands.options import folder_path, study_argument
+from owner.config import Site, load_site
+from owner.render import synthesis_text
+from owner.session import connect, credentials_of
+from owner.studies import kept_result, kept_study, make_folder
+from owner.synthesis import SyntheticTables, publishable_bytes, synthesize
+from owner.tables import write_sealed
+
+
+@click.command("synthesize")
+@study_argument
+@click.option(
+    "--rows", type=click.IntRange(1), help="As many as this owner contributed by default."
+)
+@click.option(
+    "--form",
+    "form_name",
+    type=click.Choice(["coded", "decoded", "both"]),
+    default="both",
+    show_default=True,
+    help="The model's coordinates, rows like the data, or both.",
+)
+@click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
+@click.option("--output", type=folder_path, help="Folder for the files; the study's by default.")
+@json_option
+@click.pass_obj
+def command(
+    folder: Path,
+    study_name: str,
+    rows: int | None,
+    form_name: str,
+    output: Path | None,
+    *,
+    publish: bool,
+    as_json: bool,
+) -> None:
+    """Draw synthetic rows from a study's components; they are released and cost nothing further.
+
+    Coded rows are the model's own coordinates, which analyses do best on; decoded rows look like
+    the data. Needs `components` first. Published rows cannot be taken back or replaced.
+
+    \b
+    Example:
+      dppca-owner synthesize nltcs --rows 10000
+      dppca-owner synthesize nltcs --publish
+    """
+    started = time.perf_counter()
+    site = load_site(folder)
+    study = kept_study(site, study_name)
+    result, components_sha256 = kept_result(site, study)
+    signer = signer_of(credentials_of(site))
+    n_rows = rows or default_rows(site.name, result)
+    forms = list(Form) if form_name == "both" else [Form(form_name)]
+    made = synthesize(
+        result, study, n_rows=n_rows, rng=generator(site.name, components_sha256, n_rows)
+    )
+    target = site.study_folder(study_name) if output is None else output
+    make_folder(target)
+    paths = {form: target / f"synthetic-{form.value}.parquet" for form in forms}
+    for form, path in paths.items():
+        write_sealed(made.table(form), path, signer)
+    sizes = _publish(site, study, made, forms, components_sha256) if publish else {}
+    document = {
+        "command": "synthesize",
+        "study": study.name,
+        "digest": study.digest,
+        "label": made.label.value,
+        "rows": n_rows,
+        "trace_scale": made.trace_scale,
+        "forms": {form.value: str(path) for form, path in paths.items()},
+        "published": list(sizes),
+        "bytes": sum(sizes.values()),
+        "seconds": round(time.perf_counter() - started, 6),
+    }
+    emit(document, synthesis_text(document), as_json=as_json)
+
+
+def default_rows(owner: str, result: Result) -> int:
+    """As many rows as this owner brought, or its like share where it brought none."""
+    shares = result.header.shares
+    own = next((share.n_rows for share in shares if share.owner == owner), None)
+    return own or max(1, result.header.n_rows // len(shares))
+
+
+def generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Generator:
+    """What decides which rows are drawn; see the module."""
+    text = f"{owner} {n_rows} ".encode() + components_sha256
+    return np.random.default_rng(list(hashlib.sha256(text).digest()))
+
+
+def _publish(
+    site: Site, study: Study, made: SyntheticTables, forms: list[Form], components_sha256: bytes
+) -> dict[str, int]:
+    """Upload each form and return its size in bytes."""
+    sizes: dict[str, int] = {}
+    with connect(site) as client, progress("Publishing", len(forms)) as bar:
+        for form in forms:
+            content = publishable_bytes(made.table(form))
+            client.publish(
+                study.digest,
+                form,
+                content,
+                n_rows=made.n_rows,
+                components_sha256=components_sha256,
+            )
+            sizes[form.value] = len(content)
+            bar.advance()
+    return sizes

@@ -1,0 +1,1 @@
+"""What this site has spent, and the releases it was spent on."""

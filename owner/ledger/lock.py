@@ -1,0 +1,62 @@
+"""One command at a time may write a site's ledger.
+
+The kernel drops the lock with the process that holds it, however that process ends, so a killed
+command never leaves a site locked. The lock file is empty and stays. Limits: the folder must be on
+a file system whose locks are real (a local disk; NFS since version 4).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.errors import LedgerError
+
+_POLL_S = 0.1
+
+
+@contextmanager
+def lock_site(
+    path: Path,
+    *,
+    wait_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold the site's lock while the block runs; wait for another command at most ``wait_s``.
+
+    Raises
+    ------
+    LedgerError
+        Another command holds it, or the file cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"cannot lock the site at {path}: {error.strerror}"
+        raise LedgerError(message) from error
+    try:
+        end = clock() + wait_s
+        while not _taken(descriptor):
+            if clock() >= end:
+                message = (
+                    "another command of this site is at work on its ledger: wait until it has "
+                    "ended, then run this one again"
+                )
+                raise LedgerError(message)
+            sleep(_POLL_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

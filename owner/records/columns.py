@@ -1,0 +1,225 @@
+"""Cells of a file as the values that coding takes.
+
+Conversion is total and looks at one cell at a time: what a cell becomes depends neither on the
+other cells, nor on how the file was cut into batches, nor on whether it is CSV, Parquet or Arrow.
+
+Numerics become float64. Null, empty text and NaN are missing: ``NaN``. What is no number is
+`NOT_A_NUMBER` and what is not finite is `INFINITE`; both are infinities, which coding takes for
+the middle as it does NaN, and which `owner.records.check` tells apart. Text is a number if it is
+one in ASCII decimals, with or without exponent, sign and outer blanks. A truth value or a date in
+a numeric column is no number, as it would not be one in a CSV file.
+
+Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
+``1.0`` and ``"1"`` are one label, outer blanks do not count, null, empty text and NaN are
+`MISSING`. Text that is no label gets a second look as the number or truth value that it spells,
+since CSV writers turn ``1`` into ``1.0`` and ``true`` into ``True``. The rest is `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from common.schema import MISSING, UNKNOWN, Attribute, Binary, Categorical, Column, Numeric
+from common.schema import label_text as canonical_text
+
+INFINITE: Final = math.inf
+"""In a numeric column: a number that is not finite, of either sign."""
+NOT_A_NUMBER: Final = -math.inf
+"""In a numeric column: text, a truth value, a date, or anything else that is no number."""
+
+_PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_NAN = re.compile(r"[+-]?nan(\([a-z0-9_]*\))?", re.IGNORECASE)
+_DECIMAL = re.compile(r"([+-]?[0-9]+)\.([0-9]*?)0*")
+
+
+def column_of(attribute: Attribute, cells: pa.Array) -> Column:
+    """Convert the cells of one attribute.
+
+    Parameters
+    ----------
+    attribute
+        What the column should hold.
+    cells
+        Arrow array of any type, shape (n_rows,).
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+        float64 for a numeric, int32 codes for a binary or categorical; it may share the memory of
+        ``cells`` and is then read-only.
+    """
+    kind = cells.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column_of(attribute, cells.storage)
+    if pa.types.is_run_end_encoded(kind):
+        return column_of(attribute, pc.run_end_decode(cells))
+    if pa.types.is_dictionary(kind):
+        values = column_of(attribute, cells.dictionary)
+        indices = np.array(cells.indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        indices[_nulls(cells.indices)] = len(values)
+        taken: Column = np.concatenate([values, absent_column(attribute, 1)])[indices]
+        return taken
+    if _is_text(kind):
+        # Without asking whether the bytes are UTF-8: a cell must not be able to raise.
+        cells = cells.cast(pa.large_binary()).view(pa.large_string())
+    elif pa.types.is_date(kind):
+        cells = cells.cast(pa.large_string()) if not isinstance(attribute, Numeric) else cells
+    if isinstance(attribute, Numeric):
+        return _numbers(cells)
+    return _codes(attribute, cells)
+
+
+def absent_column(attribute: Attribute, n_rows: int) -> Column:
+    """Values of an attribute that the file does not have."""
+    if isinstance(attribute, Numeric):
+        return np.full(n_rows, np.nan)
+    return np.full(n_rows, MISSING, dtype=np.int32)
+
+
+def _numbers(cells: pa.Array) -> NDArray[np.float64]:
+    kind = cells.type
+    if _is_text(kind):
+        return _numbers_of_text(cells)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        values: NDArray[np.float64] = cells.cast(pa.float64(), safe=False).to_numpy(
+            zero_copy_only=False
+        )
+        infinite = np.isinf(values)
+        return np.where(infinite, INFINITE, values) if infinite.any() else values
+    return np.where(_nulls(cells), np.nan, NOT_A_NUMBER)
+
+
+def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
+    """float64 of text: in one go where it can be, each distinct remaining text once."""
+    trimmed = pc.ascii_trim_whitespace(text)
+    try:
+        values = _to_numpy(trimmed.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        plain = pc.fill_null(pc.match_substring_regex(trimmed, _PLAIN), False)
+        kept = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
+        values = _to_numpy(kept.cast(pa.float64()))
+    open_ = np.flatnonzero(~np.isfinite(values) & ~_nulls(text))
+    if len(open_):
+        values[open_] = _by_value(text.take(pa.array(open_)), _number_of_text, np.float64)
+    return values
+
+
+def _number_of_text(text: object) -> float:
+    word = str(text).strip()
+    if not word or _NAN.fullmatch(word):
+        return math.nan
+    if not word.isascii() or "_" in word:
+        return NOT_A_NUMBER
+    try:
+        number = float(word)
+    except ValueError:
+        return NOT_A_NUMBER
+    return number if math.isfinite(number) else INFINITE
+
+
+def _codes(attribute: Binary | Categorical, cells: pa.Array) -> NDArray[np.int32]:
+    code_of = {label: code for code, label in enumerate(attribute.labels)}
+
+    def code(value: object) -> int:
+        text = _text_of(value)
+        if not text:
+            return MISSING
+        found = code_of.get(text)
+        return code_of.get(_spelled(text), UNKNOWN) if found is None else found
+
+    if not _is_text(cells.type):
+        if _has_canonical_text(cells.type):
+            return _by_value(cells, code, np.int32)
+        return np.where(_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
+    found = pc.index_in(cells, value_set=pa.array(attribute.labels, cells.type))
+    codes = np.array(found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
+    # Only cells that are no label as they stand need the slower look.
+    open_ = np.flatnonzero(codes == UNKNOWN)
+    if len(open_):
+        codes[open_] = _by_value(cells.take(pa.array(open_)), code, np.int32)
+    return codes
+
+
+def _text_of(value: object) -> str:
+    """Canonical text of a cell; empty where it is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, Decimal):
+        return "" if value.is_nan() else format(value, "f")
+    return canonical_text(value)
+
+
+def _spelled(text: str) -> str:
+    """What a CSV writer may have had before it: ``1.0`` was 1, ``2.50`` was 2.5, ``True`` true."""
+    if text.lower() in {"true", "false"}:
+        return text.lower()
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal is None:
+        return text
+    whole, fraction = decimal.groups()
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def _by_value(
+    cells: pa.Array, convert: Callable[[object], float], dtype: type[Any]
+) -> NDArray[Any]:
+    """Convert each distinct value once."""
+    kind = cells.type
+    if _is_text(kind):
+        cells = cells.view(pa.large_binary())
+    elif pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        # The shortest text that reads back as this float32, not as its double.
+        cells = pa.array([None if v is None else float(str(v)) for v in _short(cells)])
+    encoded = cells.dictionary_encode(null_encoding="encode")
+    values = [
+        v.decode("utf-8", "replace") if isinstance(v, bytes) else v
+        for v in encoded.dictionary.to_pylist()
+    ]
+    table = np.array([convert(value) for value in values], dtype=dtype)
+    taken: NDArray[Any] = table[encoded.indices.to_numpy(zero_copy_only=False)]
+    return taken
+
+
+def _short(cells: pa.Array) -> list[Any]:
+    present = cells.fill_null(0).to_numpy(zero_copy_only=False)
+    return [None if null else value for value, null in zip(present, _nulls(cells), strict=True)]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _has_canonical_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+def _nulls(cells: pa.Array) -> NDArray[np.bool_]:
+    nulls: NDArray[np.bool_] = cells.is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _to_numpy(numbers: pa.Array) -> NDArray[np.float64]:
+    """float64 with NaN for null."""
+    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)

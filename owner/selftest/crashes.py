@@ -1,0 +1,117 @@
+"""The ledger under ``kill -9``: at every step of a release, and at moments of chance.
+
+After each death the chain must verify, at most one charge may stand, and the same command again
+must end with exactly one charge and the bytes that were stored before, if any were.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+
+from common.errors import LedgerError
+from owner.ledger.chain import History
+from owner.ledger.database import read_history
+from owner.selftest.endpoint import study_for_crashes
+from owner.selftest.findings import Finding
+from owner.selftest.hub import ThrowAway, run_owner
+
+STEPS = ("reserve", "draw", "store", "commit", "send")
+_KILLED = -9
+_DATA_SET = "crashes"
+
+
+def kill_at_steps(
+    hub: ThrowAway, *, steps: tuple[str, ...], advance: Callable[[int], None]
+) -> Finding:
+    """Kill a contribution at each of some steps, and run it again."""
+    faults = []
+    for step in steps:
+        name = f"kill-{step}"
+        hub.create(study_for_crashes(name))
+        before = _history(hub)
+        code, _ = run_owner(hub, *_line(name), fault=f"kill@{step}")
+        if code != _KILLED:
+            faults.append(f"{step}: the command was not killed there (it left with {code})")
+        faults += [f"{step}: {fault}" for fault in _after(hub, name, before)]
+        advance(1)
+    return _finding("kill -9 at every step", faults, f"{len(steps)} deaths at {', '.join(steps)}")
+
+
+def kill_at_random(hub: ThrowAway, *, times: int, advance: Callable[[int], None]) -> Finding:
+    """Kill a contribution at moments of chance within the time one takes."""
+    hub.create(study_for_crashes("timed"))
+    started = time.monotonic()
+    run_owner(hub, *_line("timed"))
+    whole = time.monotonic() - started
+    faults, deaths = [], 0
+    chance = random.SystemRandom()
+    for number in range(times):
+        name = f"chance-{number}"
+        hub.create(study_for_crashes(name))
+        before = _history(hub)
+        process = hub.start_owner(*_line(name))
+        try:
+            with suppress(TimeoutError):
+                _wait(process, chance.uniform(0.3, 1.0) * whole)
+        finally:
+            process.kill()
+            process.communicate()
+        deaths += process.returncode == _KILLED
+        faults += [f"time {number}: {fault}" for fault in _after(hub, name, before)]
+        advance(1)
+    return _finding("kill -9 at any time", faults, f"{deaths} deaths in {times} attempts")
+
+
+def _after(hub: ThrowAway, name: str, before: History) -> list[str]:
+    """What is wrong after a death and after running the command again."""
+    epsilon = study_for_crashes(name).privacy.epsilon or Decimal(0)
+    digest = study_for_crashes(name).digest
+    try:
+        died = _history(hub)
+        charged = died.total(_DATA_SET).epsilon - before.total(_DATA_SET).epsilon
+        if charged not in (Decimal(0), epsilon):
+            return [f"{charged} was charged for {epsilon}"]
+        code, document = run_owner(hub, *_line(name))
+        if code:
+            return [f"the same command again left with {code}: {document}"]
+        after = _history(hub)
+    except LedgerError as error:
+        return [str(error)]
+    faults = []
+    if after.total(_DATA_SET).epsilon - before.total(_DATA_SET).epsilon != epsilon:
+        faults.append("there is not exactly one charge")
+    stored = died.commitment_for(digest)
+    if stored is not None and after.commitment_for(digest) != stored:
+        faults.append("other bytes were sent than had been stored")
+    return faults
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Let a process run; `TimeoutError` when the time is up."""
+    end = time.monotonic() + seconds
+    while process.poll() is None:
+        if time.monotonic() >= end:
+            raise TimeoutError
+        time.sleep(0.005)
+
+
+def _line(name: str) -> tuple[str, ...]:
+    return ("contribute", name, "--yes", "--data-set", _DATA_SET)
+
+
+def _history(hub: ThrowAway) -> History:
+    return read_history(hub.site / "ledger.sqlite")
+
+
+def _finding(check: str, faults: list[str], what: str) -> Finding:
+    says = (
+        f"{what}: the chain verifies, one charge each, the stored bytes were sent"
+        if not faults
+        else "; ".join(faults)
+    )
+    return Finding(check, not faults, says, 0.0, {"faults": faults})

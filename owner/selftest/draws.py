@@ -1,0 +1,260 @@
+"""Audits of the noise, on the function that draws every release (`common.privacy.release.draw`).
+
+The moments are those of tables small enough to search all neighbours of, so that the change that
+the noise must hide is found, not computed by the formula that calibrates it. The bytes come from
+the operating system, counted on their way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from common.numerics.moments import Moments, moments_of
+from common.privacy.entropy import EntropySource, OperatingSystemEntropy
+from common.privacy.mechanisms import Calibration
+from common.privacy.release import calibrate, draw
+from common.schema import Column, encode
+from common.study import Study, study_from_mapping
+from owner.selftest.findings import Finding
+from owner.selftest.laws import (
+    bins,
+    correlation_limit,
+    correlations,
+    dkw,
+    dkw_limit,
+    law_of,
+)
+
+LEVEL = 1e-7
+"""Each check accuses an honest installation with at most this probability."""
+_THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 1.2, 1.6)  # of the claimed epsilon; public, not fitted
+_ATTRIBUTES: list[dict[str, object]] = [
+    {"name": "age", "type": "numeric", "lower": 0, "upper": 1},
+    {"name": "sex", "type": "binary", "values": ["f", "m"]},
+    {"name": "work", "type": "categorical", "categories": ["a", "b", "c"]},
+]
+_BINARIES: list[dict[str, object]] = [
+    {"name": "sex", "type": "binary", "values": ["f", "m"]},
+    {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A mechanism that is audited, and what it is called in the report.
+
+    Attributes
+    ----------
+    study
+        With every kind of attribute: for the law of each coordinate.
+    small
+        Of two binaries: few coordinates, in which a lower bound on epsilon comes near the truth.
+    """
+
+    title: str
+    study: Study
+    small: Study
+
+
+def audits() -> tuple[Audit, ...]:
+    """Both mechanisms."""
+    laplace = {"mechanism": "laplace", "epsilon": "1"}
+    gaussian = {"mechanism": "gaussian", "epsilon": "2", "delta": "0.05"}
+    return (
+        Audit("Laplace", _study(laplace, _ATTRIBUTES), _study(laplace, _BINARIES)),
+        Audit("Gaussian", _study(gaussian, _ATTRIBUTES), _study(gaussian, _BINARIES)),
+    )
+
+
+class CountingEntropy:
+    """A source that counts the bytes it gives."""
+
+    def __init__(self, source: EntropySource) -> None:
+        self._source = source
+        self.taken = 0
+
+    def bytes(self, count: int) -> bytes:
+        """As many bytes of the source."""
+        self.taken += count
+        return self._source.bytes(count)
+
+
+def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
+    """Distribution and independence of every coordinate's noise, and the randomness it took."""
+    study, calibration = audit.study, calibrate(audit.study)
+    law = law_of(calibration)
+    moments = _neighbours(study)[0]
+    entropy = CountingEntropy(OperatingSystemEntropy())
+    noise = _releases(study, moments, n_releases, entropy, advance) - moments.packed
+    return [
+        _distribution(audit.title, noise, calibration),
+        _independence(audit.title, noise, calibration),
+        _randomness(audit.title, float(law.bits(noise).sum()), 8.0 * entropy.taken),
+    ]
+
+
+def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> Finding:
+    """A lower bound on what releases of two neighbouring tables in fact tell apart.
+
+    From many releases of each, the rates of one event are bounded by the intervals of Clopper and
+    Pearson (1934), and ``epsilon >= ln((p_low - delta) / q_high)``, whatever the noise is.
+    """
+    study, claim = audit.small, calibrate(audit.small)
+    a, b = _neighbours(study)
+    entropy = OperatingSystemEntropy()
+    from_a = _loss(claim, a, b, _releases(study, a, n_releases, entropy, advance))
+    from_b = _loss(claim, a, b, _releases(study, b, n_releases, entropy, advance))
+    epsilon, delta = float(claim.epsilon), float(claim.delta)
+    # Two bounds for every direction and threshold share the level.
+    level = LEVEL / (4 * len(_THRESHOLDS))
+    best = 0.0
+    for p, q in ((from_a, from_b), (-from_b, -from_a)):
+        for threshold in _THRESHOLDS:
+            hits_p = int((p >= threshold * epsilon).sum())
+            hits_q = int((q >= threshold * epsilon).sum())
+            low = beta.ppf(level, hits_p, n_releases - hits_p + 1) if hits_p else 0.0
+            high = beta.ppf(1 - level, hits_q + 1, n_releases - hits_q)
+            if low > delta:
+                best = max(best, math.log((low - delta) / high))
+    return Finding(
+        f"{audit.title}: epsilon",
+        best <= epsilon,
+        f"at least {best:.3f} is spent on worst-case neighbours (confidence 1 - {LEVEL:.0e}, "
+        f"{n_releases} releases of each); {epsilon:g} at delta {delta:g} is claimed",
+        LEVEL,
+        {"lower_bound": best, "claimed": epsilon, "delta": delta, "releases": 2 * n_releases},
+    )
+
+
+def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
+    n, d = noise.shape
+    law = law_of(calibration)
+    limit, level = dkw_limit(n, LEVEL / 2 / d), LEVEL / 2 / d
+    distances = [dkw(noise[:, i], law) for i in range(d)]
+    tails = [bins(noise[:, i], law) for i in range(d)]
+    wrong = [i for i in range(d) if distances[i] > limit or tails[i] <= level]
+    worst = max(distances)
+    says = (
+        f"coordinates {', '.join(map(str, wrong))} of {d} do not have the law of their noise"
+        if wrong
+        else f"all {d} coordinates have the exact law: distance at most {worst:.4f} of "
+        f"{limit:.4f} allowed, {n} releases"
+    )
+    return Finding(
+        f"{title}: distribution",
+        not wrong,
+        says,
+        LEVEL,
+        {"coordinates": d, "releases": n, "wrong": wrong, "distance": worst, "limit": limit},
+    )
+
+
+def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
+    """Noise of two coordinates, or of one and the next release, must not go together."""
+    n, d = noise.shape
+    centred = law_of(calibration).centred(noise)
+    pairs = d * (d - 1) // 2 + d * d
+    limit = correlation_limit(n - 1, LEVEL / pairs)
+    within = correlations(centred, centred)[np.triu_indices(d, 1)]
+    between = correlations(centred[:-1], centred[1:])
+    worst = float(max(np.abs(within).max(), np.abs(between).max()))
+    twice = n - len(np.unique(noise, axis=0))
+    good = worst <= limit and twice == 0
+    says = (
+        f"no two coordinates or releases go together: {worst:.4f} of {limit:.4f} allowed"
+        if good
+        else f"noise goes together ({worst:.4f}, {limit:.4f} allowed) or came twice ({twice} times)"
+    )
+    return Finding(
+        f"{title}: independence",
+        good,
+        says,
+        LEVEL,
+        {"correlation": worst, "limit": limit, "repeated": twice},
+    )
+
+
+def _randomness(title: str, needed: float, taken: float) -> Finding:
+    """No sampler can make this noise from fewer fair bits (`owner.selftest.laws`)."""
+    return Finding(
+        f"{title}: randomness",
+        taken >= needed,
+        f"{taken:.0f} bits of the operating system's generator for noise that holds {needed:.0f}"
+        + ("" if taken >= needed else ": it was made of something else"),
+        0.0,
+        {"bits_taken": taken, "bits_needed": needed},
+    )
+
+
+def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Study:
+    return study_from_mapping(
+        {
+            "name": "audit",
+            "owners": ["owner-1"],
+            "privacy": privacy,
+            "components": {"count": 1},
+            "schema": {"resolution_bits": 4, "attributes": attributes},
+        }
+    )
+
+
+def _neighbours(study: Study) -> tuple[Moments, Moments]:
+    """Tables of three rows that differ in one, as far apart as the mechanism's norm can see."""
+    grid = [
+        [0.0, 0.25, 0.5, 0.75, 1.0] if a.type == "numeric" else list(range(len(a.labels)))
+        for a in study.table.attributes
+    ]
+    rows = [list(row) for row in product(*grid)]
+    tables = [_moments(study, [rows[0], rows[0], row]) for row in rows]
+    power = 1 if calibrate(study).scale is not None else 2
+
+    def distance(pair: tuple[Moments, Moments]) -> int:
+        difference = np.abs(pair[0].packed - pair[1].packed)
+        return int((difference**power).sum())
+
+    return max(product(tables, tables), key=distance)
+
+
+def _moments(study: Study, rows: list[list[float]]) -> Moments:
+    columns: list[Column] = [
+        np.array(column, np.float64) if attribute.type == "numeric" else np.array(column, np.int32)
+        for attribute, column in zip(study.table.attributes, zip(*rows, strict=True), strict=True)
+    ]
+    return moments_of(encode(study.table, columns), study.table.layout)
+
+
+def _releases(
+    study: Study,
+    moments: Moments,
+    n_releases: int,
+    entropy: EntropySource,
+    advance: Callable[[int], None],
+) -> NDArray[np.int64]:
+    drawn = np.empty((n_releases, len(moments.packed)), np.int64)
+    for i in range(n_releases):
+        drawn[i] = draw(
+            study, moments, release_id=bytes(16), ledger_sequence=1, entropy=entropy
+        ).packed
+        advance(1)
+    return drawn
+
+
+def _loss(
+    claim: Calibration, a: Moments, b: Moments, releases: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Log-likelihood ratio, the most powerful statistic (Neyman and Pearson 1933), shape (n,)."""
+    x, y = a.packed.astype(np.float64), b.packed.astype(np.float64)
+    z = releases.astype(np.float64)
+    found: NDArray[np.float64]
+    if claim.scale is not None:
+        found = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
+    else:
+        found = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
+    return found

@@ -1,0 +1,217 @@
+"""Attacks on a real curator's endpoint, by an operator who may start studies as he pleases.
+
+*Differencing.* A person's row is one of two, by a coin. The attacker has the table's release with
+that person, then another study's release of the table with the person replaced by a known row, and
+subtracts. What he knows of the coin comes from one release, so he is right with probability at most
+``e^epsilon / (1 + e^epsilon)``, whatever he does. Were noise used twice, he would always be right.
+
+*Asking again.* The same study again must give the same bytes and charge nothing. The same question
+under new names is charged each time, until the budget ends it.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
+from common.privacy.release import calibrate
+from common.proof.verify import verify_components
+from common.results import result_from_bytes
+from common.study import Study, study_from_mapping
+from owner.ledger.database import read_history
+from owner.records import moments_of_table, open_table
+from owner.selftest.draws import LEVEL
+from owner.selftest.findings import Finding
+from owner.selftest.hub import VICTIM, ThrowAway
+from owner.selftest.laws import dkw, dkw_limit, law_of
+
+_EPSILON = "0.1"
+_BUDGET = Decimal("0.5")
+_QUESTIONS: list[dict[str, object]] = [
+    {"name": f"q{i}", "type": "binary", "values": ["no", "yes"]} for i in range(6)
+]
+_ATTRIBUTES: list[dict[str, object]] = [
+    {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+    *_QUESTIONS,
+]
+_OTHERS = [["40", *["no", "yes"] * 3], ["60", *["yes", "no"] * 3], ["50", *["no"] * 6]]
+_SECRETS = (["0", *["no"] * 6], ["100", *["no", "no", "no", "yes", "yes", "yes"]])
+_KNOWN = ["50", *["no", "yes"] * 3]
+
+
+def attack_by_differencing(
+    hub: ThrowAway, *, trials: int, advance: Callable[[int], None]
+) -> list[Finding]:
+    """Subtract releases of neighbouring tables, `trials` times; see the module."""
+    table = hub.site / "survey.csv"
+    guesses, noises = 0, []
+    for trial in range(trials):
+        coin = secrets.randbelow(2)
+        answers, exact = [], []
+        for query, row in enumerate((_SECRETS[coin], _KNOWN)):
+            study = _study(f"difference-{trial}-{query}")
+            _write(table, [*_OTHERS, row])
+            answers.append(_released(hub, study, "survey"))
+            exact.append(_exact(table, study))
+            advance(1)
+        noises += [a - e for a, e in zip(answers, exact, strict=True)]
+        guesses += _guess(answers[0] - answers[1], table, study) == coin
+    return [_differencing(guesses, trials), _wire(np.stack(noises))]
+
+
+def attack_by_asking_again(hub: ThrowAway, *, advance: Callable[[int], None]) -> list[Finding]:
+    """Ask one study again, and one question under many names until the budget ends."""
+    table = hub.site / "small.csv"
+    _write(table, [*_OTHERS, _SECRETS[0]])
+    study = _study("again")
+    first = _released(hub, study, "small")
+    before = read_history(hub.site / "ledger.sqlite")
+    answers = [hub.owner("contribute", study.name, "--yes", "--data-set", "small") for _ in "12"]
+    same = (
+        all(answer["already_stored"] for answer in answers)
+        and read_history(hub.site / "ledger.sqlite") == before
+        and bool((_pooled(hub, study) == first).all())
+    )
+    drawn, refused, most = [first], False, int(_BUDGET / Decimal(_EPSILON))
+    for number in range(most + 2):
+        advance(1)
+        study = _study(f"again-{number}")
+        try:
+            drawn.append(_released(hub, study, "small"))
+        except BudgetExceededError:
+            refused = True
+            break
+    charged = read_history(hub.site / "ledger.sqlite").total("small").epsilon
+    held = refused and len(drawn) == most and charged == _BUDGET
+    distinct = len(np.unique(np.stack(drawn), axis=0))
+    return [
+        Finding(
+            "asking again: same study",
+            same,
+            "the same bytes each time, and nothing is charged"
+            if same
+            else "another answer, or another charge",
+            0.0,
+        ),
+        Finding(
+            "asking again: new names",
+            held and distinct == len(drawn),
+            f"{len(drawn)} answers for a budget of {_BUDGET}, {charged} charged, "
+            + ("then refused" if refused else "NOT refused")
+            + f"; {distinct} of them differ",
+            LEVEL,
+            {"answers": len(drawn), "charged": str(charged), "distinct": distinct},
+        ),
+    ]
+
+
+def check_receipt(hub: ThrowAway) -> Finding:
+    """The components carry a receipt that verifies against the authority."""
+    study = _study("receipt")
+    _write(hub.site / "survey.csv", [*_OTHERS, _KNOWN])
+    _released(hub, study, "survey")
+    try:
+        checked, _ = verify_components(hub.components(study), ca=hub.ca)
+        fault = "" if checked.study == study else "it is of another study"
+    except (AlteredError, ReceiptError, SignatureError) as error:
+        fault = str(error)
+    return Finding(
+        "receipt",
+        not fault,
+        fault or "the components' receipt verifies against the authority",
+        0.0,
+    )
+
+
+def _differencing(guesses: int, trials: int) -> Finding:
+    epsilon = float(Decimal(_EPSILON))
+    bound = math.exp(epsilon) / (1 + math.exp(epsilon))
+    chance = float(binom.sf(guesses - 1, trials, bound))
+    return Finding(
+        "differencing",
+        chance > LEVEL,
+        f"the attacker was right {guesses} of {trials} times; at epsilon {_EPSILON} he may be "
+        f"right with probability {bound:.3f}",
+        LEVEL,
+        {"right": guesses, "trials": trials, "allowed": bound},
+    )
+
+
+def _wire(noises: NDArray[np.int64]) -> Finding:
+    """The noise as it came over the wire, all coordinates of all releases together."""
+    law = law_of(calibrate(_study("law")))
+    distance, limit = dkw(noises.ravel(), law), dkw_limit(noises.size, LEVEL)
+    bare = [i for i in range(noises.shape[1]) if not noises[:, i].any()]
+    twice = len(noises) - len(np.unique(noises, axis=0))
+    good = distance <= limit and not bare and not twice
+    return Finding(
+        "noise on the wire",
+        good,
+        f"distance {distance:.4f} of {limit:.4f} allowed from the exact law, {noises.size} values; "
+        f"{len(bare)} coordinates without noise, {twice} noises came twice",
+        2 * LEVEL,
+        {"distance": distance, "limit": limit, "without_noise": bare, "repeated": twice},
+    )
+
+
+def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
+    """Which of the two secrets explains a difference better."""
+    expected = []
+    for row in (*_SECRETS, _KNOWN):
+        _write(table, [*_OTHERS, row])
+        expected.append(_exact(table, study).astype(np.float64))
+    towards_second = expected[1] - expected[0]
+    middle = (expected[0] + expected[1]) / 2 - expected[2]
+    return int((difference - middle) @ towards_second > 0)
+
+
+def _released(hub: ThrowAway, study: Study, data_set: str) -> NDArray[np.int64]:
+    """What the attacker gets for a new study: the victim's packed vector, as it was pooled."""
+    hub.create(study)
+    hub.owner("contribute", study.name, "--yes", "--data-set", data_set)
+    return _pooled(hub, study)
+
+
+def _pooled(hub: ThrowAway, study: Study) -> NDArray[np.int64]:
+    return result_from_bytes(hub.components(study), study).pooled
+
+
+def _exact(table: Path, study: Study) -> NDArray[np.int64]:
+    return moments_of_table(open_table(table, study.table), study.table).packed
+
+
+def _study(name: str) -> Study:
+    return study_from_mapping(
+        {
+            "name": name,
+            "owners": [VICTIM],
+            "privacy": {"mechanism": "laplace", "epsilon": _EPSILON},
+            "components": {"count": 1},
+            "schema": {"resolution_bits": 4, "attributes": _ATTRIBUTES},
+        }
+    )
+
+
+def _write(table: Path, rows: list[list[str]]) -> None:
+    head = [str(attribute["name"]) for attribute in _ATTRIBUTES]
+    table.write_text("\n".join(",".join(row) for row in [head, *rows]) + "\n")
+
+
+def prepare(hub: ThrowAway) -> None:
+    """Give the site a data set to attack, and one with a small budget."""
+    hub.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
+    for name in ("survey", "small", "crashes"):
+        _write(hub.site / f"{name}.csv", [*_OTHERS, _KNOWN])
+
+
+def study_for_crashes(name: str) -> Study:
+    """A study of the data set ``crashes``."""
+    return _study(name)

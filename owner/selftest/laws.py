@@ -1,0 +1,131 @@
+"""The exact laws of the noise, and tests against them whose false alarms are bounded. Pure.
+
+* `dkw`: largest distance of an empirical distribution from the exact one; Massart (1990) bounds
+  ``P(sup |F_n - F| > t)`` by ``2 exp(-2 n t^2)`` for every F, discrete ones too.
+* `bins`: counts in bins of known probability; binomial tails, exact, by the union bound.
+* `correlations`: products of two independent variables in [-1/2, 1/2] of mean 0; Hoeffding (1963)
+  bounds ``P(|mean| > t)`` by ``2 exp(-8 n t^2)``.
+* `information`: bits of a sampler's output. A run that has used c fair bits has probability
+  ``2^-c``, so an output of probability P cannot come from fewer than ``-log2 P`` bits, ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from common.privacy.mechanisms import Calibration
+
+_N_BINS = 16
+_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Discrete Laplace noise of a scale, or discrete Gaussian noise of a variance."""
+
+    scale: int | None
+    sigma_squared: int | None
+
+    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``P(noise <= x)``, elementwise."""
+        if self.scale is not None:
+            q = exp(-1.0 / self.scale)
+            left = np.exp(-np.maximum(-x, 0) / self.scale) / (1 + q)
+            right = 1.0 - np.exp(-(np.maximum(x, -1) + 1.0) / self.scale) / (1 + q)
+            return np.where(x < 0, left, right)
+        table, reach = _gaussian_table(self.sigma_squared or 1)
+        found: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
+        return found
+
+    def bits(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``-log2 P(noise = x)``, elementwise."""
+        if self.scale is not None:
+            q = exp(-1.0 / self.scale)
+            nats = np.abs(x) / self.scale - log((1 - q) / (1 + q))
+        else:
+            variance = self.sigma_squared or 1
+            squares = np.arange(-_reach(variance), _reach(variance) + 1, dtype=np.float64) ** 2
+            total = float(np.exp(-squares / (2 * variance)).sum())
+            nats = x.astype(np.float64) ** 2 / (2 * variance) + log(total)
+        found: NDArray[np.float64] = nats / log(2)
+        return found
+
+    def centred(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Midpoint of the distribution function's step at x, less 1/2: of mean 0 exactly."""
+        return (self.below(x) + self.below(x - 1)) / 2 - 0.5
+
+
+def law_of(calibration: Calibration) -> Law:
+    """The law that a calibration asks for."""
+    return Law(calibration.scale, calibration.sigma_squared)
+
+
+def dkw(noise: NDArray[np.int64], law: Law) -> float:
+    """``sup |F_n - F|`` of a sample, shape (n,)."""
+    ordered = np.sort(noise)
+    n = len(ordered)
+    values, counts = np.unique(ordered, return_counts=True)
+    upto = np.cumsum(counts) / n
+    at = np.abs(upto - law.below(values))
+    before = np.abs(np.concatenate([[0.0], upto[:-1]]) - law.below(values - 1))
+    return float(max(at.max(), before.max()))
+
+
+def dkw_limit(n: int, level: float) -> float:
+    """What `dkw` exceeds with probability at most ``level``."""
+    return sqrt(log(2 / level) / (2 * n))
+
+
+def bins(noise: NDArray[np.int64], law: Law) -> float:
+    """Smallest binomial tail, times the number of tails, of counts in bins; shape (n,).
+
+    Under the law it is at most x with probability at most x.
+    """
+    reach = int(np.abs(noise).max()) + 1
+    edges = np.unique([_quantile(law, i / _N_BINS, reach) for i in range(1, _N_BINS)])
+    steps = np.concatenate([[0.0], law.below(edges), [1.0]])
+    counts = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=len(edges) + 1)
+    n, chances = len(noise), np.diff(steps)
+    tails = np.minimum(binom.cdf(counts, n, chances), binom.sf(counts - 1, n, chances))
+    return float(min(1.0, tails.min() * 2 * len(chances)))
+
+
+def correlations(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean products of columns, shape (d, d), of two samples of shape (n, d) in [-1/2, 1/2]."""
+    found: NDArray[np.float64] = first.T @ second / len(first)
+    return found
+
+
+def correlation_limit(n: int, level: float) -> float:
+    """What one mean product exceeds with probability at most ``level``."""
+    return sqrt(log(2 / level) / (8 * n))
+
+
+def _quantile(law: Law, chance: float, reach: int) -> int:
+    low, high = -reach, reach
+    while low < high:
+        middle = (low + high) // 2
+        if law.below(np.array([middle]))[0] >= chance:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _reach(variance: int) -> int:
+    return int(_REACH * sqrt(variance)) + 1
+
+
+@lru_cache(maxsize=8)
+def _gaussian_table(variance: int) -> tuple[NDArray[np.float64], int]:
+    """Cumulated probabilities from -reach - 1 (0) to reach."""
+    reach = _reach(variance)
+    weights = np.exp(-(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * variance))
+    table = np.concatenate([[0.0], np.cumsum(weights)])
+    return table / table[-1], reach
