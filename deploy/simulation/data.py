@@ -1,0 +1,166 @@
+"""Rows for a simulation: read once, a fifth held out, the rest divided among the owners.
+
+The order is drawn from the seed: the last fifth is held out and never reaches an owner; what is
+left is divided in one of two ways.
+
+iid
+    In the drawn order, in parts whose sizes differ by one at most.
+by:COLUMN
+    Rows with one value of the column stay together: the commonest value goes to the first owner,
+    each further one, from common to rare, to the owner who holds the fewest rows. With a column
+    of person identifiers (it need not be in the schema) no person has rows at two owners, as
+    privacy asks; with a region, a year or a hospital the owners' rows differ in kind.
+
+The seed decides who holds which row and nothing else: noise never comes from it.
+
+CSV is read and written as text, so owners get the fields as they stand in the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import DataError, SettingError
+
+HELD_OUT_SHARE = 0.2
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Who holds which rows; index arrays into one table, disjoint, together all of it.
+
+    Attributes
+    ----------
+    owners
+        One array of int64 per owner, each of at least one row.
+    held_out
+        Rows that no owner ever sees.
+    """
+
+    owners: tuple[NDArray[np.int64], ...]
+    held_out: NDArray[np.int64]
+
+    @property
+    def training(self) -> NDArray[np.int64]:
+        """Rows of all owners together."""
+        return np.concatenate(self.owners)
+
+
+def read_table(path: Path) -> Any:
+    """Read a data file into a ``pyarrow.Table``.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.csv.gz`` (every field as text), ``.parquet`` or ``.pq``.
+
+    Raises
+    ------
+    DataError
+        Missing, of another kind, damaged, or without rows.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    try:
+        if path.suffix in _PARQUET:
+            table = parquet.read_table(path)
+        elif path.name.endswith((".csv", ".csv.gz")):
+            # Arrow's own streams: a thread that reads ahead from one of Python's aborts the process
+            # if that ends meanwhile.
+            with pa.input_stream(str(path)) as stream, csv.open_csv(stream) as reader:
+                names = reader.schema.names
+            text = csv.ConvertOptions(column_types={name: pa.string() for name in names})
+            with pa.input_stream(str(path)) as stream:
+                table = csv.read_csv(stream, convert_options=text)
+        else:
+            message = f"{path.name} is neither .csv, .csv.gz nor .parquet"
+            raise DataError(message)
+    except (OSError, EOFError, pa.ArrowException) as error:
+        message = f"the data file {path} cannot be read: give a readable CSV or Parquet file"
+        raise DataError(message) from error
+    if table.num_rows == 0:
+        message = f"the data file {path} has no rows"
+        raise DataError(message)
+    return table
+
+
+def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
+    """Write rows as Parquet where ``like`` is Parquet, else as CSV; the new file's path."""
+    from pyarrow import csv, parquet
+
+    if like.suffix in _PARQUET:
+        path = folder / f"{stem}.parquet"
+        parquet.write_table(table, path)
+    else:
+        path = folder / f"{stem}.csv"
+        csv.write_csv(table, path)
+    return path
+
+
+def divide(table: Any, *, owners: int, seed: int, split: str = "iid") -> Division:
+    """Hold a fifth out and divide the rest; the same seed divides alike.
+
+    Parameters
+    ----------
+    table
+        A ``pyarrow.Table`` of n rows.
+    owners
+        How many.
+    split
+        ``iid`` or ``by:COLUMN``.
+
+    Raises
+    ------
+    SettingError
+        Too few rows or values for so many owners, or another split.
+    DataError
+        The table has no such column.
+    """
+    n_rows = table.num_rows
+    n_held_out = round(HELD_OUT_SHARE * n_rows)
+    if owners < 1 or n_held_out < 1 or n_rows - n_held_out < owners:
+        message = f"{n_rows} rows cannot be divided among {owners} owners with a fifth held out"
+        raise SettingError(message)
+    order = np.random.default_rng(seed).permutation(n_rows)
+    training, held_out = order[: n_rows - n_held_out], order[n_rows - n_held_out :]
+    if split == "iid":
+        parts = np.array_split(training, owners)
+    elif split.startswith("by:"):
+        groups = _groups(table, split.removeprefix("by:"))
+        parts = _by_group(training, groups[training], owners, split)
+    else:
+        message = f'the split is "iid" or "by:COLUMN", not "{split}"'
+        raise SettingError(message)
+    return Division(tuple(parts), held_out)
+
+
+def _groups(table: Any, column: str) -> NDArray[np.int64]:
+    if column not in table.column_names:
+        message = f"the data have no column {column} to split by"
+        raise DataError(message)
+    encoded = table[column].combine_chunks().dictionary_encode(null_encoding="encode")
+    codes: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _by_group(
+    rows: NDArray[np.int64], groups: NDArray[np.int64], owners: int, split: str
+) -> list[NDArray[np.int64]]:
+    values, sizes = np.unique(groups, return_counts=True)
+    if len(values) < owners:
+        message = f"split {split}: {len(values)} values cannot be divided among {owners} owners"
+        raise SettingError(message)
+    held = np.zeros(owners, dtype=np.int64)
+    owner_of = np.zeros(int(values.max()) + 1, dtype=np.int64)
+    for index in np.argsort(-sizes, kind="stable"):
+        least = int(held.argmin())
+        owner_of[values[index]] = least
+        held[least] += sizes[index]
+    return [rows[owner_of[groups] == owner] for owner in range(owners)]

@@ -1,0 +1,60 @@
+"""The demo's rows: the RAND Health Insurance Experiment as statsmodels ships it.
+
+20,190 person-years of 1974-1982, 10 attributes, in the public domain. The file is read where
+statsmodels lies, without importing statsmodels, which would take longer than the rest of the
+demo's preparation. Coinsurance, ``lncoins = ln(percent + 1)``, takes five values and gets their
+names; nothing else is changed.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from common.errors import DataError, SettingError
+from common.study import Study, study_from_yaml
+
+TARGET = "idp"
+SEED = 1
+STUDY_FILE = Path(__file__).with_name("demo.yaml")
+PLANS = {
+    "0": "free",
+    "3.258096": "25%",
+    "3.931826": "50%",
+    "4.564348": "95%",
+    "4.61512": "100%",
+}
+
+
+def demo_study() -> Study:
+    """The study in ``demo.yaml``."""
+    return study_from_yaml(STUDY_FILE.read_text(encoding="utf-8"))
+
+
+def demo_table() -> Any:
+    """The rows as a ``pyarrow.Table`` of text; plans by name.
+
+    Raises
+    ------
+    SettingError
+        statsmodels is not installed.
+    DataError
+        Its file is not the one this demo knows.
+    """
+    import pyarrow as pa
+
+    from deploy.simulation.data import read_table
+
+    spec = find_spec("statsmodels")
+    if spec is None or not spec.submodule_search_locations:
+        message = "the demo's rows ship inside statsmodels: pip install 'dppca[demo]'"
+        raise SettingError(message)
+    package = Path(next(iter(spec.submodule_search_locations)))
+    table = read_table(package / "datasets" / "randhie" / "randhie.csv")
+    column = table.column_names.index("lncoins")
+    labels = [PLANS.get(value) for value in table["lncoins"].to_pylist()]
+    if None in labels:
+        message = "statsmodels' randhie.csv holds a coinsurance that this demo does not know"
+        raise DataError(message)
+    return table.set_column(column, "lncoins", pa.array(labels))

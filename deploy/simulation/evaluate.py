@@ -1,0 +1,141 @@
+"""What only a simulation can know: how good private results are, measured on real rows.
+
+None of this is private and none of it exists in a federation: it needs the rows of all owners, or
+held-out rows that no owner has. Reports mark it so.
+
+Variance captured
+    With S the covariance of all training rows, coded but without noise, and V the k private
+    eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 where
+    the noise cost nothing. k orthonormal directions of any kind are between 0 and 1 (Ky Fan).
+Accuracy
+    Of the linear SVM of `common.methods.utility` trained on real rows (train on real, test on real:
+    ``trtr``) and on synthetic ones (``tstr``), always tested on the held-out real rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import SettingError
+from common.methods.utility import features_of, labels_of, svm_accuracy, synthetic_labels
+from common.numerics.moments import moments_of, no_moments, unpack
+from common.schema import Numeric, Schema
+
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """Accuracies on held-out real rows, each in [0, 1].
+
+    Attributes
+    ----------
+    trtr_accuracy
+        Trained on the real training rows: what no privacy at all would give.
+    tstr_accuracy, tstr_accuracy_decoded
+        Trained on synthetic rows, in coded coordinates and after decoding.
+    majority
+        Always answering the commonest class of the training rows.
+    """
+
+    trtr_accuracy: float
+    tstr_accuracy: float
+    tstr_accuracy_decoded: float
+    majority: float
+
+
+def pooled_covariance_of(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Covariance of coded rows without any noise, about their mean where a release has one.
+
+    Parameters
+    ----------
+    rows
+        Shape (n_rows, p), units of ``2**-g``.
+
+    Returns
+    -------
+    ndarray of float64, shape (p, p)
+        In the units of the components' eigenvalues.
+    """
+    layout = schema.layout
+    moments = no_moments(layout)
+    for start in range(0, len(rows), _BATCH_ROWS):
+        moments = moments.merge(moments_of(rows[start : start + _BATCH_ROWS], layout))
+    mean, second = unpack(moments.packed, moments.n_rows, layout)
+    return second if mean is None else second - np.outer(mean, mean)
+
+
+def captured_variance(covariance: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
+    """Share of the variance that the best k directions capture which these capture.
+
+    Parameters
+    ----------
+    covariance
+        Noise-free, shape (p, p).
+    vectors
+        Orthonormal rows, shape (k, p).
+    """
+    best = np.linalg.eigvalsh(covariance)[::-1][: len(vectors)].sum()
+    if best <= 0:
+        return 1.0
+    return float(np.einsum("ki,ij,kj->", vectors, covariance, vectors) / best)
+
+
+def check_target(schema: Schema, target: str) -> None:
+    """`SettingError` unless the target has classes and something is left to predict it from."""
+    names = [a.name for a in schema.attributes if not isinstance(a, Numeric)]
+    if target not in names:
+        listed = ", ".join(names) or "none: this schema has numbers only"
+        message = f"the target must be a binary or categorical attribute, not {target}: {listed}"
+        raise SettingError(message)
+    if len(schema.attributes) < 2:
+        message = "an accuracy needs a second attribute to predict the target from"
+        raise SettingError(message)
+
+
+def evaluate(
+    schema: Schema,
+    target: str,
+    *,
+    training: NDArray[np.int32],
+    held_out: NDArray[np.int32],
+    coded: NDArray[np.float64],
+    decoded: NDArray[np.int32],
+    released_mean: NDArray[np.float64] | None,
+) -> Utility:
+    """Train on real and on synthetic rows, test on held-out real rows.
+
+    Parameters
+    ----------
+    training, held_out
+        Real rows as `encode` makes them, units of ``2**-g``.
+    coded
+        Synthetic rows in coded coordinates, real units, shape (n, p).
+    decoded
+        Decoded synthetic rows, coded again by `encode`, units of ``2**-g``.
+    released_mean
+        Shape (p,), coded units; None where the release has no sums.
+    """
+    unit = float(1 << schema.resolution_bits)
+    truth = labels_of(schema, target, held_out)
+    test = features_of(schema, target, held_out) / unit
+    seen = labels_of(schema, target, training)
+    classes, sizes = np.unique(seen, return_counts=True)
+
+    def accuracy(features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+        return svm_accuracy(features, labels, test=test, truth=truth)
+
+    return Utility(
+        trtr_accuracy=accuracy(features_of(schema, target, training) / unit, seen),
+        tstr_accuracy=accuracy(
+            features_of(schema, target, coded),
+            synthetic_labels(schema, target, coded, released_mean),
+        ),
+        tstr_accuracy_decoded=accuracy(
+            features_of(schema, target, decoded) / unit, labels_of(schema, target, decoded)
+        ),
+        majority=float((truth == classes[sizes.argmax()]).mean()),
+    )

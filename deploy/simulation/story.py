@@ -1,0 +1,81 @@
+"""The demo in plain words, from the report's own document: nothing here is computed anew."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+_WIDTH = 88
+
+
+def story_of(document: Mapping[str, Any]) -> str:
+    """What happened, for somebody who reads about it for the first time.
+
+    Parameters
+    ----------
+    document
+        As `deploy.simulation.report.document_of` makes it, of the demo's study.
+    """
+    owners, components, utility = (document[k] for k in ("owners", "components", "utility"))
+    privacy, first = document["privacy"], document["owners"][0]
+    holdings = ", ".join(f"{owner['name']} {owner['rows']:,}" for owner in owners)
+    sent = next(step["bytes"] for step in document["steps"] if step["name"] == "contribute")
+    worst = max(owner["epsilon"] for owner in owners)
+    models = ", ".join(f"{owner['dppca_svm_accuracy']:.3f}" for owner in owners)
+    parts = [
+        f"{len(owners)} owners, one question, no row shown",
+        f"WHO HELD WHAT. The rows of the RAND Health Insurance Experiment, one per person and "
+        f"year, were divided: {holdings}. Another {document['rows']['held_out']:,} were held out "
+        "and reached nobody. Each owner was a process of its own with a folder of its own; a "
+        "curator was another; they talked over mutual TLS.",
+        f"WHAT LEFT EACH SITE. One message of {privacy['entries']} sums of {first['rows']:,} "
+        f"rows, each sum with {privacy['mechanism']} noise drawn from the operating system "
+        f"({sent:,} bytes from all owners together), and the number of rows. No row, no model.",
+        f"WHAT IT COST. Each owner's ledger was charged epsilon {worst:g}, delta "
+        f"{first['delta']:g}: {_promise(privacy)}",
+        f"WHAT WAS FOUND. {components['count']} joint components of "
+        f"{len(components['eigenvalues'])} columns. Noise alone would reach an eigenvalue of "
+        f"{components['noise_edge']:.4g}, the noise edge; {components['above_noise']} "
+        f"eigenvalues are above it, {components['negative']} are negative and nothing but noise. "
+        f"The components capture {100 * components['captured_variance']:.1f} % of the variance "
+        "that the best possible ones would (which only a simulation can know).",
+        "WHAT IT IS GOOD FOR. From the components each owner made synthetic rows and published "
+        f"them. A linear classifier of {document['target']}, tried on the held-out real rows:",
+    ]
+    rows = [
+        ("trained on real rows of all owners, without privacy", utility["trtr_accuracy"]),
+        ("trained on synthetic rows, coded coordinates", utility["tstr_accuracy"]),
+        ("trained on synthetic rows, decoded to real values", utility["tstr_accuracy_decoded"]),
+        ("always answering the commonest class", utility["majority"]),
+    ]
+    table = "\n".join(f"    {name:<54} {accuracy:.3f}" for name, accuracy in rows)
+    at_home = (
+        f"AT HOME. Each owner also trained on its own rows in the joint components: {models}. "
+        "Those classifiers are site-only: they were made from raw rows and never left. They see "
+        "the other columns' directions of largest variance only; where a direction of little "
+        "variance decides, as it can here, they lose it, with or without noise."
+    )
+    paths = {**document["plots"], **document["files"]}
+    listed = "\n".join(f"    {name:<20} {path}" for name, path in paths.items())
+    told = [*(_wrapped(part) for part in parts), table, _wrapped(at_home)]
+    return "\n\n".join([*told, f"SEE FOR YOURSELF ({document['seconds']:.0f} s in all)\n{listed}"])
+
+
+def _promise(privacy: Mapping[str, Any]) -> str:
+    k = privacy["max_rows_per_person"]
+    if k == 1:
+        return (
+            "had any one row been different, no result would have been more than e^epsilon times "
+            "likelier. A row here is one year of one person, and a person has up to five: the "
+            "promise is about the year. To protect whole persons say max_rows_per_person: 5, and "
+            "keep each person's rows at one owner; the noise grows five times."
+        )
+    return (
+        f"had all {k} rows of any one person been different, no result would have been more than "
+        "e^epsilon times likelier."
+    )
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH)
