@@ -1,0 +1,248 @@
+"""Models of real studies: ``python -m benchmarks.models nltcs --epsilon 1 --model-epsilon 1``.
+
+A fifth of the rows is held out. The others are divided among owners, each with a site of its own
+and the real commands: real processes, a real curator, mutual TLS, noise from the operating system.
+Every owner contributes, fetches the components, and trains each method on *its own* rows;
+``predict`` classifies the held-out rows. Prints one line per method: its label, what it was
+charged, and its accuracy, the mean over owners and seeds and the range over them.
+
+The first line in the table, always answering the commonest class, and ``svm``, a machine without
+privacy on one owner's rows, are what the others stand between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from benchmarks.studies import DATA_SETS, DataSet, data_folder, study_document, write_csv
+from common.errors import DataError
+from common.privacy.release import calibrate
+from common.study import Study, decimal_text, study_from_mapping
+from deploy.simulation.data import divide, read_table, write_table
+from deploy.simulation.parties import parties
+from deploy.simulation.runner import DATA_SET, OWNER, WAIT_S, Hub
+
+FREE = ("svm", "dppca-svm")
+SPENDING = ("dp-svm", "pca-dpsvm", "private-svm")
+_NEED_DELTA = ("ag-svm", "dpsvd")
+METHODS = (*FREE, *SPENDING, *_NEED_DELTA)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """One owner's model: what it is labelled, was charged, and is worth on rows held out."""
+
+    method: str
+    label: str
+    charged_epsilon: str
+    charged_rho: str
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One benchmark; ``delta`` None for Laplace noise wherever there is a choice."""
+
+    data: DataSet
+    target: str
+    owners: int
+    epsilon: str
+    model_epsilon: str
+    delta: str | None
+    C: float | None
+    methods: tuple[str, ...]
+
+
+def options_of(method: str, asked: Asked) -> list[str]:
+    """What ``train`` is told for a method. DPSVD splits its epsilon evenly over rows and labels."""
+    options = ["--method", method]
+    if asked.C is not None:
+        options += ["--C", str(asked.C)]
+    if method in FREE:
+        return options
+    epsilon = Decimal(asked.model_epsilon)
+    if method == "dpsvd":
+        epsilon /= 2
+        options += ["--label-epsilon", decimal_text(epsilon)]
+    options += ["--epsilon", decimal_text(epsilon)]
+    if asked.delta is not None:
+        options += ["--delta", asked.delta]
+    return [*options, "--yes"] if method != "ag-svm" else options
+
+
+def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
+    """One study with every method at every owner, in a folder that is then full of secrets."""
+    document = study_document(
+        asked.data,
+        owners=asked.owners,
+        mechanism="laplace" if asked.delta is None else "gaussian",
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+    )
+    study = study_from_mapping(document)
+    rows = folder / "rows.csv"
+    write_csv(asked.data, rows)
+    table = read_table(rows)
+    division = divide(table, owners=asked.owners, seed=seed, split="iid")
+    held_out = write_table(table.take(division.held_out), folder, stem="held-out", like=rows)
+    found: list[Trained] = []
+    with parties() as live:
+        hub = Hub(live, folder, lambda: None)
+        hub.start()
+        study_file = folder / "study.yaml"
+        study_file.write_bytes(study.canonical_bytes())
+        hub.operate("study", "create", str(study_file))
+
+        def call(name: str, *arguments: str) -> Mapping[str, Any]:
+            return live.call(name, OWNER, "--site", str(folder / name), *arguments).document
+
+        for name, part in zip(study.owners, division.owners, strict=True):
+            (folder / name).mkdir()
+            call(name, "init", "--name", name, "--curator", hub.address)
+            hub.sign(name, folder / name)
+            write_table(table.take(part), folder / name, stem="rows", like=rows)
+            (folder / name / "policy.yaml").write_text(_policy(asked, study))
+            call(name, "contribute", study.name, "--yes")
+        for name in study.owners:
+            call(name, "components", study.name, "--wait", str(WAIT_S))
+            for method in asked.methods:
+                model = folder / name / f"{method}.skops"
+                made = call(
+                    *(name, "train", study.name, "--target", asked.target),
+                    *options_of(method, asked),
+                    *("--output", str(model)),
+                )
+                judged = call(
+                    *(name, "predict", "--model", str(model), "--data", str(held_out)),
+                    *("--output", str(folder / name / "found.parquet")),
+                )
+                found.append(
+                    Trained(
+                        method,
+                        made["label"],
+                        made["charged_epsilon"],
+                        made["charged_rho"],
+                        judged["accuracy"],
+                    )
+                )
+    return found
+
+
+def majority(data: DataSet, target: str) -> float:
+    """Share of the commonest label of the target, over all rows."""
+    names = [attribute["name"] for attribute in data.attributes]
+    labels = [row[names.index(target)] for row in data.rows]
+    return max(labels.count(label) for label in set(labels)) / len(labels)
+
+
+def table_text(found: Iterable[Trained], commonest: float) -> str:
+    """Markdown: one row per method, in the order in which they first occur."""
+    lines = ["| method | label | charged | accuracy | range |", "| --- | --- | --- | --- | --- |"]
+    lines.append(f"| commonest class | | | {commonest:.3f} | |")
+    by_method: dict[str, list[Trained]] = {}
+    for each in found:
+        by_method.setdefault(each.method, []).append(each)
+    for method, runs in by_method.items():
+        first, accuracies = runs[0], [each.accuracy for each in runs]
+        parts = {"ε": first.charged_epsilon, "ρ": first.charged_rho}
+        charged = " and ".join(f"{name} {x}" for name, x in parts.items() if x != "0") or "nothing"
+        lines.append(
+            f"| {method} | {first.label} | {charged} | {fmean(accuracies):.3f} | "
+            f"{min(accuracies):.3f} to {max(accuracies):.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; the exit code."""
+    given = _parser().parse_args(arguments)
+    methods = tuple(given.methods or (*FREE, *SPENDING))
+    if given.delta is None and set(methods) & set(_NEED_DELTA):
+        sys.stderr.write(f"{' and '.join(_NEED_DELTA)} need --delta\n")
+        return 2
+    try:
+        data = DATA_SETS[given.data](data_folder())
+    except DataError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    asked = Asked(
+        data=data,
+        target=given.target or data.target,
+        owners=given.owners,
+        epsilon=given.epsilon,
+        model_epsilon=given.model_epsilon,
+        delta=given.delta,
+        C=given.C,
+        methods=methods,
+    )
+    found: list[Trained] = []
+    for seed in range(1, given.seeds + 1):
+        with tempfile.TemporaryDirectory(prefix="dppca-models-") as folder:
+            found += run(asked, seed=seed, folder=Path(folder))
+        sys.stderr.write(f"seed {seed} of {given.seeds} done\n")
+    law = "Laplace" if given.delta is None else f"Gaussian, delta {given.delta}"
+    print(
+        f"{data.name}: {len(data.rows)} rows, target {asked.target}, {asked.owners} owners, "
+        f"{law}; components at epsilon {asked.epsilon}, models at {asked.model_epsilon}; "
+        f"{given.seeds} seeds"
+    )
+    print(table_text(found, majority(data, asked.target)))
+    if given.output is not None:
+        given.output.mkdir(parents=True, exist_ok=True)
+        path = given.output / f"models-{data.name}.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Trained)])
+            writer.writeheader()
+            writer.writerows(dataclasses.asdict(each) for each in found)
+        print(json.dumps({"output": str(path)}))
+    return 0
+
+
+def _policy(asked: Asked, study: Study) -> str:
+    """A budget with room for the study and every model."""
+    cost = calibrate(study)
+    models = sum(method not in (*FREE, "ag-svm") for method in asked.methods)
+    epsilon = cost.epsilon + models * Decimal(asked.model_epsilon)
+    budget = {
+        "path": "rows.csv",
+        "epsilon": decimal_text(epsilon),
+        "delta": decimal_text(cost.delta),
+    }
+    return yaml.safe_dump({"data_sets": {DATA_SET: budget}})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.models",
+        description="Train models on real studies of a public data set, and try them on rows held "
+        "out.",
+        epilog="example: python -m benchmarks.models nltcs --epsilon 1 --model-epsilon 1 --seeds 3",
+    )
+    parser.add_argument("data", choices=sorted(DATA_SETS))
+    parser.add_argument("--epsilon", required=True, help="decimal, each owner's, of the components")
+    parser.add_argument("--model-epsilon", required=True, help="decimal, of each model")
+    parser.add_argument("--delta", help="for Gaussian noise in the study and in the models")
+    parser.add_argument("--C", type=float, help="of every machine, instead of `train`'s own")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD")
+    parser.add_argument("--owners", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 1, 2, ... (3)")
+    parser.add_argument("--target", help="attribute to predict (outside; income)")
+    parser.add_argument("--output", type=Path, help="folder for a CSV file of every model")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,91 @@
+"""``python -m benchmarks.papers NAME``: a published experiment, its table and its plots."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from common.console import emit, json_option, run
+from common.errors import SettingError
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("name")
+@click.option(
+    "--data",
+    help="Run on this file, or this table of the data folder, instead of the paper's.",
+)
+@click.option("--format", "format_", default="", help="csv or libsvm; needed with a file.")
+@click.option("--label", help="Column to predict, of a CSV file; the last one if not given.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/papers"),
+    show_default=True,
+    help="Folder for CSV, table and plots.",
+)
+@click.option("--quick", is_flag=True, help="Fewer rows, runs and points: two minutes.")
+@click.option("--runs", type=click.IntRange(min=1), help="Seeds per cell, else the paper's.")
+@click.option("--rows", type=click.IntRange(min=1), help="Most training rows, else the paper's.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="one per core",
+    help="Processes.",
+)
+@json_option
+def cli(
+    name: str,
+    data: str | None,
+    format_: str,
+    label: str | None,
+    output: Path,
+    quick: bool,
+    runs: int | None,
+    rows: int | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Run the published experiment NAME: gu-fig2 to gu-fig4, huang-fig1 to huang-fig4,
+    sun-table4, or zhang-fig1 to zhang-fig6.
+
+    Every finished run is kept in a CSV file and not computed again: an interrupted experiment goes
+    on where it was. The named data sets lie in the folder that DPPCA_DATA names.
+
+    \b
+    Examples:
+      python -m benchmarks.papers gu-fig3 --quick
+      python -m benchmarks.papers gu-fig3 --data nltcs --runs 20
+      python -m benchmarks.papers huang-fig2 --data rows.csv --format csv --label outcome
+    """
+    from benchmarks.papers.cells import Scope
+    from benchmarks.papers.data import source_of
+    from benchmarks.papers.experiments import experiment_of
+    from benchmarks.papers.report import make_report
+
+    experiment = experiment_of(name)
+    if data is None and (format_ or label):
+        message = "--format and --label describe a file: give it with --data"
+        raise SettingError(message)
+    source = None if data is None else source_of(data, format_=format_, label=label)
+    scope = Scope(source=source, quick=quick, runs=runs, rows=rows)
+    command = shlex.join(["python", "-m", "benchmarks.papers", *sys.argv[1:]])
+    report = make_report(experiment, scope, output, jobs=jobs, command=command)
+    document = {
+        "command": "papers",
+        "experiment": name,
+        "runs": report.n_runs,
+        "csv": str(report.csv),
+        "table": str(report.table),
+        "plots": [str(path) for path in report.plots],
+    }
+    emit(document, report.text, as_json=as_json)
+
+
+if __name__ == "__main__":
+    run(cli)

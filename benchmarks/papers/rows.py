@@ -1,0 +1,214 @@
+"""What the experiments run on, as values: rows for a machine, and coded rows for a study.
+
+`Table` is what the support vector machines take: numbers, as the papers feed them, and a public
+bound on the norm of a row, by which `Table.in_ball` brings them into the unit ball, as the proofs
+need them. `Coded` is what PPCA-DP-MH takes: a schema and rows in its integers.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.studies import DataSet
+from common.errors import DataError
+from common.methods.unit_ball import UnitBall
+from common.schema import Numeric, Schema, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a table comes from: a name, or a file with its format and label column."""
+
+    name: str
+    path: Path | None = None
+    format: str = ""
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows for a support vector machine.
+
+    Attributes
+    ----------
+    rows
+        Float64, shape (n, d).
+    labels
+        Shape (n,).
+    row_norm
+        Bound on the norm of a row.
+    """
+
+    name: str
+    rows: NDArray[np.float64]
+    labels: NDArray[Any]
+    row_norm: float
+
+    def in_ball(self) -> Table:
+        """The rows divided by their bound: in the unit ball."""
+        inside = UnitBall(scale=self.row_norm).fit_transform(self.rows)
+        return replace(self, rows=inside, row_norm=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is predicted from the other attributes.
+
+    Attributes
+    ----------
+    attribute
+        Its labels are the classes, unless ``positive`` names those of a categorical that make the
+        second of two classes.
+    dropped
+        Attributes that would give it away.
+    """
+
+    name: str
+    attribute: str
+    positive: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def labels(
+        self,
+        schema: Schema,
+        coded: NDArray[np.float64],
+        *,
+        released_mean: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.int64]:
+        """Classes of coded rows, shape (n_rows,).
+
+        Two classes are cut in the middle of their codes, or, of synthetic rows, where the released
+        mean is kept; of more classes the largest indicator decides.
+        """
+        start, stop = schema.layout.groups[schema.index_of(self.attribute)]
+        if stop - start > 1 and not self.positive:
+            return np.asarray(coded[:, start:stop].argmax(axis=1), np.int64)
+        names = [f"{self.attribute}={label}" for label in self.positive] or [self.attribute]
+        columns = [schema.column_names.index(name) for name in names]
+        score = coded[:, columns].sum(axis=1)
+        middle = 0.5 if self.positive else 0.0
+        if released_mean is None:
+            return np.asarray(score > middle, np.int64)
+        share = np.clip(released_mean[columns].sum() + 0.5 - middle, 0.0, 1.0)
+        return np.asarray(score > np.quantile(score, 1.0 - share), np.int64)
+
+    def features(self, schema: Schema, coded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns of all other attributes."""
+        gone: list[int] = []
+        for name in (self.attribute, *self.dropped):
+            gone += range(*schema.layout.groups[schema.index_of(name)])
+        return np.delete(coded, gone, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Rows for a study.
+
+    Attributes
+    ----------
+    values
+        Float64, shape (n, attributes): numbers, and codes of labels.
+    coded
+        The same rows as a study codes them, in real units: float64, shape (n, p).
+    contribution_rate
+        Of the components kept.
+    """
+
+    name: str
+    schema: Schema
+    values: NDArray[np.float64]
+    coded: NDArray[np.float64]
+    targets: tuple[Target, ...]
+    contribution_rate: float
+
+    def recoded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows in the form of ``values`` in the form of ``coded``, shape (n, p)."""
+        columns = [
+            column if isinstance(attribute, Numeric) else column.astype(np.int32)
+            for attribute, column in zip(self.schema.attributes, values.T.copy(), strict=True)
+        ]
+        coded: NDArray[np.float64] = encode(self.schema, columns) / float(
+            1 << self.schema.resolution_bits
+        )
+        return coded
+
+    def target(self, name: str) -> Target:
+        """The target called so."""
+        return next(target for target in self.targets if target.name == name)
+
+
+def coded_from(data: DataSet, targets: tuple[Target, ...]) -> Coded:
+    """Text fields as a study codes them; every field must be a value of its attribute."""
+    schema = Schema.from_document({"resolution_bits": 10, "attributes": data.attributes})
+    columns = [_column(schema, index, data.rows) for index in range(len(schema.attributes))]
+    return Coded(
+        name=data.name,
+        schema=schema,
+        values=np.column_stack(columns).astype(np.float64),
+        coded=encode(schema, columns) / float(1 << schema.resolution_bits),
+        targets=targets,
+        contribution_rate=data.contribution_rate,
+    )
+
+
+def _column(schema: Schema, index: int, rows: list[list[str]]) -> Any:
+    attribute = schema.attributes[index]
+    fields = [row[index] for row in rows]
+    if isinstance(attribute, Numeric):
+        numbers = np.asarray(fields, np.float64)
+        return np.clip(numbers, attribute.lower, attribute.upper)  # a study's own public rule
+    codes = {label: code for code, label in enumerate(attribute.labels)}
+    return np.asarray([codes[field] for field in fields], np.int32)
+
+
+def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> Table:
+    """Columns brought into [-1, 1] by their own range; constant ones to 0.
+
+    Raises
+    ------
+    DataError
+        There are no rows or no columns, or a number is missing or infinite.
+    """
+    if not rows.size:
+        message = f"{name} has no rows, or no column beside the label"
+        raise DataError(message)
+    if not np.isfinite(rows).all():
+        message = f"{name} holds NaN or infinity: drop those rows, or put public numbers there"
+        raise DataError(message)
+    lowest, highest = rows.min(axis=0), rows.max(axis=0)
+    width = np.where(highest > lowest, highest - lowest, 1.0)
+    scaled = np.where(highest > lowest, 2 * (rows - lowest) / width - 1, 0.0)
+    return Table(name, scaled, labels, rows.shape[1] ** 0.5)
+
+
+def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.float64], Any]:
+    """Rows (n, d) and labels (n,) of a LIBSVM file, plain or gzipped.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or is not of that format.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        with _opened(path) as stream:
+            rows, labels = load_svmlight_file(stream, n_features=columns)
+    except (OSError, EOFError, ValueError) as error:
+        message = f"{path.name} cannot be read as a libsvm file: LABEL INDEX:VALUE ... on each line"
+        raise DataError(message) from error
+    return np.asarray(rows.toarray(), np.float64), labels
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        yield stream

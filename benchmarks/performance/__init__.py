@@ -1,0 +1,15 @@
+"""Timings, each beside something real that does the same work in the same run.
+
+::
+
+    python -m benchmarks.performance NAME ... [--quick] [--repeat N] [--json FILE] [--write]
+    make bench                       all of them, written to docs/reference/performance.{json,md}
+
+A benchmark is a module with a `TITLE`, a text `ABOUT` it, and ``measure(plan) -> list[Table]``
+(`registry.Benchmark`); its name is added to `registry.BENCHMARKS`. It times contestants with
+`racing.race`, whose rounds alternate between them, so that other work on the machine slows all
+alike; medians and their ratios are what is reported. With `Plan.quick` it runs in a second or so
+at sizes that say nothing about speed: that is what the tests run.
+"""
+
+import common.transport  # noqa: F401 - before any module here imports gRPC, for TLS 1.3

@@ -1,0 +1,72 @@
+"""A thousand owners at one curator, beside bare gRPC streams of the same bytes into nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from benchmarks.performance.bare import started
+from benchmarks.performance.crowd import Sender, send_all, senders_of, throw_all
+from benchmarks.performance.hub import Hub, study_of
+from benchmarks.performance.registry import Cell, Plan, Table
+from common.study import Study
+from owner.client import CuratorClient
+
+TITLE = "The curator under load"
+ABOUT = """
+Every owner has a certificate and a connection of its own, over mutual TLS on loopback, and sends a
+contribution of its own; all come from one process. The curator writes each to disk and makes it
+durable before it acknowledges it. The floor is a bare gRPC server in a process of its own that
+takes streams of the same bytes and forgets them. Peak memory is that of the daemon: it grows by
+the owners' certificates and receipts, not by their contributions. Each crowd is sent once: the
+curator takes a contribution once.
+"""
+
+
+def measure(plan: Plan) -> list[Table]:
+    """Throughput, memory, and 64 at once."""
+    columns = 12 if plan.quick else 512
+    crowds = [(4, 2), (6, 6)] if plan.quick else [(100, 16), (1000, 16), (64, 64)]
+    rows = [_crowd(plan, owners, columns, at_once) for owners, at_once in crowds]
+    return [
+        Table(
+            f"Contributions of {columns} columns: seconds until all are acknowledged, megabytes a "
+            "second, and what the daemon took in all.",
+            (
+                *("owners", "at once", "megabytes", "s", "MB/s", "bare MB/s", "ratio"),
+                *("accepted", "s to components", "peak MiB"),
+            ),
+            tuple(rows),
+        )
+    ]
+
+
+def _crowd(plan: Plan, owners: int, columns: int, at_once: int) -> tuple[Cell, ...]:
+    plan.say(f"{owners} owners, {at_once} at once")
+    folder = plan.scratch / f"crowd-{owners}"
+    study = study_of("crowd", owners=owners, columns=columns, components=20)
+    megabytes = owners * 8 * study.table.layout.n_entries / 1e6
+    with Hub(folder) as hub:
+        hub.create(study)
+        senders = senders_of(hub, study, folder / "releases")
+        port_file = folder / "bare"
+        command = [sys.executable, "-m", "benchmarks.performance.bare"]
+        with started([*command, str(hub.hub_folder), str(port_file)], port_file) as address:
+            bare = throw_all(address, senders, at_once=at_once)
+        taken = send_all(hub.address, senders, at_once=at_once)
+        accepted, decomposed = _outcome(hub.address, study, senders[0])
+        peak = hub.peak_bytes()
+    for sender in senders:
+        sender.path.unlink()
+    return (
+        *(owners, at_once, megabytes, taken, megabytes / taken, megabytes / bare, bare / taken),
+        *(accepted, decomposed, peak / 2**20),
+    )
+
+
+def _outcome(address: str, study: Study, sender: Sender) -> tuple[int, float]:
+    """How many contributions count in the components, and seconds until they were there."""
+    begin = time.perf_counter()
+    with CuratorClient(address, sender.credentials) as client:
+        found = client.wait(study, wait_s=600)
+    return len(found.contributed), time.perf_counter() - begin

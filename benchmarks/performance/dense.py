@@ -1,0 +1,125 @@
+"""Coding and exact moments of numeric rows in memory, beside SciPy's dsyrk on the same matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from threadpoolctl import threadpool_limits
+
+from benchmarks.performance.racing import Contestant, race
+from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
+from common.numerics.gram import GramSum
+from common.numerics.sums import moments_of_columns
+from common.numerics.threads import one_blas_thread
+from common.schema import encode
+
+TITLE = "Numeric rows in memory"
+ABOUT = """
+Coding to integers and their exact moments together, beside SciPy's `dsyrk` alone (the float64
+product of the same matrix, nothing coded, nothing exact) with the same number of threads. Rows
+are standard normal with bounds of -4 and 4, or uniform between the bounds, whose squares are five
+times as large and leave fewer rows to a block of float32.
+"""
+
+SHAPES = ((1_000_000, 20), (400_000, 200), (30_000, 1000))
+_TINY = ((3000, 4), (500, 70))
+
+
+def measure(plan: Plan) -> list[Table]:
+    """The whole pass, then the kernel alone."""
+    rows: list[tuple[Cell, ...]] = []
+    for n, d in _TINY if plan.quick else SHAPES:
+        normal = normal_rows(n, d)
+        uniform = np.random.default_rng(21).uniform(-BOUND, BOUND, (n, d))
+        for threads in (1, 2):
+            plan.say(f"n = {n}, d = {d}, {threads} threads")
+            timings = race(
+                [
+                    Contestant("dsyrk", _dsyrk(normal, threads)),
+                    Contestant("normal", _ours(normal, 10, threads)),
+                    Contestant("uniform", _ours(uniform, 10, threads)),
+                    Contestant("coarse", _ours(normal, 6, threads)),
+                ],
+                rounds=plan.rounds,
+            )
+            reference = timings["dsyrk"].median_s
+            ours = [timings[name].median_s for name in ("normal", "uniform", "coarse")]
+            by_cpu = timings["dsyrk"].median_cpu_s / timings["normal"].median_cpu_s
+            rows.append((n, d, threads, reference, *ours, reference / ours[0], by_cpu))
+    return [
+        Table(
+            "Seconds for coding and moments; the ratio is dsyrk to normal rows at g = 10.",
+            (
+                "n",
+                "d",
+                "threads",
+                "dsyrk",
+                "normal, g = 10",
+                "uniform, g = 10",
+                "normal, g = 6",
+                "ratio",
+                "by processor time",
+            ),
+            tuple(rows),
+        ),
+        _kernel(plan),
+    ]
+
+
+def _kernel(plan: Plan) -> Table:
+    n, d = (2000, 40) if plan.quick else (400_000, 200)
+    rows: list[tuple[Cell, ...]] = []
+    for g in (6, 10):
+        plan.say(f"products alone, g = {g}")
+        schema = numeric_schema(d, resolution_bits=g)
+        coded = encode(schema, list(normal_rows(n, d).T))
+        narrow, wide = coded.astype(np.float32), coded.astype(np.float64)
+        del coded
+        timings = race(
+            [
+                Contestant("dsyrk", _dsyrk(wide, 1)),
+                Contestant("ours", _products(narrow, largest=1 << (2 * g))),
+            ],
+            rounds=plan.rounds,
+        )
+        reference, ours = timings["dsyrk"].median_s, timings["ours"].median_s
+        by_cpu = timings["dsyrk"].median_cpu_s / timings["ours"].median_cpu_s
+        rows.append((n, d, g, reference, ours, reference / ours, by_cpu))
+    return Table(
+        "Seconds for the products of integer rows alone, on one thread: float64 by dsyrk, float32 "
+        "in exact blocks.",
+        ("n", "d", "g", "dsyrk", "DPPCA", "ratio", "by processor time"),
+        tuple(rows),
+    )
+
+
+def _dsyrk(rows: NDArray[np.float64], threads: int) -> Callable[[], None]:
+    def run() -> None:
+        with threadpool_limits(threads, user_api="blas"):
+            dsyrk(1.0, rows.T)
+
+    return run
+
+
+def _ours(rows: NDArray[np.float64], resolution_bits: int, threads: int) -> Callable[[], None]:
+    schema = numeric_schema(rows.shape[1], resolution_bits=resolution_bits)
+
+    def run() -> None:
+        moments_of_columns(schema, rows, workers=threads)
+
+    return run
+
+
+def _products(rows: NDArray[np.float32], *, largest: int) -> Callable[[], None]:
+    def run() -> None:
+        sums = GramSum(rows.shape[1], largest=largest)
+        with one_blas_thread():
+            for start in range(0, len(rows), sums.block_rows):
+                sums.add(rows[start : start + sums.block_rows])
+            sums.total()
+
+    return run

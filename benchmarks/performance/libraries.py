@@ -1,0 +1,146 @@
+"""Principal components of rows in memory, beside what a user would pick instead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from benchmarks.performance.racing import Contestant, race
+from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.tables import normal_rows, numeric_schema
+from common.numerics.moments import unpack
+from common.numerics.pca import decompose
+from common.numerics.sums import moments_of_columns
+
+TITLE = "Principal components beside other libraries"
+ABOUT = """
+Ten principal components of the same float64 matrix in memory: by DPPCA (coding, exact moments at
+g = 10, covariance, eigenvectors; no noise, which is timed below), by scikit-learn, by Dask-ML and
+by diffprivlib, each with its own defaults and both cores. The last two run in environments of
+their own, which the benchmark makes with pip; where that fails the row says so. A ratio above 1
+means that DPPCA is the faster.
+"""
+
+COMPONENTS = 10
+SHAPES = ((200_000, 200), (500_000, 20))
+_ENVIRONMENTS = {
+    "Dask-ML PCA": ("dask-ml", ["dask-ml"]),
+    "diffprivlib PCA": ("diffprivlib", ["diffprivlib", "scikit-learn<1.6"]),
+}
+_GUEST = Path(__file__).with_name("guest.py")
+
+Fit = Callable[[], float | None]
+
+
+def measure(plan: Plan) -> list[Table]:
+    """One table per shape of the matrix."""
+    environments = {} if plan.quick else _install(plan)
+    tables = []
+    for n, d in ((1000, 5),) if plan.quick else SHAPES:
+        rows = normal_rows(n, d) * np.linspace(1.2, 0.4, d)
+        path = plan.scratch / "rows.npy"
+        np.save(path, rows)
+        with ExitStack() as stack:
+            contestants = [Contestant("DPPCA", _ours(rows)), *_scikit_learn(rows)]
+            for name, python in environments.items():
+                plan.say(f"{name} reads {n} rows of {d}")
+                guest = stack.enter_context(_guest(python, name, path))
+                contestants.append(Contestant(name, guest))
+            plan.say(f"n = {n}, d = {d}")
+            timings = race(contestants, rounds=plan.rounds, warm_up=plan.quick)
+        mine = timings["DPPCA"].median_s
+        missing = [name for name in _ENVIRONMENTS if name not in environments]
+        table: list[tuple[Cell, ...]] = [
+            *((name, each.median_s, each.median_s / mine) for name, each in timings.items()),
+            *((f"{name} (not installed)", None, None) for name in missing),
+        ]
+        caption = f"n = {n:,}, d = {d}: seconds, and as a multiple of DPPCA's."
+        tables.append(Table(caption, ("library", "seconds", "ratio"), tuple(table)))
+    return tables
+
+
+def _ours(rows: NDArray[np.float64]) -> Callable[[], None]:
+    schema = numeric_schema(rows.shape[1])
+
+    def run() -> None:
+        moments = moments_of_columns(schema, rows, workers=_cores())
+        mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
+        assert mean is not None
+        decompose(second - np.outer(mean, mean))
+
+    return run
+
+
+def _scikit_learn(rows: NDArray[np.float64]) -> list[Contestant]:
+    from sklearn.decomposition import PCA, IncrementalPCA
+
+    release = version("scikit-learn")
+    count = min(COMPONENTS, rows.shape[1] - 1)
+
+    def whole() -> None:
+        with threadpool_limits(_cores(), user_api="blas"):
+            PCA(n_components=count, svd_solver="covariance_eigh").fit(rows)
+
+    def incremental() -> None:
+        with threadpool_limits(_cores(), user_api="blas"):
+            IncrementalPCA(n_components=count).fit(rows)
+
+    return [
+        Contestant(f"scikit-learn {release} PCA, covariance_eigh", whole),
+        Contestant(f"scikit-learn {release} IncrementalPCA", incremental),
+    ]
+
+
+def _install(plan: Plan) -> dict[str, Path]:
+    """Environments that could be made, by contestant: their interpreters."""
+    made = {}
+    for name, (package, wanted) in _ENVIRONMENTS.items():
+        plan.say(f"an environment for {package}")
+        folder = plan.scratch / package
+        venv.create(folder, with_pip=True)
+        python = folder / "bin/python"
+        pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
+        done = subprocess.run(pip, check=False, capture_output=True, text=True)
+        if done.returncode:
+            plan.say(f"{package} cannot be installed here and is left out: {done.stderr[-300:]}")
+        else:
+            made[name] = python
+    return made
+
+
+@contextmanager
+def _guest(python: Path, name: str, rows: Path) -> Iterator[Fit]:
+    """A process that fits once for every line it is sent, and answers with the seconds."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment["OPENBLAS_NUM_THREADS"] = str(_cores())
+    with subprocess.Popen(
+        [str(python), str(_GUEST), name, str(rows), str(COMPONENTS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    ) as process:
+        to, back = process.stdin, process.stdout
+        assert to is not None
+        assert back is not None
+
+        def fit() -> float:
+            to.write("fit\n")
+            to.flush()
+            return float(back.readline())
+
+        yield fit
+        to.close()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))

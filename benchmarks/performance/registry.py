@@ -1,0 +1,70 @@
+"""The benchmarks by name, and what each is given and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from common.errors import SettingError
+
+BENCHMARKS = (
+    *("dense", "labels", "files", "libraries", "resolution", "noise"),
+    *("curator_load", "whole_round", "sizing"),
+)
+"""Modules of this package, in the order of the page."""
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures with a caption; a cell of None is shown as a dash."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a benchmark is to run.
+
+    Attributes
+    ----------
+    quick
+        At sizes of a second or so in all, to see that it works.
+    rounds
+        Timed rounds of each race.
+    scratch
+        An empty folder, removed afterwards.
+    say
+        Tells whoever waits what is being measured.
+    """
+
+    quick: bool
+    rounds: int
+    scratch: Path
+    say: Callable[[str], None]
+
+
+class Benchmark(Protocol):
+    """What a module of this package provides."""
+
+    TITLE: str
+    ABOUT: str
+    """Markdown under the heading: what is compared with what, and how to read it."""
+
+    @staticmethod
+    def measure(plan: Plan) -> list[Table]:
+        """Run it."""
+
+
+def benchmark_of(name: str) -> Benchmark:
+    """The benchmark called ``name``; its module is imported only now."""
+    if name not in BENCHMARKS:
+        message = f"there is no benchmark {name}; there are {', '.join(BENCHMARKS)}"
+        raise SettingError(message)
+    return cast(Benchmark, import_module(f"benchmarks.performance.{name}"))

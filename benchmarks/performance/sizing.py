@@ -1,0 +1,107 @@
+"""What a study of m owners and d columns takes: seconds, bytes, memory, and a formula for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from benchmarks.performance.crowd import send_all, senders_of
+from benchmarks.performance.hub import Hub, study_of
+from benchmarks.performance.registry import Cell, Plan, Table
+from owner.client import CuratorClient
+
+TITLE = "Sizing"
+ABOUT = """
+The curator: a real daemon, m simulated owners in one process with a connection each, sixteen at
+once; seconds until all contributions are acknowledged and from there until the components are
+ready, bytes each owner sends and fetches, the daemon's peak memory. An owner: a process that codes
+n rows of d numerics held in memory, forms the moments and draws the noise; its peak memory is
+without those rows. The formulas are fitted to these very figures by least squares in relative
+error; their quality is the largest relative error.
+"""
+
+_CURATOR = (
+    (2, 16),
+    (10, 128),
+    (100, 128),
+    (1000, 16),
+    (1000, 128),
+    (100, 512),
+    (10, 1024),
+    (3, 2048),
+)
+_OWNER = ((100_000, 16), (100_000, 128), (400_000, 128), (100_000, 512), (20_000, 2048))
+
+
+def measure(plan: Plan) -> list[Table]:
+    """Both tables and both formulas."""
+    curator = [_study(plan, m, d) for m, d in ([(2, 8), (4, 12)] if plan.quick else _CURATOR)]
+    owner = [_owner(plan, n, d) for n, d in ([(500, 8), (800, 12)] if plan.quick else _OWNER)]
+    receive = _fit([(1, m, m * d * d) for m, d, *_ in curator], [row[2] for row in curator])
+    compute = _fit([(1, m * d * d, d**3) for m, d, *_ in curator], [row[3] for row in curator])
+    one_pass = _fit([(1, n * d, n * d * d) for n, d, *_ in owner], [row[2] for row in owner])
+    return [
+        Table(
+            "The curator.",
+            ("m", "d", "s to receive", "s to decompose", "bytes up", "bytes down", "peak MiB"),
+            tuple(curator),
+        ),
+        Table("An owner.", ("n", "d", "s", "rows/s", "peak MiB"), tuple(owner)),
+        Table(
+            "Seconds, fitted: coefficients of the terms named, and the largest relative error.",
+            ("what", "terms", "first", "second", "third", "error"),
+            (
+                ("receive", "1, m, m d^2", *receive),
+                ("decompose", "1, m d^2, d^3", *compute),
+                ("an owner", "1, n d, n d^2", *one_pass),
+            ),
+        ),
+    ]
+
+
+def _study(plan: Plan, owners: int, columns: int) -> tuple[int, int, float, float, int, int, float]:
+    plan.say(f"m = {owners}, d = {columns}")
+    folder = plan.scratch / f"{owners}-{columns}"
+    study = study_of("sizing", owners=owners, columns=columns, components=20)
+    with Hub(folder) as hub:
+        hub.create(study)
+        senders = senders_of(hub, study, folder / "releases")
+        received = send_all(hub.address, senders, at_once=16)
+        begin = time.perf_counter()
+        with CuratorClient(hub.address, senders[0].credentials) as client:
+            found = client.wait(study, wait_s=600)
+        decomposed = time.perf_counter() - begin
+        peak = hub.peak_bytes()
+    up = 8 * study.table.layout.n_entries
+    for sender in senders:
+        sender.path.unlink()
+    return owners, columns, received, decomposed, up, found.total_bytes, peak / 2**20
+
+
+def _owner(plan: Plan, rows: int, columns: int) -> tuple[int, int, float, float, float]:
+    plan.say(f"n = {rows}, d = {columns}")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.performance.sizing_owner", str(rows), str(columns)],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    found = json.loads(done.stdout)
+    seconds = float(found["seconds"])
+    return rows, columns, seconds, rows / seconds, float(found["peak_bytes"]) / 2**20
+
+
+def _fit(terms: list[tuple[int, int, int]], seconds: list[float]) -> tuple[Cell, ...]:
+    """Coefficients, none negative, least in relative error; and the largest such error."""
+    from scipy.optimize import nnls
+
+    target = np.array(seconds)
+    weighted = np.array(terms, float) / target[:, None]
+    scale = weighted.max(axis=0)
+    found = nnls(weighted / scale, np.ones(len(target)))[0] / scale
+    error = float(np.abs(weighted @ found - 1).max())
+    return (*(float(value) for value in found), error)

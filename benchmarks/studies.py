@@ -1,0 +1,257 @@
+"""Public data sets as studies: ``python -m benchmarks.studies nltcs|adult``.
+
+Makes one CSV and one study file of a named data set and hands them to ``dppca-simulate run``, once
+per seed: real processes, real mutual TLS, noise from the operating system. Prints one row per
+seed and their mean. The data sets lie in the folder that ``DPPCA_DATA`` names.
+
+NLTCS
+    National Long Term Care Survey, 21,574 people, 16 binary disabilities; all three files of the
+    split by Lowd and Davis together. Targets: ``outside``, ``money``.
+Adult
+    Census income of 1994, 45,222 people without missing fields: 6 numerics, 2 binaries (sex,
+    income), 7 categoricals, 104 coded columns. Target: ``income``.
+
+No bound is computed from rows. Adult's are those of the survey: age 17 (the extract's condition
+AAGE > 16) to the top code 90; education in 16 steps; hours 1 (HRSWK > 0) to the two-digit 99;
+capital gain to 50,000, where the income classes meet, so that clipping a gain changes no class;
+capital loss to 5,000, a round number above the 3,000 dollars that a tax return could set off in a
+year; the final weight, a number of people, to 1,000,000.
+``Never-worked`` is not a category: whoever never worked has no occupation, so no complete row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from common.errors import DataError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+NLTCS_COLUMNS = (
+    *("telephoning", "medicine", "money", "traveling", "outside", "grocery", "cooking", "laundry"),
+    *("light_housework", "heavy_housework", "toilet", "bathing", "dressing", "inside", "bed"),
+    "eating",
+)
+
+ADULT_NUMERIC = {
+    "age": (17, 90),
+    "fnlwgt": (0, 1_000_000),
+    "education_num": (1, 16),
+    "capital_gain": (0, 50_000),
+    "capital_loss": (0, 5_000),
+    "hours_per_week": (1, 99),
+}
+ADULT_BINARY = {"sex": ("Female", "Male"), "income": ("<=50K", ">50K")}
+ADULT_COLUMNS = (
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status"),
+    *("occupation", "relationship", "race", "sex", "capital_gain", "capital_loss"),
+    *("hours_per_week", "native_country", "income"),
+)
+_IMPOSSIBLE = {"Never-worked"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set as a study takes it.
+
+    Attributes
+    ----------
+    attributes
+        As in a study file's schema.
+    rows
+        Text fields in the order of the attributes.
+    contribution_rate
+        The rule for the number of components that published experiments use.
+    target
+        What is predicted unless said otherwise.
+    """
+
+    name: str
+    attributes: list[dict[str, Any]]
+    rows: list[list[str]]
+    contribution_rate: float
+    target: str
+
+
+def nltcs(folder: Path) -> DataSet:
+    """The survey of disabilities; rows in the order of the three files."""
+    rows: list[list[str]] = []
+    for part in ("train", "valid", "test"):
+        rows += _fields(folder / "nltcs" / f"nltcs.{part}.data.gz")
+    attributes = [{"name": name, "type": "binary", "values": [0, 1]} for name in NLTCS_COLUMNS]
+    return DataSet("nltcs", attributes, rows, 0.85, "outside")
+
+
+def adult(folder: Path) -> DataSet:
+    """The complete rows of both files; labels without the test file's full stop."""
+    rows: list[list[str]] = []
+    for part in ("data", "test"):
+        rows += [
+            [*fields[:-1], fields[-1].rstrip(".")]
+            for fields in _fields(folder / "adult" / f"adult.{part}.gz")
+            if len(fields) == len(ADULT_COLUMNS) and "?" not in fields
+        ]
+    categories = _adult_categories(folder / "adult" / "adult.names.gz")
+    attributes = [_adult_attribute(name, categories) for name in ADULT_COLUMNS]
+    return DataSet("adult", attributes, rows, 0.90, "income")
+
+
+DATA_SETS = {"nltcs": nltcs, "adult": adult}
+
+
+def study_document(
+    data: DataSet, *, owners: int, mechanism: str, epsilon: str, delta: str | None
+) -> dict[str, Any]:
+    """The study of a data set, as its YAML file holds it."""
+    privacy = {"mechanism": mechanism, "epsilon": epsilon}
+    if delta is not None:
+        privacy["delta"] = delta
+    return {
+        "name": data.name,
+        "owners": [f"owner-{number}" for number in range(1, owners + 1)],
+        "privacy": privacy,
+        "components": {"contribution_rate": data.contribution_rate},
+        "schema": {"resolution_bits": 10, "attributes": data.attributes},
+    }
+
+
+def write_csv(data: DataSet, path: Path) -> None:
+    """One line of names, then the rows."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([attribute["name"] for attribute in data.attributes])
+        writer.writerows(data.rows)
+
+
+def data_folder() -> Path:
+    """Folder of the named data sets: ``DPPCA_DATA``, else beside the checkout."""
+    folder = Path(os.environ.get("DPPCA_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        message = f"no data sets at {folder}: set DPPCA_DATA to their folder"
+        raise DataError(message)
+    return folder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; the exit code of the first run that fails, else 0."""
+    given = _parser().parse_args(arguments)
+    try:
+        folder = data_folder()
+    except DataError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    data = DATA_SETS[given.data](folder)
+    target = given.target or data.target
+    delta = given.delta
+    given.output.mkdir(parents=True, exist_ok=True)
+    rows_path = given.output / f"{data.name}.csv"
+    study_path = given.output / f"{data.name}.yaml"
+    write_csv(data, rows_path)
+    document = study_document(
+        data,
+        owners=given.owners,
+        mechanism=given.mechanism,
+        epsilon=given.epsilon,
+        delta=delta,
+    )
+    study_path.write_text(yaml.safe_dump(document, sort_keys=False))
+    print(f"{data.name}: {len(data.rows)} rows, target {target}, {given.owners} owners, ", end="")
+    print(f"{given.mechanism}, epsilon {given.epsilon}" + (f", delta {delta}" if delta else ""))
+    reports = []
+    for seed in range(1, given.seeds + 1):
+        command = [sys.executable, "-m", "deploy.simulation.cli", "run", "--json"]
+        command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
+        command += ["--owners", str(given.owners), "--seed", str(seed)]
+        command += ["--output", str(given.output / f"seed-{seed}")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            return done.returncode
+        reports.append(json.loads(done.stdout))
+    print(table(reports))
+    return 0
+
+
+MEASURES = ("tstr_accuracy", "tstr_accuracy_decoded", "trtr_accuracy", "majority")
+
+
+def table(reports: Sequence[dict[str, Any]]) -> str:
+    """One Markdown row per report, and their mean."""
+    header = ["seed", "k", "captured", *MEASURES, "seconds"]
+    numbers = [
+        [
+            report["components"]["count"],
+            report["components"]["captured_variance"],
+            *(report["utility"][name] for name in MEASURES),
+            report["seconds"],
+        ]
+        for report in reports
+    ]
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    named = [(str(report["seed"]), row) for report, row in zip(reports, numbers, strict=True)]
+    mean = [fmean(column) for column in zip(*numbers, strict=True)]
+    for name, (count, *shares, seconds) in [*named, ("mean", mean)]:
+        cells = [name, f"{count:.1f}", *(f"{share:.3f}" for share in shares), f"{seconds:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _fields(path: Path) -> Iterator[list[str]]:
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            if line.strip():
+                yield [field.strip() for field in line.split(",")]
+
+
+def _adult_categories(path: Path) -> dict[str, list[str]]:
+    found = {}
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            name, colon, values = line.rstrip(". \n").partition(":")
+            if colon and not line.startswith("|") and values.strip() != "continuous":
+                labels = [value.strip() for value in values.split(",")]
+                found[name.replace("-", "_")] = [v for v in labels if v not in _IMPOSSIBLE]
+    return found
+
+
+def _adult_attribute(name: str, categories: dict[str, list[str]]) -> dict[str, Any]:
+    if name in ADULT_NUMERIC:
+        lower, upper = ADULT_NUMERIC[name]
+        return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
+    if name in ADULT_BINARY:
+        return {"name": name, "type": "binary", "values": list(ADULT_BINARY[name])}
+    return {"name": name, "type": "categorical", "categories": categories[name]}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.studies",
+        description="Simulate a study on a public data set, once per seed.",
+        epilog="example: python -m benchmarks.studies nltcs --epsilon 1.0 --mechanism laplace "
+        "--owners 3 --seeds 3 --target outside",
+    )
+    parser.add_argument("data", choices=sorted(DATA_SETS))
+    parser.add_argument("--epsilon", required=True, help="decimal, each owner's")
+    parser.add_argument("--mechanism", choices=["laplace", "gaussian"], default="laplace")
+    parser.add_argument("--delta", help="for gaussian, and for nothing else")
+    parser.add_argument("--owners", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 1, 2, ... (3)")
+    parser.add_argument("--target", help="attribute to predict (outside; income)")
+    parser.add_argument("--output", type=Path, default=Path("results/studies"))
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
