@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from common.conversation import Form, StudyState
+from common.errors import StoreError, StoreVersionError
+from curator import protocol
+from curator.admission import SyntheticHeader, contribute, publish
+from curator.record import Chain, Content, OwnerHistory, StudyRecord
+from curator.store import SqliteStore, Store
+from curator.store.migrations import MIGRATIONS, STORE_VERSION, Upgrade
+from tests.support.hub import header_of, make_release, make_study
+from tests.support.old_store import CREATED_S, write_version_1
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+STUDY = make_study()
+OPEN = protocol.create(None, STUDY, now=NOW)
+Opener = Callable[[], Store]
+
+
+@pytest.fixture(params=[SqliteStore])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the one store of this test again and again; another implementation joins here."""
+    opened: list[Store] = []
+
+    def open_store() -> Store:
+        for store in opened:
+            store.close()
+        opened[:] = [request.param(tmp_path / "state")]
+        return opened[0]
+
+    yield open_store
+    for store in opened:
+        store.close()
+
+
+def keep(store: Store, record: StudyRecord, owner: str, seed: int = 0) -> StudyRecord:
+    release = make_release(record.study, seed=seed)
+    header = replace(
+        header_of(release, ledger_length=seed + 2), signature=b"signed", certificate=owner.encode()
+    )
+    after = contribute(record, owner, header, OwnerHistory(), now=NOW)
+    with store.spool() as spool:
+        spool.write(release.payload())
+        store.save(after, upload=spool)
+    return after
+
+
+def decompose(store: Store, record: StudyRecord) -> StudyRecord:
+    with store.spool() as spool:
+        spool.write(b"result")
+        after = replace(
+            record, state=StudyState.DECOMPOSED, result=Content(spool.n_bytes, spool.sha256)
+        )
+        store.save(after, upload=spool)
+    return after
+
+
+def test_everything_is_as_it_was_after_a_restart(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    record = keep(store, keep(store, OPEN, "owner-2", 1), "owner-1", 2)
+    record = decompose(store, record)
+    for form in (Form.DECODED, Form.CODED):
+        with store.spool() as spool:
+            spool.write(form.value.encode())
+            assert record.result is not None
+            header = SyntheticHeader(
+                record.digest, form, 3, spool.n_bytes, spool.sha256, record.result.sha256
+            )
+            record = publish(record, "owner-1", header, now=NOW)
+            store.save(record, upload=spool)
+    record = protocol.close(record)
+    store.save(record)
+
+    again = opener()
+    assert again.study(OPEN.digest) == record == again.named("census")
+    assert again.studies() == (record,)
+    for contribution in record.contributions:
+        assert len(again.read(contribution.sha256)) == contribution.n_bytes
+    assert again.read(record.publications[0].sha256) == b"coded"
+    release = make_release(STUDY, seed=2)
+    assert again.history("owner-1") == OwnerHistory(
+        Chain(4, b"h" * 32), frozenset({release.release_id})
+    )
+
+
+def test_studies_come_newest_first(opener: Opener) -> None:
+    store = opener()
+    for name in ("first", "second", "third"):
+        store.create(protocol.create(None, make_study(name=name), now=NOW))
+    for found in (store, opener()):
+        assert [record.study.name for record in found.studies()] == ["third", "second", "first"]
+
+
+def test_what_is_not_there_is_none(opener: Opener) -> None:
+    store = opener()
+    assert store.study(b"x" * 32) is None
+    assert store.named("nobody") is None
+    assert store.history("nobody") == OwnerHistory()
+    with pytest.raises(StoreError, match="gone"):
+        store.content(b"x" * 32)
+
+
+def test_two_studies_cannot_have_one_name(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    with pytest.raises(StoreError):
+        store.create(protocol.create(None, make_study(overlap=True), now=NOW))
+    assert store.studies() == (OPEN,)
+
+
+def test_the_longest_chain_is_remembered_over_all_studies(opener: Opener) -> None:
+    store = opener()
+    for seed, name in ((5, "early"), (3, "late")):
+        record = protocol.create(None, make_study(name=name), now=NOW)
+        store.create(record)
+        keep(store, record, "owner-1", seed)
+    for found in (store, opener()):
+        chain = found.history("owner-1").chain
+        assert chain is not None
+        assert chain.length == 7
+        assert len(found.history("owner-1").releases) == 2
+
+
+def test_a_failed_transaction_leaves_the_store_as_it_was(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    one = keep(store, OPEN, "owner-1")
+    # The same release under another owner's name is fine; twice under one name is not.
+    again = protocol.create(None, make_study(name="other"), now=NOW)
+    store.create(again)
+    stolen = replace(again, contributions=one.contributions)
+    with pytest.raises(StoreError):
+        store.save(stolen)
+    for found in (store, opener()):
+        assert found.study(again.digest) == again
+        assert found.study(one.digest) == one
+
+
+def test_an_upload_that_is_not_kept_leaves_nothing(opener: Opener, tmp_path: Path) -> None:
+    store = opener()
+    with suppress(ZeroDivisionError), store.spool() as spool:
+        spool.write(b"half of it")
+        raise ZeroDivisionError
+    assert list((tmp_path / "state" / "incoming").iterdir()) == []
+
+
+def test_what_nothing_refers_to_is_removed_at_the_start(opener: Opener, tmp_path: Path) -> None:
+    store = opener()
+    store.create(OPEN)
+    record = keep(store, OPEN, "owner-1")
+    (tmp_path / "state" / "blobs" / ("0" * 64)).write_bytes(b"kept, but never committed")
+    (tmp_path / "state" / "incoming" / "half").write_bytes(b"never finished")
+    opener()
+    left = {path.name for path in (tmp_path / "state" / "blobs").iterdir()}
+    assert left == {record.contributions[0].sha256.hex()}
+    assert list((tmp_path / "state" / "incoming").iterdir()) == []
+
+
+def test_damaged_bytes_are_not_read(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    record = keep(store, OPEN, "owner-1")
+    digest = record.contributions[0].sha256
+    path = store.content(digest)
+    path.write_bytes(b"\x01" + path.read_bytes()[1:])
+    with pytest.raises(StoreError, match="damaged"):
+        store.read(digest)
+
+
+def test_a_folder_is_for_one_process_at_a_time(opener: Opener, tmp_path: Path) -> None:
+    opener()
+    code = (
+        "import sys; from pathlib import Path; from curator.store import SqliteStore\n"
+        "SqliteStore(Path(sys.argv[1]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "state"], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "StoreError: another daemon uses" in done.stderr
+
+
+def test_a_newer_store_is_refused_by_name_and_left_alone(opener: Opener, tmp_path: Path) -> None:
+    opener().close()
+    path = tmp_path / "state" / "curator.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(StoreVersionError, match="version 99"):
+        SqliteStore(tmp_path / "state")
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob("curator.sqlite?*"))
+
+
+def test_a_store_of_the_first_version_is_upgraded_after_a_copy(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    write_version_1(state, STUDY)
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        old = list(database.iterdump())
+    store = SqliteStore(state)
+    copy = state / "curator.sqlite.version-1"
+    assert store.upgraded == Upgrade(1, STORE_VERSION, copy)
+    record = store.study(bytes.fromhex(STUDY.digest))
+    assert record is not None
+    assert (record.created_s, record.contributed) == (CREATED_S, ("owner-1",))
+    assert store.read(record.contributions[0].sha256) == make_release(STUDY).payload()
+    after = keep(store, record, "owner-2", 1)
+    store.close()
+
+    again = SqliteStore(state)
+    assert again.upgraded is None
+    assert again.studies() == (after,)
+    again.close()
+    with closing(sqlite3.connect(copy)) as database:
+        assert list(database.iterdump()) == old
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        steps = database.execute("SELECT version FROM upgrades ORDER BY version").fetchall()
+    assert steps == [(version,) for version in range(2, STORE_VERSION + 1)]
+
+
+def test_an_upgraded_store_has_the_tables_of_a_new_one(opener: Opener, tmp_path: Path) -> None:
+    write_version_1(tmp_path / "old", STUDY)
+    SqliteStore(tmp_path / "old").close()
+    opener().close()
+    found = []
+    for folder in ("old", "state"):
+        with closing(sqlite3.connect(tmp_path / folder / "curator.sqlite")) as database:
+            (mark,) = database.execute("PRAGMA application_id").fetchone()
+            tables = database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+            found.append((mark, [(name, _words(sql)) for name, sql in tables]))
+    assert found[0] == found[1]
+
+
+def _words(sql: str | None) -> list[str]:
+    return (sql or "").split()
+
+
+def test_migrations_count_from_one_without_gaps() -> None:
+    assert [each.version for each in MIGRATIONS] == list(range(1, STORE_VERSION + 1))
+    assert all(each.purpose and each.statements for each in MIGRATIONS)
+
+
+def test_an_upgrade_whose_copy_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    write_version_1(state, STUDY)
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        old = list(database.iterdump())
+    in_the_way = state / "curator.sqlite.version-1"
+    in_the_way.mkdir()
+    with pytest.raises(StoreError, match=r"cannot write .*version-1"):
+        SqliteStore(state)
+    in_the_way.rmdir()
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        assert list(database.iterdump()) == old
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    assert not list(state.glob("*.partial"))
+    SqliteStore(state).close()
+
+
+@pytest.mark.parametrize("mark", [0, 7], ids=["no mark", "another mark"])
+def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path, mark: int) -> None:
+    path = tmp_path / "curator.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE recipes (name TEXT)")
+        database.execute(f"PRAGMA application_id = {mark}")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no curator's store"):
+        SqliteStore(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "curator.sqlite").write_bytes(b"this is no database" * 100)
+    with pytest.raises(StoreError):
+        SqliteStore(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(StoreError):
+        SqliteStore(tmp_path / "state")
+
+
+@pytest.fixture
+def no_space() -> Iterator[Callable[[int], None]]:
+    """Files of this process can grow no further than so many bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_is_a_store_error_and_nothing_is_lost(
+    opener: Opener, no_space: Callable[[int], None]
+) -> None:
+    store = opener()
+    store.create(OPEN)
+    one = keep(store, OPEN, "owner-1")
+    no_space(16)
+    with pytest.raises(StoreError):
+        keep(store, one, "owner-2", 1)
+    with pytest.raises(StoreError):
+        store.save(protocol.abort(one, "enough"))
+    with pytest.raises(StoreError):
+        store.check()
+    assert store.study(OPEN.digest) == one
+    no_space(1 << 30)
+    store.check()
+    two = keep(store, one, "owner-2", 1)
+    assert opener().study(OPEN.digest) == two
+
+
+def test_questions_may_be_asked_from_any_thread(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    found: list[StudyRecord | None] = []
+    thread = threading.Thread(target=lambda: found.append(store.named("census")))
+    thread.start()
+    thread.join()
+    assert found == [OPEN]
+
+
+def test_the_size_of_a_store_is_that_of_its_files(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    record = keep(store, OPEN, "owner-1")
+    with store.spool() as spool:
+        spool.write(b"12345")
+        size = store.size()
+    assert size.upload_bytes == record.contributions[0].n_bytes
+    assert size.arriving_bytes == 5
+    assert size.database_bytes > 0
+    assert size.free_bytes > 0
+
+
+@pytest.mark.parametrize("name", ["incoming", "blobs"])
+def test_a_folder_that_takes_no_files_is_found_by_a_check(
+    opener: Opener, tmp_path: Path, name: str
+) -> None:
+    store = opener()
+    folder, aside = tmp_path / "state" / name, tmp_path / "aside"
+    folder.rename(aside)
+    with pytest.raises(StoreError):
+        store.check()
+    aside.rename(folder)
+    store.check()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_database_that_was_replaced_is_found_by_a_check(opener: Opener, tmp_path: Path) -> None:
+    store = opener()
+    path = tmp_path / "state" / "curator.sqlite"
+    other = tmp_path / "other"
+    other.write_bytes(path.read_bytes())
+    path.rename(tmp_path / "aside")
+    with pytest.raises(StoreError, match="gone"):
+        store.check()
+    other.rename(path)
+    with pytest.raises(StoreError, match="not the file that was opened"):
+        store.check()
+    (tmp_path / "aside").rename(path)
+    store.check()

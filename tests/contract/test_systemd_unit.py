@@ -1,0 +1,152 @@
+"""``deploy/systemd/``: read strictly, and by systemd's own tool where there is one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import pytest
+
+from common.errors import IdentityError, InputError, SettingError, StoreVersionError
+from curator.cli import serve
+from curator.config import DaemonConfig, parse_address
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy/systemd"
+UNIT = FOLDER / "dppca-curator.service"
+KNOWN = {
+    "Unit": "Description Wants After StartLimitIntervalSec StartLimitBurst",
+    "Service": "Type NotifyAccess WatchdogSec User Group EnvironmentFile StateDirectory "
+    "StateDirectoryMode ConfigurationDirectory ConfigurationDirectoryMode WorkingDirectory "
+    "ExecStart Restart RestartSec RestartPreventExitStatus TimeoutStartSec TimeoutStopSec "
+    "KillSignal UMask MemoryMax TasksMax LimitNOFILE LimitCORE OOMPolicy NoNewPrivileges "
+    "CapabilityBoundingSet AmbientCapabilities ProtectSystem ProtectHome PrivateTmp "
+    "PrivateDevices PrivateUsers PrivateIPC ProtectClock ProtectControlGroups ProtectHostname "
+    "ProtectKernelLogs ProtectKernelModules ProtectKernelTunables ProtectProc KeyringMode "
+    "LockPersonality MemoryDenyWriteExecute RemoveIPC RestrictAddressFamilies "
+    "RestrictNamespaces RestrictRealtime RestrictSUIDSGID SystemCallArchitectures "
+    "SystemCallFilter SystemCallErrorNumber",
+    "Install": "WantedBy",
+}
+
+
+def read_unit(text: str) -> dict[str, dict[str, list[str]]]:
+    """Values by section and directive; a directive that is not known here is refused."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header.group(1)
+            sections[section] = defaultdict(list)
+            continue
+        name, equals, value = line.partition("=")
+        assert equals, line
+        assert name in KNOWN[section].split(), f"{name} in [{section}]"
+        sections[section][name].append(value)
+    return sections
+
+
+def read_environment(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def service() -> dict[str, list[str]]:
+    return read_unit(UNIT.read_text())["Service"]
+
+
+def test_a_misspelt_directive_is_found() -> None:
+    with pytest.raises(AssertionError, match="ProtectSytem"):
+        read_unit(UNIT.read_text().replace("ProtectSystem", "ProtectSytem"))
+
+
+def test_the_service_may_do_little(service: dict[str, list[str]]) -> None:
+    for name in (
+        *("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers"),
+        *("ProtectClock", "ProtectControlGroups", "ProtectHostname", "ProtectKernelLogs"),
+        *("ProtectKernelModules", "ProtectKernelTunables", "LockPersonality"),
+        *("MemoryDenyWriteExecute", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID"),
+    ):
+        assert service[name] == ["yes"], name
+    assert service["ProtectSystem"] == ["strict"]
+    assert service["CapabilityBoundingSet"] == service["AmbientCapabilities"] == [""]
+    assert service["SystemCallFilter"] == ["@system-service", "~@privileged @resources"]
+    assert service["User"] == ["dppca-curator"]
+    assert "ReadWritePaths" not in service
+
+
+def test_a_stop_waits_for_running_calls(service: dict[str, list[str]]) -> None:
+    grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
+    assert int(service["TimeoutStopSec"][0]) > grace_s
+    assert service["KillSignal"] == ["SIGTERM"]
+
+
+def test_what_trying_again_cannot_mend_is_not_tried_again(service: dict[str, list[str]]) -> None:
+    assert service["Restart"] == ["on-failure"]
+    codes = [int(code) for code in service["RestartPreventExitStatus"][0].split()]
+    kinds = (InputError, SettingError, IdentityError, StoreVersionError)
+    assert codes == [kind.exit_code for kind in kinds]
+
+
+def test_the_command_is_one_that_the_daemon_takes(service: dict[str, list[str]]) -> None:
+    settings = read_environment((FOLDER / "curator.env.example").read_text())
+    (line,) = service["ExecStart"]
+    used = set(re.findall(r"\$\{(\w+)\}", line))
+    assert used <= set(settings)
+    for name in used:
+        line = line.replace(f"${{{name}}}", settings[name])
+    program, command, *arguments = shlex.split(line)
+    assert (program, command) == ("/opt/dppca/bin/dppca-curator", "serve")
+    with serve.make_context("serve", arguments) as context:
+        given = context.params
+    parse_address(given["listen"])
+    assert given["metrics_port"] == 9464
+    assert given["state"].is_relative_to(Path("/var/lib") / service["StateDirectory"][0])
+    assert given["credentials"].is_relative_to(Path("/etc") / service["ConfigurationDirectory"][0])
+    assert service["EnvironmentFile"][0].startswith("/etc/dppca-curator/")
+
+
+def test_every_setting_of_the_example_is_one_that_is_read() -> None:
+    text = (FOLDER / "curator.env.example").read_text()
+    shown = set(re.findall(r"^#?([A-Z_]+)=", text, re.M))
+    options = (option for option in serve.params if isinstance(option, click.Option))
+    read = {str(option.envvar) for option in options if option.envvar}
+    read |= {"DPPCA_LISTEN", "DPPCA_METRICS_PORT", "OPENBLAS_NUM_THREADS"}
+    assert shown <= read
+
+
+def test_the_account_is_the_one_that_the_service_runs_as(service: dict[str, list[str]]) -> None:
+    lines = (FOLDER / "dppca-curator.sysusers.conf").read_text().splitlines()
+    (account,) = [shlex.split(line) for line in lines if not line.startswith("#")]
+    assert account[:2] == ["u", service["User"][0]]
+    assert service["Group"] == service["User"]
+
+
+def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
+    """Where systemd is not installed, what the other tests read is all that can be checked."""
+    tool = shutil.which("systemd-analyze")
+    program = shutil.which("true")
+    assert program is not None
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/dppca/bin/dppca-curator", program))
+    read_unit(unit.read_text())
+    if tool is None:
+        return
+    verified = subprocess.run([tool, "verify", unit], capture_output=True, text=True)
+    assert verified.returncode == 0, verified.stderr
+    assert UNIT.name not in verified.stderr  # other units of this machine are not ours to mend
+    if "--offline" not in subprocess.run([tool, "--help"], capture_output=True, text=True).stdout:
+        return  # older than systemd 250
+    # Exposure in tenths: a service without any of these settings has 96.
+    secured = subprocess.run(
+        [tool, "security", "--offline=yes", "--threshold=20", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+    )
+    assert secured.returncode == 0, secured.stdout + secured.stderr

@@ -1,0 +1,53 @@
+"""Whole studies, each with one fault, on processes; every step has its cell in the reference."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.faults.matrix import Matrix
+from deploy.faults.processes import HOSTS, process_stage
+from deploy.faults.spec import parse_fault
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+CELLS = [
+    "curator:disk-full@store:3s",
+    "curator:kill@store",
+    "owner-1:partition@send:3s",
+    "owner-2:kill@draw",
+    "owner-3:clock+2d@fetch",
+]
+
+
+@pytest.mark.parametrize("written", CELLS)
+def test_a_study_with_a_fault_keeps_every_promise(written: str) -> None:
+    outcome = Matrix(process_stage, hosts=HOSTS).run_cell(parse_fault(written))
+    assert outcome.problems == ()
+    assert outcome.end is outcome.expected.end
+
+
+def test_the_command_prints_a_table_and_leaves_with_zero_when_promises_are_kept(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "docs" / "faults.md"
+    line = ["faults", "--fault", "curator:clock-2d", "--json", "--output", str(page)]
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.simulation.cli", *line],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    (cell,) = document["cells"]
+    assert (cell["end"], cell["charges"]) == ("not begun", dict.fromkeys(cell["charges"], 0))
+    assert "check this machine's clock" in cell["said"][0]
+    text = page.read_text()
+    assert "dppca-simulate faults --fault curator:clock-2d --runtime processes" in text
+    assert "| `curator:clock-2d` | not begun | 0 0 0 |" in text

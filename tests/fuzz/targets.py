@@ -1,0 +1,284 @@
+"""What is fed, and what must hold: bytes are taken, or refused with an error of ours.
+
+Any other exception is a defect: at the curator it would be a failed call, or the end of the daemon.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError, Message
+
+from common.conversation import Form
+from common.errors import DppcaError
+from common.privacy.release import receipt_from_bytes
+from common.proof.verify import verify_components
+from common.results import Result, result_from_bytes, result_to_bytes
+from common.study import study_from_canonical
+from common.transport import codec
+from common.transport.tls import Identity, Role, identity_of
+from common.wire import federation_pb2 as pb
+from curator.aggregate import aggregate
+from curator.pki import init_authority, issue, sign_request
+from curator.record import Chain, Contribution
+from curator.revocation import read_list, revoke
+from curator.synthetic import check_rows, joined
+from owner.enrolment import enrol
+from tests.fuzz.stage import Stage
+from tests.support.hub import (
+    arrow,
+    coded_rows,
+    decoded_rows,
+    header_of,
+    make_release,
+    make_study,
+    to_wire,
+)
+
+STUDY = make_study()
+_FORMS = (Form.CODED, Form.DECODED)
+_MESSAGES: tuple[type[Message], ...] = (
+    pb.ContributeRequest,
+    pb.PublishSyntheticRequest,
+    pb.GetStudyRequest,
+    pb.GetResultRequest,
+    pb.CreateStudyRequest,
+    pb.GetResultResponse,
+)
+_KEPT = ExitStack()
+
+
+@cache
+def _folder() -> Path:
+    """A folder of this process, in memory where there is such a place."""
+    fast = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+    place = fast if fast.is_dir() else None
+    return Path(_KEPT.enter_context(tempfile.TemporaryDirectory(prefix="dppca-fuzz-", dir=place)))
+
+
+@cache
+def _stage() -> Stage:
+    stage = Stage(_folder() / "stage")
+    _KEPT.callback(stage.close)
+    return stage
+
+
+@cache
+def _authority() -> Path:
+    folder = _folder() / "authority"
+    init_authority(folder, name="fuzz", days=9, now=datetime.now(UTC))
+    return folder
+
+
+@cache
+def _result() -> Result:
+    return _pooled(make_release(STUDY).packed)
+
+
+def close() -> None:
+    """Remove what the targets have made."""
+    for made in (_stage, _folder, _authority):
+        made.cache_clear()
+    _KEPT.close()
+
+
+def servicer(data: bytes) -> None:
+    """Any call of an enrolled owner: refused or answered, and nothing of others' is touched."""
+    _stage().play(data)
+
+
+def messages(data: bytes) -> None:
+    """Any message, through everything that turns one into values."""
+    if not data:
+        return
+    with suppress(DecodeError, DppcaError):
+        message = _MESSAGES[data[0] % len(_MESSAGES)].FromString(data[1:])
+        if isinstance(message, pb.ContributeRequest):
+            header = codec.header_from_wire(message.header)
+            whole = codec.Reassembly(
+                total_bytes=header.total_bytes, sha256=header.sha256, cap=1 << 20
+            )
+            whole.add(message.chunk)
+            whole.finish()
+        elif isinstance(message, pb.PublishSyntheticRequest):
+            codec.form_from_wire(message.header.form)
+        elif isinstance(message, pb.GetResultResponse | pb.ListStudiesResponse):
+            for each in (
+                message.studies if isinstance(message, pb.ListStudiesResponse) else [message]
+            ):
+                codec.state_from_wire(each.state)
+
+
+def receipts(data: bytes) -> None:
+    """A receipt as an owner sends it."""
+    with suppress(DppcaError):
+        assert receipt_from_bytes(data).canonical_bytes() == data
+
+
+def studies(data: bytes) -> None:
+    """A study's document, as an operator sends it and an owner is sent it."""
+    with suppress(DppcaError):
+        assert study_from_canonical(data).canonical_bytes() == data
+
+
+def results(data: bytes) -> None:
+    """A result file, as a curator sends it to owners."""
+    with suppress(DppcaError):
+        result_from_bytes(data, STUDY)
+    with suppress(DppcaError):
+        verify_components(data, ca=None)
+
+
+def rows(data: bytes) -> None:
+    """Synthetic rows as an owner publishes them; what is taken can be joined."""
+    if len(data) < 2:
+        return
+    form, n_rows, content = _FORMS[data[0] % 2], data[1], data[2:]
+    path = _folder() / "rows.arrow"
+    path.write_bytes(content)
+    try:
+        check_rows(path, STUDY.table, form, n_rows=n_rows)
+    except DppcaError:
+        return
+    stream = b"".join(joined([path], STUDY.table, form, b"{}"))
+    assert pa.ipc.open_stream(stream).read_all().num_rows == n_rows
+
+
+def moments(data: bytes) -> None:
+    """A contribution of any integers: pooling and decomposing come to an end."""
+    size = STUDY.table.layout.n_entries
+    packed = np.frombuffer((data + bytes(8 * size))[: 8 * size], "<i8")
+    result = _pooled(packed)
+    result_from_bytes(result_to_bytes(result), STUDY)
+
+
+def requests(data: bytes) -> None:
+    """A signing request from a site: what is signed is an owner's and nothing more."""
+    output = _folder() / "certificate.pem"
+    output.unlink(missing_ok=True)
+    with suppress(DppcaError):
+        made = sign_request(
+            _authority(),
+            request=_pem(data, "CERTIFICATE REQUEST"),
+            name=None,
+            output=output,
+            days=1,
+            now=datetime.now(UTC),
+        )
+        assert made.identity.role is Role.OWNER
+
+
+def certificates(data: bytes) -> None:
+    """A caller's certificate, should TLS let it through; a list of revoked ones."""
+    with suppress(DppcaError):
+        identity_of({"x509_pem_cert": [_pem(data, "CERTIFICATE")]})
+    with suppress(DppcaError):
+        read_list(_pem(data, "X509 CRL"), ca=(_authority() / "ca.pem").read_bytes())
+
+
+def _pem(der: bytes, what: str) -> bytes:
+    """The search changes what is inside; the wrapping would stop nearly all of it."""
+    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (
+        what.encode(),
+        base64.encodebytes(der),
+        what.encode(),
+    )
+
+
+def _der(path: Path) -> bytes:
+    lines = path.read_text().splitlines()
+    return base64.b64decode("".join(line for line in lines if not line.startswith("-----")))
+
+
+def _pooled(packed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Result:
+    release = make_release(STUDY)
+    vectors = [packed, make_release(STUDY, seed=1).packed]
+    contributions = [
+        Contribution(
+            owner=owner,
+            release_id=release.release_id,
+            n_rows=1000,
+            n_bytes=8 * packed.size,
+            sha256=bytes(32),
+            chain=Chain(1, bytes(32)),
+            receipt=release.receipt.canonical_bytes(),
+            received_s=0,
+        )
+        for owner in ("owner-1", "owner-2")
+    ]
+    return aggregate(STUDY, contributions, vectors)
+
+
+def _seeds_of_messages() -> list[bytes]:
+    release = make_release(STUDY)
+    payload = release.payload()
+    header = to_wire(header_of(release))
+    chunk = pb.Chunk(offset=0, content=payload)
+    return [
+        bytes([0]) + pb.ContributeRequest(header=header).SerializeToString(),
+        bytes([0]) + pb.ContributeRequest(chunk=chunk).SerializeToString(),
+        bytes([5]) + pb.GetResultResponse(state=pb.STUDY_STATE_OPEN).SerializeToString(),
+    ]
+
+
+def _seeds_of_rows() -> list[bytes]:
+    plain = decoded_rows().set_column(2, "work", pa.array(["state", "other", "state"]))
+    return [
+        bytes([1, 3]) + arrow(decoded_rows()),
+        bytes([1, 3]) + arrow(plain),
+        bytes([1, 3]) + arrow(decoded_rows(), compression="zstd"),
+        bytes([0, 3]) + arrow(coded_rows(STUDY)),
+    ]
+
+
+def _seeds_of_moments() -> list[bytes]:
+    size = STUDY.table.layout.n_entries
+    extremes = (np.iinfo(np.int64).min, np.iinfo(np.int64).max, -1, 0)
+    return [
+        make_release(STUDY).payload(),
+        *(np.full(size, value, "<i8").tobytes() for value in extremes),
+    ]
+
+
+def _seeds_of_requests() -> list[bytes]:
+    site = _folder() / "site"
+    if not site.exists():
+        enrol(site, name="owner-1", curator="localhost:1")
+    return [_der(site / "request.pem")]
+
+
+def _seeds_of_certificates() -> list[bytes]:
+    authority, hub = _authority(), _folder() / "hub"
+    now = datetime.now(UTC)
+    if not hub.exists():
+        alice = Identity("alice", Role.OPERATOR)
+        issue(authority, identity=alice, hosts=(), output=hub, days=1, now=now)
+        revoke(authority, now=now + timedelta(seconds=1), party=alice)
+    return [_der(hub / "certificate.pem"), _der(authority / "crl.pem")]
+
+
+Target = Callable[[bytes], None]
+TARGETS: dict[str, tuple[Target, Callable[[], list[bytes]], int]] = {
+    "servicer": (servicer, lambda: _stage().seeds(), 4),
+    "rows": (rows, _seeds_of_rows, 3),
+    "messages": (messages, _seeds_of_messages, 1),
+    "receipts": (
+        receipts,
+        lambda: [make_release(STUDY).receipt.canonical_bytes()],
+        1,
+    ),
+    "studies": (studies, lambda: [STUDY.canonical_bytes()], 2),
+    "results": (results, lambda: [result_to_bytes(_result())], 2),
+    "moments": (moments, _seeds_of_moments, 1),
+    "requests": (requests, _seeds_of_requests, 1),
+    "certificates": (certificates, _seeds_of_certificates, 1),
+}
+"""Of each: the function that is fed, inputs to begin with, and its share of the time."""

@@ -1,0 +1,1 @@
+"""Files that must not change by accident, each beside the script that made it."""

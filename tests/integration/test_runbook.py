@@ -1,0 +1,189 @@
+"""The commands of ``docs/how-to/runbook.md``, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from common.transport.tls import Credentials, Identity, Role, load_credentials
+from curator import pki
+from curator.store import SqliteStore
+from tests.support.daemon import Hub
+from tests.support.hub import make_release, make_study
+from tests.support.old_store import CREATED_S, write_version_1
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/how-to/runbook.md"
+BLOCKS = dict(re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", PAGE.read_text(), re.S))
+STUDY = make_study(owners=["owner-1", "owner-2"])
+
+
+@dataclass
+class Operator:
+    """Somebody at a shell, with the runbook and its variables."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        commands = self.folder / "bin"
+        commands.mkdir()
+        for name in ("owner", "curator"):
+            script = commands / f"dppca-{name}"
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {name}.cli "$@"\n')
+            script.chmod(0o755)
+        self.variables |= {
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def run(self, block: str) -> str:
+        """Standard output of one block, all of whose commands succeed."""
+        done = subprocess.run(
+            ["sh", "-euc", BLOCKS[block]],
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    return Operator(tmp_path)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, operator: Operator) -> Iterator[Hub]:
+    """A curator whose certificates come from a real authority."""
+    now, authority = datetime.now(UTC), tmp_path / "authority"
+    pki.init_authority(authority, name="demo", days=90, now=now)
+    hub = Hub(tmp_path)
+    hub.credentials = tmp_path / "credentials"
+    for name, role, hosts in (
+        ("credentials", Role.CURATOR, ("localhost", "127.0.0.1")),
+        ("alice", Role.OPERATOR, ()),
+    ):
+        identity = Identity(name, role)
+        pki.issue(
+            authority, identity=identity, hosts=hosts, output=tmp_path / name, days=90, now=now
+        )
+    folders = {"BACKUPS": "backups", "SAFE": "safe", "INBOX": "inbox"}
+    for folder in folders.values():
+        (tmp_path / folder).mkdir()
+    hub.start()
+    operator.variables |= {
+        "STATE": str(hub.state),
+        "CREDENTIALS": str(hub.credentials),
+        "AUTHORITY": str(authority),
+        "DPPCA_CURATOR": hub.address,
+        "DPPCA_CREDENTIALS": str(tmp_path / "alice"),
+        **{name: str(tmp_path / folder) for name, folder in folders.items()},
+    }
+    yield hub
+    hub.stop()
+
+
+def credentials_in(folder: Path) -> Credentials:
+    return load_credentials(
+        ca=folder / "ca.pem", certificate=folder / "certificate.pem", key=folder / "key.pem"
+    )
+
+
+def test_every_block_of_the_runbook_that_is_called_sh_is_tested() -> None:
+    assert len(BLOCKS) == len(re.findall(r"^```sh$", PAGE.read_text(), re.M))
+    called = set(re.findall(r'\.run\("([\w-]+)"\)', Path(__file__).read_text()))
+    assert called == set(BLOCKS)
+
+
+def test_from_enrolment_to_a_restored_curator(hub: Hub, operator: Operator, tmp_path: Path) -> None:
+    owners = {}
+    for name in STUDY.owners:
+        operator.variables |= {"OWNER": name, "SITE": str(tmp_path / name)}
+        operator.run("enrol-site")
+        operator.run("enrol-hub")
+        assert "the curator serves calls" in operator.run("enrol-done")
+        owners[name] = credentials_in(tmp_path / name)
+        for path in (tmp_path / "inbox").iterdir():
+            path.unlink()
+    assert "SERVING" in operator.run("look")
+
+    hub.connect(credentials_in(tmp_path / "alice")).create(STUDY)
+    for seed, name in enumerate(STUDY.owners):
+        hub.connect(owners[name]).contribute(make_release(STUDY, seed=seed))
+    first = hub.connect(owners["owner-1"])
+    assert first.result(STUDY).total_bytes > 0
+    components = first.components(STUDY)
+    operator.run("back-up")
+    operator.run("back-up-keys")
+    operator.run("disk")
+
+    # After the backup: the study is closed, another one begins, the machine is lost.
+    operator.variables["STUDY"] = STUDY.name
+    operator.run("close")
+    assert (tmp_path / "components.npz").read_bytes() == components
+    later = make_study(name="later", owners=["owner-1"])
+    hub.connect(credentials_in(tmp_path / "alice")).create(later)
+    hub.kill()
+
+    (backup,) = (tmp_path / "backups").iterdir()
+    operator.variables |= {"WHICH": backup.name, "NEW_STATE": str(tmp_path / "new")}
+    operator.run("restore")
+    hub.state = tmp_path / "new"
+    hub.start()
+    again = hub.connect(owners["owner-2"])
+    assert again.components(STUDY) == components
+    assert again.contribute(make_release(STUDY, seed=1)).already_stored
+    shown = hub.connect(credentials_in(tmp_path / "alice"))
+    assert shown.create(later).already_stored is False
+
+
+def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
+    hub: Hub, operator: Operator, tmp_path: Path
+) -> None:
+    operator.run("back-up")
+    operator.run("back-up-keys")
+    keys = [tmp_path / "authority/ca-key.pem", hub.credentials / "key.pem"]
+    for path in (tmp_path / "backups").rglob("*"):
+        if path.is_file():
+            assert b"PRIVATE KEY" not in path.read_bytes()
+    kept = tmp_path / "safe/keys.tar"
+    assert kept.stat().st_mode & 0o077 == 0
+    content = kept.read_bytes()
+    assert all(key.read_bytes() in content for key in keys)
+
+
+def test_the_way_back_from_an_upgrade_is_the_store_before_it(
+    operator: Operator, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    write_version_1(state, STUDY)
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        before = list(database.iterdump())
+    SqliteStore(state).close()
+    operator.variables |= {"STATE": str(state), "OLD": "1"}
+    operator.run("way-back")
+    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+        assert list(database.iterdump()) == before
+    store = SqliteStore(state)  # and forward again
+    record = store.named(STUDY.name)
+    store.close()
+    assert record is not None
+    assert (record.created_s, record.contributed) == (CREATED_S, ("owner-1",))

@@ -1,0 +1,205 @@
+"""No pair of rows moves the sums by more than the sensitivity, and some pair by nearly as much.
+
+The oracle is `box_entries` and `ball_entries`: what one integer row adds to the packed vector,
+written out from the definition of the release.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, product
+from math import isqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from common.privacy.sensitivity import (
+    BallShape,
+    BoxShape,
+    Sensitivity,
+    real_l1,
+    real_l2_squared,
+    sensitivity,
+)
+
+Row = tuple[tuple[int, ...], ...]  # one block of columns for each attribute
+
+
+def box_entries(row: Row, *, n_numeric: int, bits: int, weight: Fraction) -> list[int]:
+    """Contribution of a row whose first ``n_numeric`` attributes are numeric, in units of 4^-g."""
+    unit = weight * 2**bits
+    assert unit.denominator == 1
+    sums = [unit.numerator * z for block in row for z in block]
+    pairs = [y * z for left, right in combinations(row, 2) for y in left for z in right]
+    squares = [z * z for block in row[:n_numeric] for z in block]
+    return sums + pairs + squares
+
+
+def ball_entries(row: list[int], *, with_sums: bool, bits: int, weight: Fraction) -> list[int]:
+    unit = weight * 2**bits
+    assert unit.denominator == 1
+    triangle = [row[i] * row[j] for i in range(len(row)) for j in range(i, len(row))]
+    return triangle + ([unit.numerator * z for z in row] if with_sums else [])
+
+
+def assert_within(left: list[int], right: list[int], bound: Sensitivity) -> None:
+    change = [y - z for y, z in zip(left, right, strict=True)]
+    assert sum(map(abs, change)) <= bound.l1
+    assert sum(entry**2 for entry in change) <= bound.l2_squared
+
+
+@given(st.data())
+def test_no_pair_of_box_rows_exceeds_the_sensitivity(data: st.DataObject) -> None:
+    bits = data.draw(st.integers(1, 6), label="resolution bits")
+    numeric = data.draw(st.integers(0, 4), label="numeric")
+    binary = data.draw(st.integers(0, 4), label="binary")
+    blocks = data.draw(st.lists(st.integers(3, 5), max_size=3), label="categoricals")
+    if numeric + binary + len(blocks) == 0:
+        blocks = [3]
+    weight = Fraction(data.draw(st.integers(1, 2 ** (bits + 2)), label="w 2^g"), 2**bits)
+    half = 2 ** (bits - 1)
+    ends = st.sampled_from([-half, half])
+    row = st.tuples(
+        *[(ends | st.integers(-half, half)).map(lambda z: (z,)) for _ in range(numeric)],
+        *[ends.map(lambda z: (z,)) for _ in range(binary)],
+        *[st.sampled_from(_indicators(block, bits)) for block in blocks],
+    )
+    left, right = data.draw(row), data.draw(row)
+    shape = BoxShape(numeric + binary, numeric, len(blocks), sum_weight=weight)
+    assert_within(
+        box_entries(left, n_numeric=numeric, bits=bits, weight=weight),
+        box_entries(right, n_numeric=numeric, bits=bits, weight=weight),
+        sensitivity(shape, resolution_bits=bits),
+    )
+
+
+@given(st.data())
+def test_no_pair_of_ball_rows_exceeds_the_sensitivity(data: st.DataObject) -> None:
+    bits = data.draw(st.integers(1, 8), label="resolution bits")
+    columns = data.draw(st.integers(1, 6), label="columns")
+    with_sums = data.draw(st.booleans(), label="with sums")
+    weight = Fraction(data.draw(st.integers(1, 2 ** (bits + 2)), label="w 2^g"), 2**bits)
+    raw = st.lists(st.integers(-100, 100), min_size=columns, max_size=columns)
+    left, right = (_into_ball(data.draw(raw), bits) for _ in range(2))
+    shape = BallShape(columns, with_sums=with_sums, sum_weight=weight)
+    assert_within(
+        ball_entries(left, with_sums=with_sums, bits=bits, weight=weight),
+        ball_entries(right, with_sums=with_sums, bits=bits, weight=weight),
+        sensitivity(shape, resolution_bits=bits),
+    )
+
+
+# numeric, binary, sizes of categoricals, resolution bits
+SMALL_SCHEMAS = [
+    (1, 0, (), 6),
+    (2, 0, (), 4),
+    (3, 0, (), 3),
+    (4, 0, (), 2),
+    (1, 1, (), 6),
+    (2, 1, (), 3),
+    (1, 4, (), 4),
+    (2, 2, (), 3),
+    (3, 1, (), 2),
+    (0, 5, (), 2),
+    (0, 0, (3, 3, 3), 2),
+    (1, 0, (3,), 4),
+    (2, 1, (3,), 2),
+    (3, 0, (3,), 2),
+    (1, 1, (3, 3), 2),
+    (0, 2, (3, 4), 2),
+]
+
+
+@pytest.mark.parametrize("weight", ["1/4", "1/2", "3/4", "1", "2"])
+@pytest.mark.parametrize(("numeric", "binary", "blocks", "bits"), SMALL_SCHEMAS)
+def test_enumeration_of_a_small_schema_meets_the_formulas(
+    numeric: int, binary: int, blocks: tuple[int, ...], bits: int, weight: str
+) -> None:
+    w = Fraction(weight)
+    half = 2 ** (bits - 1)
+    rows = product(
+        *[[(z,) for z in range(-half, half + 1)]] * numeric,
+        *[[(-half,), (half,)]] * binary,
+        *[_indicators(block, bits) for block in blocks],
+    )
+    entries = np.array([box_entries(r, n_numeric=numeric, bits=bits, weight=w) for r in rows])
+    changes = [np.abs(entries - row) for row in entries]
+    l1 = max(int(change.sum(axis=1).max()) for change in changes)
+    l2_squared = max(int((change**2).sum(axis=1).max()) for change in changes)
+
+    shape = BoxShape(numeric + binary, numeric, len(blocks), sum_weight=w)
+    bound = sensitivity(shape, resolution_bits=bits)
+    assert 0.97 * bound.l1 <= l1 <= bound.l1
+    if (numeric, binary, blocks) == (1, 0, ()) and w < Fraction(1, 2):
+        assert l2_squared <= bound.l2_squared  # the one case without a matching pair of rows
+    else:
+        assert l2_squared == bound.l2_squared
+
+
+@pytest.mark.parametrize("weight", ["1/4", "1", "4"])
+@pytest.mark.parametrize("with_sums", [False, True])
+@pytest.mark.parametrize("columns", [2, 3, 5, 8, 12, 20])
+def test_search_comes_close_to_the_bounds_of_the_ball_and_never_exceeds_them(
+    columns: int, with_sums: bool, weight: str
+) -> None:
+    w = Fraction(weight)
+    shape = BallShape(columns, with_sums=with_sums, sum_weight=w)
+    moved = float(w) if with_sums else 0.0
+    found = _largest_ball_l1(columns, moved, np.random.default_rng(columns))
+    bound = float(real_l1(shape))
+    assert found <= bound * (1 + 1e-12)
+    if w == 1:
+        assert found >= 0.9 * bound
+
+
+@pytest.mark.parametrize("weight", ["1/4", "1", "4"])
+@pytest.mark.parametrize("with_sums", [False, True])
+def test_two_rows_in_the_plane_meet_the_l2_bound_of_the_ball(with_sums: bool, weight: str) -> None:
+    # Rows symmetric about the diagonal: the off-diagonal product, counted once, does not move.
+    w = Fraction(weight)
+    cosine = -min(float(w) ** 2 / 2, 1.0) if with_sums else 0.0
+    half_angle = np.arccos(cosine) / 2
+    x = np.array([np.cos(np.pi / 4 - half_angle), np.sin(np.pi / 4 - half_angle)])
+    change = _ball_change(x, x[::-1])
+    reached = (change**2).sum()
+    if with_sums:
+        reached += float(w) ** 2 * ((x - x[::-1]) ** 2).sum()
+    bound = real_l2_squared(BallShape(2, with_sums=with_sums, sum_weight=w))
+    assert reached == pytest.approx(float(bound), rel=1e-12)
+
+
+def _indicators(size: int, bits: int) -> list[tuple[int, ...]]:
+    return [tuple(2**bits * (i == j) for j in range(size)) for i in range(size)]
+
+
+def _into_ball(raw: list[int], bits: int) -> list[int]:
+    """An integer row with sum of squares at most 4^g, near its boundary."""
+    norm = max(isqrt(sum(z * z for z in raw)) + 1, 1)
+    return [(abs(z) * 2**bits // norm) * (1 if z >= 0 else -1) for z in raw]
+
+
+def _ball_change(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Upper triangle, with diagonal, of xx' - yy'."""
+    return (np.outer(x, x) - np.outer(y, y))[np.triu_indices(x.size)]
+
+
+def _largest_ball_l1(columns: int, weight: float, rng: np.random.Generator) -> float:
+    """Random restarts; ascent with the signs of all changes held until the next step."""
+    best = 0.0
+    for restart in range(24):
+        x, y = rng.normal(size=(2, columns))
+        if restart % 2:
+            x, y = np.sign(x), np.sign(y)
+        x, y = x / np.sqrt(x @ x), y / np.sqrt(y @ y)
+        for _ in range(150):
+            signs = np.sign(np.outer(x, x) - np.outer(y, y))
+            signs += np.diag(np.diag(signs))
+            pull = weight * np.sign(x - y)
+            x, y = signs @ x + pull + 4 * x, -signs @ y - pull + 4 * y
+            x, y = x / np.sqrt(x @ x), y / np.sqrt(y @ y)
+            moved = np.abs(_ball_change(x, y)).sum() + weight * np.abs(x - y).sum()
+            best = max(best, float(moved))
+    return best

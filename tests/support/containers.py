@@ -1,0 +1,128 @@
+"""The compose demo on real containers, and ways to look for things in what it left."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = os.environ.get("DPPCA_IMAGE", "dppca:local")
+DEMO_IMAGE = os.environ.get("DPPCA_DEMO_IMAGE", "dppca-demo:local")
+OWNERS = ("owner-1", "owner-2", "owner-3")
+_BLOCK = 32 << 20
+
+
+def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """One command of the engine's command line."""
+    return subprocess.run(
+        ["docker", *arguments], capture_output=True, text=True, check=check, timeout=300
+    )
+
+
+def require_images() -> None:
+    """Skip without an engine or the images; with an engine, CI must have built them."""
+    if not shutil.which("docker") or docker("info", check=False).returncode:
+        pytest.skip("no Docker engine answers")
+    if docker("image", "inspect", IMAGE, DEMO_IMAGE, check=False).returncode:
+        message = f"no image {IMAGE} or {DEMO_IMAGE}: run make image"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def compose_command() -> list[str]:
+    """Compose as this machine has it; an empty list where it has none."""
+    if shutil.which("docker") and not docker("compose", "version", check=False).returncode:
+        return ["docker", "compose"]
+    return ["docker-compose"] if shutil.which("docker-compose") else []
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """One run of the compose file, its containers stopped but still there."""
+
+    project: str
+    results: Path
+    log: str
+
+    def compose(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*compose_command(), "--project-name", self.project, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "DPPCA_RESULTS": str(self.results)},
+            timeout=600,
+        )
+
+    def container(self, service: str) -> dict[str, Any]:
+        """What the engine says about a service's container."""
+        name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
+        found: dict[str, Any] = json.loads(docker("inspect", name).stdout)[0]
+        return found
+
+    def read(self, service: str, path: str) -> str:
+        """A file as a service sees it, volumes included."""
+        name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
+        done = subprocess.run(
+            ["docker", "cp", f"{name}:{path}", "-"], capture_output=True, check=True, timeout=60
+        )
+        archive = subprocess.run(
+            ["tar", "-xO"], input=done.stdout, capture_output=True, check=True, timeout=60
+        )
+        return archive.stdout.decode()
+
+
+def found_in_image(image: str, needles: Iterable[str]) -> set[str]:
+    """Which of some texts stand anywhere in an image: configuration, history, layers."""
+    sought = {needle: needle.encode() for needle in needles}
+    seen: set[str] = set()
+    with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+            for member in archive:
+                stream = archive.extractfile(member)
+                if stream is None:
+                    continue
+                for block in _blocks(stream):
+                    seen |= {needle for needle, raw in sought.items() if raw in block}
+    assert process.returncode == 0
+    return seen
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The content in blocks that overlap, so that nothing is cut in two; gzip is unpacked."""
+    first = stream.read(2)
+    rest: IO[bytes] = stream
+    if first == b"\x1f\x8b":
+        rest = gzip.GzipFile(fileobj=_Joined(first, stream))  # type: ignore[assignment, arg-type]
+        first = b""
+    kept = first
+    while block := rest.read(_BLOCK):
+        yield kept + block
+        kept = block[-4096:]
+    yield kept
+
+
+class _Joined:
+    """A stream with bytes put back before it."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self._first = first
+        self._rest = rest
+
+    def read(self, size: int = -1) -> bytes:
+        if self._first:
+            first, self._first = self._first[:size], self._first[size:]
+            return first
+        return self._rest.read(size)

@@ -1,0 +1,46 @@
+"""Chosen bits for the samplers, and their bounds in decimal arithmetic: slow, long, independent."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from functools import cache
+from itertools import accumulate
+
+from common.privacy._decay import Decay
+
+_DIGITS = 150  # of decimal arithmetic: 490 bits
+_LEFT_OUT = Decimal(10) ** -100
+
+
+class ScriptedEntropy:
+    """Gives the bytes it was made with, then fails."""
+
+    def __init__(self, script: bytes) -> None:
+        self.rest = script
+
+    def bytes(self, count: int) -> bytes:
+        assert count <= len(self.rest), "more bytes were asked for than the script has"
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        return taken
+
+
+def digits_of_exp(numerator: int, denominator: int, bits: int) -> int:
+    """Return the first `bits` binary digits of ``exp(-numerator / denominator)``."""
+    with localcontext(prec=_DIGITS):
+        return int((Decimal(-numerator) / denominator).exp() * 2**bits)
+
+
+def digits_of_cell_end(decay: Decay, shift: int, cell: int, bits: int) -> int:
+    """Return the first `bits` binary digits of the probability of the cells up to `cell`."""
+    with localcontext(prec=_DIGITS):
+        ends = _sums_of_weights(decay, shift)
+        return int(ends[cell] / ends[-1] * 2**bits)
+
+
+@cache
+def _sums_of_weights(decay: Decay, shift: int) -> tuple[Decimal, ...]:
+    weights: list[Decimal] = []
+    while not weights or weights[-1] > _LEFT_OUT:
+        reach = decay.increase(0, len(weights) << shift)
+        weights.append((Decimal(-reach) / decay.denominator).exp())
+    return tuple(accumulate(weights))

@@ -1,0 +1,80 @@
+"""A site's rows, study and result without a curator: moments without noise, decomposed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from common.numerics.moments import unpack
+from common.numerics.pca import count_components, decompose, pooled_covariance
+from common.results import Result, ResultHeader, Share
+from common.study import Study, study_from_mapping
+from owner.records import moments_of_table, open_table
+
+LABELS = ("red", "green", "blue")
+
+
+def make_study(**changes: Any) -> Study:
+    """A study of four numerics, a binary and a categorical; the rows are `make_rows`."""
+    document: dict[str, Any] = {
+        "name": "site-test",
+        "owners": ["owner-1"],
+        "privacy": {"mechanism": "laplace", "epsilon": "1.0"},
+        "components": {"contribution_rate": 0.95},
+        "schema": {
+            "attributes": [
+                *[{"name": f"x{i}", "type": "numeric", "lower": -2, "upper": 2} for i in range(4)],
+                {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+                {"name": "colour", "type": "categorical", "categories": list(LABELS)},
+            ]
+        },
+    }
+    document.update(changes)
+    return study_from_mapping(document)
+
+
+def make_rows(n_rows: int, seed: int = 0) -> pa.Table:
+    """Rows in which ``ill`` and ``colour`` follow from the numerics, up to some noise."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(n_rows, 2))
+    numerics = latent @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(n_rows, 4))
+    ill = latent[:, 0] + 0.1 * rng.normal(size=n_rows) > 0
+    colour = np.digitize(latent[:, 1], [-0.5, 0.5])
+    columns: dict[str, Any] = {f"x{i}": numerics[:, i] for i in range(4)}
+    columns["ill"] = np.where(ill, "yes", "no")
+    columns["colour"] = np.array(LABELS)[colour]
+    return pa.table(columns)
+
+
+def save_rows(rows: pa.Table, path: Path) -> Path:
+    """Write rows as Parquet."""
+    pq.write_table(rows, path)
+    return path
+
+
+def make_result(study: Study, path: Path) -> Result:
+    """The result of ``study`` if its one owner holds the rows at ``path`` and adds no noise."""
+    moments = moments_of_table(open_table(path, study.table), study.table)
+    mean, second = unpack(moments.packed, moments.n_rows, study.table.layout)
+    parts = decompose(pooled_covariance(mean, second))
+    count = count_components(parts.eigenvalues, study.components, noise_edge=0.0)
+    header = ResultHeader(
+        study_digest=study.digest,
+        shares=(Share("owner-1", moments.n_rows, "0" * 64),),
+        missing=(),
+        count=count,
+        covariance=study.covariance.value,
+        noise_edge=0.0,
+        noise_edge_draws=0,
+        epsilon="1",
+        delta="0",
+        relation="replace-one",
+        max_rows_per_person=1,
+        assumptions=("no person has rows at two owners",),
+        software="test",
+    )
+    return Result(header, moments.packed, None, mean, parts.eigenvalues, parts.vectors[:count])

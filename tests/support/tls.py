@@ -1,0 +1,78 @@
+"""The other end of a TLS connection, forced to one version: Python's own ssl, not gRPC's."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.transport.tls import Credentials
+from tests.support.daemon import write_credentials
+
+TIMEOUT_S = 20.0
+
+
+def shake_hands(
+    address: str, credentials: Credentials, folder: Path, version: ssl.TLSVersion
+) -> tuple[str, bytes]:
+    """Connect as gRPC would, with one version of TLS.
+
+    Returns
+    -------
+    tuple
+        The version that was agreed on, and the server's certificate (DER).
+    """
+    host, _, port = address.rpartition(":")
+    context = context_of(ssl.PROTOCOL_TLS_CLIENT, credentials, folder, version)
+    with (
+        socket.create_connection((host, int(port)), TIMEOUT_S) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        # In TLS 1.3 a refusal of the client's certificate comes after its handshake: wait for what
+        # an HTTP/2 server says first.
+        assert connection.recv(1)
+        return str(connection.version()), connection.getpeercert(binary_form=True) or b""
+
+
+@contextmanager
+def listening(
+    credentials: Credentials, folder: Path, version: ssl.TLSVersion
+) -> Iterator[tuple[str, list[str]]]:
+    """A server that takes one connection with one version; its address and what became of it."""
+    context = context_of(ssl.PROTOCOL_TLS_SERVER, credentials, folder, version)
+    ends: list[str] = []
+
+    def take() -> None:
+        with listener:
+            plain, _ = listener.accept()
+        try:
+            with context.wrap_socket(plain, server_side=True) as connection:
+                ends.append(str(connection.version()))
+        except (ssl.SSLError, OSError) as error:
+            ends.append(str(getattr(error, "reason", error)))
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(TIMEOUT_S)
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}", ends
+    finally:
+        thread.join()
+
+
+def context_of(
+    protocol: int, credentials: Credentials, folder: Path, version: ssl.TLSVersion
+) -> ssl.SSLContext:
+    """One version of TLS, HTTP/2, and a certificate asked of the other end."""
+    write_credentials(folder, credentials)
+    context = ssl.SSLContext(protocol)
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    context.load_verify_locations(folder / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.set_alpn_protocols(["h2"])
+    context.minimum_version = context.maximum_version = version
+    return context

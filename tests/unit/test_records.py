@@ -1,0 +1,311 @@
+"""Data files of every format, sound and damaged."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from common.errors import DataError, SettingError
+from common.schema import MISSING, UNKNOWN, Categorical, Numeric, Schema
+from owner.records import (
+    INFINITE,
+    NOT_A_NUMBER,
+    Table,
+    column_of,
+    moments_of_table,
+    open_table,
+)
+
+SCHEMA = Schema.model_validate(
+    {
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+            {"name": "ill", "type": "binary", "values": [0, 1]},
+            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "Zürich"]},
+        ]
+    }
+)
+AGE = Numeric(name="age", type="numeric", lower=0, upper=100)
+CODE = Categorical(
+    name="code", type="categorical", categories=("1", "2.5", "true", "2020-01-01", "null")
+)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write_file(content: str | bytes, name: str = "rows.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
+
+
+def cells(table: Table, batch_rows: int | None = None) -> list[list[float]]:
+    """Columns of the whole table as lists, NaN as None to make them comparable."""
+    columns: list[list[Any]] = [[] for _ in table.schema.attributes]
+    for batch in table.batches(batch_rows):
+        for column, part in zip(columns, batch, strict=True):
+            column += [None if math.isnan(value) else value for value in part.tolist()]
+    return columns
+
+
+GOOD = [[30.0, 40.5, None], [0, 1, MISSING], [0, 2, UNKNOWN]]
+
+
+def good_table() -> pa.Table:
+    return pa.table(
+        {
+            "town": ["Ulm", " Zürich ", "Rome"],
+            "note": ["a", "b", "c"],
+            "ill": pa.array([0, 1, None], pa.int8()),
+            "age": [30.0, 40.5, math.nan],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "save"),
+    [
+        ("rows.parquet", lambda table, path: pq.write_table(table, path)),
+        ("rows.PQ", lambda table, path: pq.write_table(table, path, row_group_size=2)),
+        ("rows.feather", lambda table, path: feather.write_feather(table, str(path))),
+        ("rows.arrow", lambda table, path: feather.write_feather(table, str(path), chunksize=1)),
+        ("rows.csv", lambda table, path: pa.csv.write_csv(table, path)),
+    ],
+)
+@pytest.mark.parametrize("batch_rows", [1, 2, None])
+def test_columns_are_found_by_name_in_every_format(
+    tmp_path: Path, name: str, save: Callable[[pa.Table, Path], None], batch_rows: int | None
+) -> None:
+    save(good_table(), tmp_path / name)
+    table = open_table(tmp_path / name, SCHEMA)
+    assert table.n_rows == 3
+    assert table.extra_columns == ("note",)
+    assert cells(table, batch_rows) == GOOD
+    assert cells(table, batch_rows) == GOOD, "a table can be read again"
+    assert moments_of_table(table, SCHEMA).n_rows == 3
+
+
+def test_compressed_csv_with_byte_order_mark_and_windows_lines(write: Callable[..., Path]) -> None:
+    text = "\ufeffage, ill ,town\r\n30,0,Ulm\r\n40.5,1,Zürich\r\n,,Rome"
+    table = open_table(write(gzip.compress(text.encode()), "rows.csv.gz"), SCHEMA)
+    assert cells(table) == GOOD
+
+
+def test_csv_cells_may_hold_commas_quotes_and_line_breaks(write: Callable[..., Path]) -> None:
+    table = open_table(write('age,ill,note,town\n1,0,"a,""b""\nc",Ulm\n2,1,d,Bern\n'), SCHEMA)
+    assert cells(table) == [[1.0, 2.0], [0, 1], [0, 1]]
+    assert table.malformed.count == 0
+
+
+def test_rows_with_a_wrong_number_of_fields_are_kept_by_rule(write: Callable[..., Path]) -> None:
+    table = open_table(write('age,ill,town\n1,0\n\n2,1,Bern,9,9\n3,0,"Ulm"\n'), SCHEMA)
+    assert table.n_rows == 3
+    assert (table.malformed.count, table.malformed.rows) == (2, (1, 2))
+    assert cells(table, 2) == [[1.0, 2.0, 3.0], [0, 1, 0], [MISSING, 1, 0]]
+    assert moments_of_table(table, SCHEMA).n_rows == 3
+
+
+def test_blank_lines_of_a_file_of_one_column_are_missing_values(write: Callable[..., Path]) -> None:
+    schema = Schema.model_validate({"attributes": [SCHEMA.attributes[2].model_dump()]})
+    table = open_table(write("town\nUlm\n\nBern\n"), schema)
+    assert cells(table) == [[0, MISSING, 1]]
+
+
+def test_bytes_that_are_not_utf_8_are_unknown_and_do_not_abort(write: Callable[..., Path]) -> None:
+    content = "age,ill,town\n1,0,Zürich\n2,1,Ulm\n".encode("latin-1")
+    assert cells(open_table(write(content), SCHEMA))[2] == [UNKNOWN, 0]
+    malformed = content + b"3,1,Z\xfcrich,4\n"
+    assert cells(open_table(write(malformed), SCHEMA))[2] == [UNKNOWN, 0, UNKNOWN]
+
+
+def test_unclosed_quote_is_damage_to_the_file(write: Callable[..., Path]) -> None:
+    with pytest.raises(DataError, match=r"quote is opened .* never closed"):
+        open_table(write('age,ill,town\n1,0,"Ulm\n2,1,Bern\n'), SCHEMA)
+
+
+def test_row_longer_than_a_block_is_read_all_the_same(write: Callable[..., Path]) -> None:
+    table = open_table(write("age,ill,note,town\n1,0," + "x" * (9 << 20) + ",Ulm\n"), SCHEMA)
+    assert cells(table) == [[1.0], [0], [0]]
+
+
+def test_odd_quote_inside_a_cell_is_none(write: Callable[..., Path]) -> None:
+    assert cells(open_table(write('age,ill,town\n1,0,Ulm"\n2,1,Bern\n'), SCHEMA))[0] == [1.0, 2.0]
+
+
+def test_missing_and_repeated_columns_are_named_all_at_once(write: Callable[..., Path]) -> None:
+    with pytest.raises(
+        DataError, match=r"lacks the columns age, town and has more than one .* ill"
+    ):
+        open_table(write("Age,ill,ill\n1,0,1\n"), SCHEMA)
+    with pytest.raises(DataError, match="the file has age as Age"):
+        open_table(write("Age,ill,town\n1,0,Ulm\n"), SCHEMA)
+    with pytest.raises(DataError, match="separated by commas"):
+        open_table(write("age;ill;town\n1;0;Ulm\n"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("rows.csv", b"", "is empty"),
+        ("rows.csv", b"\n1,2,3\n", "first line .* is blank"),
+        ("rows.csv", b"age,ill,town\n", "no rows"),
+        ("rows.csv", b"age,ill,town", "no rows"),
+        ("rows.csv", b"age,ill,town\n\n\n", "no rows"),
+        ("rows.csv", "age,ill,town\n1,0,Ulm\n".encode("utf-16"), "UTF-8"),
+        ("rows.csv.gz", gzip.compress(b"age,ill,town\n" + b"1,0,Ulm\n" * 9999)[:-40], "damaged"),
+        ("rows.csv.gz", b"age,ill,town\n1,0,Ulm\n", "damaged"),
+        ("rows.parquet", b"", "is empty"),
+        ("rows.parquet", b"PAR1 and no more", "damaged"),
+        ("rows.parquet", b"age,ill,town\n", "not a Parquet file"),
+        ("rows.arrow", b"ARROW1\0\0 and no more", "damaged"),
+        ("rows.arrow", b"age,ill,town\n", "not a Arrow file"),
+        ("rows.feather", b"FEA1", "version 2"),
+        ("rows.xlsx", b"PK", "suffix"),
+    ],
+)
+def test_file_that_cannot_be_used_says_what_to_do(
+    write: Callable[..., Path], name: str, content: bytes, says: str
+) -> None:
+    with pytest.raises(DataError, match=says):
+        open_table(write(content, name), SCHEMA)
+
+
+def test_file_that_is_not_there_or_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no data file"):
+        open_table(tmp_path / "rows.csv", SCHEMA)
+    (tmp_path / "rows.parquet").mkdir()
+    with pytest.raises(DataError, match="folder"):
+        open_table(tmp_path / "rows.parquet", SCHEMA)
+
+
+def test_damaged_parquet_page_is_found_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = pa.table({"age": np.arange(5000.0), "ill": [0] * 5000, "town": ["Ulm"] * 5000})
+    pq.write_table(rows, path, compression="snappy", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[20:2000] = b"\xff" * 1980
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged"):
+        moments_of_table(open_table(path, SCHEMA), SCHEMA)
+
+
+def test_header_only_parquet_has_no_rows(tmp_path: Path) -> None:
+    pq.write_table(good_table().slice(0, 0), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="no rows"):
+        open_table(tmp_path / "rows.parquet", SCHEMA)
+
+
+def test_file_written_to_between_opening_and_reading_is_refused(
+    write: Callable[..., Path],
+) -> None:
+    path = write("age,ill,town\n1,0,Ulm\n")
+    table = open_table(path, SCHEMA)
+    write("age,ill,town\n1,0,Ulm\n2,1,Bern\n")
+    with pytest.raises(DataError, match="do not write to it"):
+        moments_of_table(table, SCHEMA)
+
+
+def test_errors_never_quote_a_cell(write: Callable[..., Path]) -> None:
+    path = write("age,ill,town\n1,0,Ulm\n")
+    table = open_table(path, SCHEMA)
+    write("age,ill,town\n1,0,secret,secret\n")
+    with pytest.raises(DataError) as raised:
+        moments_of_table(table, SCHEMA)
+    assert "secret" not in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+def test_attribute_that_may_lack_is_missing_everywhere(write: Callable[..., Path]) -> None:
+    table = open_table(write("age,town\n1,Ulm\n2,Bern\n"), SCHEMA, may_lack=("ill",))
+    assert table.absent == ("ill",)
+    assert cells(table)[1] == [MISSING, MISSING]
+    assert open_table(write("age,ill,town\n1,0,Ulm\n"), SCHEMA, may_lack=("ill",)).absent == ()
+
+
+def test_batches_of_no_rows_are_refused(write: Callable[..., Path]) -> None:
+    with pytest.raises(SettingError, match="at least 1"):
+        next(open_table(write("age,ill,town\n1,0,Ulm\n"), SCHEMA).batches(0))
+
+
+def test_progress_counts_every_row(write: Callable[..., Path]) -> None:
+    table = open_table(write("age,ill,town\n" + "1,0,Ulm\n" * 25), SCHEMA)
+    seen: list[int] = []
+    moments_of_table(table, SCHEMA, progress=seen.append, batch_rows=10)
+    assert seen == [10, 10, 5]
+
+
+@pytest.mark.parametrize(
+    ("array", "codes"),
+    [
+        (pa.array(["1", "1.0", "1.00", " 2.50 ", "True", "", None]), [0, 0, 0, 1, 2, -2, -2]),
+        (pa.array(["01", "1.01", "nan", "null"]), [-1, -1, -1, 4]),
+        (pa.array([1, 2, None]), [0, -1, -2]),
+        (pa.array([1.0, 2.5, math.nan, None, math.inf]), [0, 1, -2, -2, -1]),
+        (pa.array([1.0, 2.5], pa.float32()), [0, 1]),
+        (pa.array([1.0, None], pa.float16()), [0, -2]),
+        (pa.array([True, False, None]), [2, -1, -2]),
+        (pa.array([Decimal("1.00"), Decimal("2.50"), None]), [0, 1, -2]),
+        (pa.array([dt.date(2020, 1, 1), None]), [3, -2]),
+        (pa.array([2**31 - 1], pa.int32()).view(pa.date32()), [-1]),
+        (pa.array([dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None]), [-1, -2]),
+        (pa.array([[1], None]), [-1, -2]),
+        (pa.array([{"a": 1}]), [-1]),
+        (pa.nulls(2), [-2, -2]),
+        (pa.array(["1", None, "q", ""]).dictionary_encode(), [0, -2, -1, -2]),
+        (pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), pa.array([], "utf8")), [-2]),
+        (pa.DictionaryArray.from_arrays([0, 1], pa.array([None, "1"])), [-2, 0]),
+        (pc.run_end_encode(pa.array(["1", "1", None])), [0, 0, -2]),
+        (pa.array(["1", "q"], pa.large_string()), [0, -1]),
+        (pa.array(["1", "q"], pa.string_view()), [0, -1]),
+        (pa.array([b"1", b"\xff"]), [0, -1]),
+        (pa.array(["x", "1", None])[1:], [0, -2]),
+        (pa.array([], pa.string()), []),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_cells_of_any_type_become_codes(array: pa.Array, codes: list[int]) -> None:
+    assert column_of(CODE, array).tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (pa.array(["1", " 2.5 ", "+3", "1e2", ".5", "4."]), [1, 2.5, 3, 100, 0.5, 4]),
+        (pa.array(["", None, "NaN", "-nan", "nan(1)"]), [None] * 5),
+        (pa.array(["x", "1_0", "0x10", "1,5", "٣", "1 2"]), [NOT_A_NUMBER] * 6),
+        (pa.array(["inf", "-Infinity", "1e999", "9" * 400]), [INFINITE] * 4),
+        (pa.array([-math.inf, math.nan, None, 1.5]), [INFINITE, None, None, 1.5]),
+        (pa.array([7, None], pa.uint64()), [7, None]),
+        (pa.array([Decimal("2.50"), None]), [2.5, None]),
+        (pa.array([True, None]), [NOT_A_NUMBER, None]),
+        (pa.array([dt.date(2020, 1, 1), None]), [NOT_A_NUMBER, None]),
+        (pa.array(["5", "x", None]).dictionary_encode(), [5, NOT_A_NUMBER, None]),
+        (pa.array([[1], None]), [NOT_A_NUMBER, None]),
+        (pa.array([b"5", b"\xff"]), [5, NOT_A_NUMBER]),
+        (pa.nulls(1), [None]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_cells_of_any_type_become_numbers(array: pa.Array, values: list[float | None]) -> None:
+    found = [None if math.isnan(value) else value for value in column_of(AGE, array).tolist()]
+    assert found == values
+
+
+def test_first_exact_label_wins_over_what_a_text_spells() -> None:
+    exact = Categorical(name="c", type="categorical", categories=("1", "1.0", "x"))
+    assert column_of(exact, pa.array(["1", "1.0", "1.00"])).tolist() == [0, 1, 0]
