@@ -15,14 +15,15 @@ from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
 from common.numerics.gram import GramSum
 from common.numerics.sums import moments_of_columns
 from common.numerics.threads import one_blas_thread
-from common.schema import encode
+from common.schema import Schema, encode
 
 TITLE = "Numeric rows in memory"
 ABOUT = """
 Coding to integers and their exact moments together, beside SciPy's `dsyrk` alone (the float64
 product of the same matrix, nothing coded, nothing exact) with the same number of threads. Rows
-are standard normal with bounds of -4 and 4, or uniform between the bounds, whose squares are five
-times as large and leave fewer rows to a block of float32.
+are standard normal with bounds of -4 and 4, which are coded in fewer steps than rows with bounds
+of their own for every column, around a middle that is not 0; or uniform between the bounds, whose
+squares are five times as large and leave fewer rows to a block of float32.
 """
 
 SHAPES = ((1_000_000, 20), (400_000, 200), (30_000, 1000))
@@ -35,21 +36,25 @@ def measure(plan: Plan) -> list[Table]:
     for n, d in _TINY if plan.quick else SHAPES:
         normal = normal_rows(n, d)
         uniform = np.random.default_rng(21).uniform(-BOUND, BOUND, (n, d))
+        coarse = numeric_schema(d, resolution_bits=6)
         for threads in (1, 2):
             plan.say(f"n = {n}, d = {d}, {threads} threads")
             timings = race(
                 [
                     Contestant("dsyrk", _dsyrk(normal, threads)),
-                    Contestant("normal", _ours(normal, 10, threads)),
-                    Contestant("uniform", _ours(uniform, 10, threads)),
-                    Contestant("coarse", _ours(normal, 6, threads)),
+                    Contestant("normal", _ours(normal, numeric_schema(d), threads)),
+                    Contestant("bounds", _ours(normal, _own_bounds(d), threads)),
+                    Contestant("uniform", _ours(uniform, numeric_schema(d), threads)),
+                    Contestant("coarse", _ours(normal, coarse, threads)),
                 ],
                 rounds=plan.rounds,
             )
             reference = timings["dsyrk"].median_s
-            ours = [timings[name].median_s for name in ("normal", "uniform", "coarse")]
+            ours = [timings[name].median_s for name in ("normal", "bounds", "uniform", "coarse")]
             by_cpu = timings["dsyrk"].median_cpu_s / timings["normal"].median_cpu_s
-            rows.append((n, d, threads, reference, *ours, reference / ours[0], by_cpu))
+            rows.append(
+                (n, d, threads, reference, *ours, reference / ours[0], reference / ours[1], by_cpu)
+            )
     return [
         Table(
             "Seconds for coding and moments; the ratio is dsyrk to normal rows at g = 10.",
@@ -59,9 +64,11 @@ def measure(plan: Plan) -> list[Table]:
                 "threads",
                 "dsyrk",
                 "normal, g = 10",
+                "own bounds, g = 10",
                 "uniform, g = 10",
                 "normal, g = 6",
                 "ratio",
+                "ratio, own bounds",
                 "by processor time",
             ),
             tuple(rows),
@@ -105,9 +112,15 @@ def _dsyrk(rows: NDArray[np.float64], threads: int) -> Callable[[], None]:
     return run
 
 
-def _ours(rows: NDArray[np.float64], resolution_bits: int, threads: int) -> Callable[[], None]:
-    schema = numeric_schema(rows.shape[1], resolution_bits=resolution_bits)
+def _own_bounds(d: int) -> Schema:
+    attributes = [
+        {"name": f"x{i}", "type": "numeric", "lower": -BOUND, "upper": BOUND + (i + 1) / (4 * d)}
+        for i in range(d)
+    ]
+    return Schema.from_document({"resolution_bits": 10, "attributes": attributes})
 
+
+def _ours(rows: NDArray[np.float64], schema: Schema, threads: int) -> Callable[[], None]:
     def run() -> None:
         moments_of_columns(schema, rows, workers=threads)
 

@@ -1,8 +1,8 @@
 """Blocks of rows as small integers, ready to be multiplied.
 
 A row of a dense block has the numerics in units of ``2^-g``; a -1 or 1 per binary, in units of a
-half; an indicator per category, in units of one; and a 1, whose products are the sums. Small
-integers are what keeps products exact in float32 (`common.numerics.gram`).
+half; and an indicator per category, in units of one. Small integers are what keeps products exact
+in float32 (`common.numerics.gram`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.schema import Attribute, Binary, Categorical, Column, Numeric, Schema, encode
-from common.schema.grid import Grid, grid_of
+from common.schema.grid import Grid, aligned, grid_of
 
 Batch = Sequence[Column] | NDArray[np.float64]
 """One array of shape (n_rows,) per attribute as `encode` takes them; or, where all attributes are
@@ -22,7 +22,8 @@ numeric, a matrix of shape (n_rows, n_attributes)."""
 
 Order = Literal["C", "F"]
 
-_WORK_VALUES = 1 << 17
+_WORK_VALUES = 1 << 15
+_LEAST_WORK_ROWS = 256  # of columns that come one by one
 
 
 class BlockCoder:
@@ -38,7 +39,7 @@ class BlockCoder:
     n_numerics
         q, the first columns of a block.
     width
-        Columns of a block, the ones included.
+        Columns of a block.
     place, unit
         For each column of a coded row, of shape (p,): its column in a block, and what that is
         multiplied by. Only for dense blocks.
@@ -57,14 +58,15 @@ class BlockCoder:
             numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
             self._grid = grid_of(numerics, resolution_bits=schema.resolution_bits)
         p = schema.layout.n_columns
-        self.width = 1 + (p if dense else self.n_numerics)
+        self.width = p if dense else self.n_numerics
         self.place = np.zeros(p, dtype=np.intp)
         self.unit = np.ones(p, dtype=np.int64)
         self._first: list[int] = []
         if dense:
             self._arrange(1 << schema.resolution_bits)
         self._rows = np.empty(0, dtype=np.float32)
-        self._work = np.empty(0)
+        self._work = self._gathered = np.empty(0)
+        self._wide: Grid | None = None
 
     def code(
         self, batch: Batch, order: Order
@@ -80,9 +82,8 @@ class BlockCoder:
         """
         n_rows, q = rows_of(batch), self.n_numerics
         if self._rows.size < n_rows * self.width:
-            self._rows = np.empty(n_rows * self.width, dtype=np.float32)
+            self._rows = aligned(n_rows * self.width, np.float32)
         rows = self._rows[: n_rows * self.width].reshape((n_rows, self.width), order=order)
-        rows[:, -1] = 1
         if self._schema.row_norm is not None:
             rows[:, :q] = encode(self._schema, columns_of(batch))
             return rows, []
@@ -110,20 +111,32 @@ class BlockCoder:
         self, grid: Grid, batch: Batch, out: NDArray[np.float32], order: Order
     ) -> None:
         n_rows, q = out.shape
-        height = max(256, _WORK_VALUES // q)
-        if self._work.size < height * q:
-            self._work = np.empty(height * q)
+        together = order == "C"
+        height = _rows_together(q) if together else max(_LEAST_WORK_ROWS, _WORK_VALUES // q)
+        if len(self._work) < height * q:
+            self._work, self._gathered = (aligned(height * q, np.float64) for _ in range(2))
+        if together and self._wide is None:
+            self._wide = grid.beside(height)
         for start in range(0, n_rows, height):
             stop = min(n_rows, start + height)
-            flat = self._work[: (stop - start) * q]
-            work = flat.reshape((stop - start, q), order=order)
+            size = (stop - start) * q
+            work = self._work[:size].reshape((stop - start, q), order=order)
             if isinstance(batch, np.ndarray):
                 values = batch[start:stop]
             else:
+                values = self._gathered[:size].reshape((stop - start, q), order=order)
                 columns = [batch[i][start:stop] for i in self._numeric]
-                np.concatenate(columns, out=flat, casting="same_kind")
-                values = work
-            grid.code(values, work=work, out=out[start:stop])
+                np.concatenate(columns, out=self._gathered[:size], casting="same_kind")
+            part = out[start:stop]
+            if together and self._wide is not None and stop - start == height:
+                self._wide.code(values.reshape(-1), work=self._work[:size], out=part.reshape(-1))
+            else:
+                grid.code(values, work=work, out=part)
+
+
+def _rows_together(n_columns: int) -> int:
+    """Rows that are coded as one: of what stays in the cache, a power of two as blocks are."""
+    return 1 << max(_WORK_VALUES // n_columns, 1).bit_length() - 1
 
 
 def rows_of(batch: Batch) -> int:

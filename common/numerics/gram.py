@@ -17,13 +17,21 @@ decide only how long it takes, at their owner's site.
 
 For rows within the bounds of box coding without indicators, ``|z| <= 2^(g-1)``, 64 rows at g = 10
 and 16,384 at g = 6 pass whatever they hold.
+
+Column sums come with the products: ``|z| <= z^2`` for integers, so (1) bounds their partial sums
+too.
+
+Products are `numpy.matmul`'s of a matrix with its own transpose, which BLAS forms as a symmetric
+product (syrk) and during which other threads run; SciPy's wrappers of the same routines keep them
+waiting (docs/decisions/0097).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk, ssyrk
 
 _SINGLE = float(1 << 24)
 _DOUBLE = 1 << 53
@@ -33,7 +41,7 @@ _FEW_COLUMNS = 64
 
 
 class GramSum:
-    """``sum z z^T`` over blocks of integer rows; for one thread at a time.
+    """``sum z z^T`` and ``sum z`` over blocks of integer rows; for one thread at a time.
 
     Parameters
     ----------
@@ -51,13 +59,15 @@ class GramSum:
     def __init__(self, n_columns: int, *, largest: int) -> None:
         shape = (n_columns, n_columns)
         self._largest = largest
-        self._exact: NDArray[np.int64] | None = None  # what did not stay in _sum
-        self._sum = np.zeros(shape, order="F")
-        self._block = np.zeros(shape, dtype=np.float32, order="F")
-        self._n_rows = 0  # in _sum
+        self._exact: NDArray[np.int64] | None = None  # what did not stay in _products
+        self._products = np.zeros(shape)
+        self._sums = np.zeros(n_columns)
+        self._n_rows = 0  # in _products
         # What stays in the cache, unless the products themselves do not.
         self.block_rows = 4096 if n_columns <= _FEW_COLUMNS else 1024
-        self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // n_columns)
+        self._single = _Product(shape, self.block_rows, np.float32)
+        self._double: _Product | None = None
+        self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // max(n_columns, 1))
         self._height = self.block_rows  # rows that are tried in float32; 0: none are
 
     def add(self, rows: NDArray[np.float32]) -> None:
@@ -66,7 +76,7 @@ class GramSum:
         Parameters
         ----------
         rows
-            Shape (n_rows, p), integers; the fastest where C- or F-contiguous. Not changed.
+            Shape (n_rows, p), integers; the fastest where C-contiguous. Not changed.
         """
         start = 0
         while start < len(rows):
@@ -74,41 +84,57 @@ class GramSum:
             start += len(part) if self._added(part) else 0
 
     def total(self) -> NDArray[np.int64]:
-        """The sums so far: int64, symmetric, shape (p, p); a new array."""
-        result: NDArray[np.int64] = np.triu(self._sum).astype(np.int64)
+        """The products so far: int64, symmetric, shape (p, p); a new array."""
+        result: NDArray[np.int64] = self._products.astype(np.int64)
         if self._exact is not None:
-            result += np.triu(self._exact)
-        result += np.triu(result, 1).T
+            result += self._exact
         return result
+
+    def sums(self) -> NDArray[np.int64]:
+        """The sums of the columns so far: int64, shape (p,); a new array."""
+        return self._sums.astype(np.int64)
 
     def _added(self, rows: NDArray[np.float32]) -> bool:
         """Add the rows, unless they are too many for float32."""
         if (self._n_rows + len(rows)) * self._largest > _DOUBLE:
             self._spill()
-        operand, trans = _fortran(rows)
         if self._height:
-            block = ssyrk(1.0, operand, trans=trans, c=self._block, overwrite_c=1)
-            most = float(block.diagonal().max())
+            products, sums = self._single.of(rows)
+            most = float(products.diagonal().max(initial=0.0))
             if not most < _SINGLE:
                 fewer = len(rows) // 2
                 self._height = fewer if fewer >= self._least_rows else 0
                 return False
-            self._sum += block
             if most < _SINGLE / 4:
                 self._height = min(2 * self._height, self.block_rows)
         else:
-            wide = operand.astype(np.float64, order="F")
-            dsyrk(1.0, wide, trans=trans, beta=1.0, c=self._sum, overwrite_c=1)
+            if self._double is None:
+                self._double = _Product(self._products.shape, self.block_rows, np.float64)
+            products, sums = self._double.of(rows.astype(np.float64))
+        self._products += products
+        self._sums += sums
         self._n_rows += len(rows)
         return True
 
     def _spill(self) -> None:
-        moved = self._sum.astype(np.int64)
+        moved = self._products.astype(np.int64)
         self._exact = moved if self._exact is None else self._exact + moved
-        self._sum[:] = 0.0
+        self._products[:] = 0.0
         self._n_rows = 0
 
 
-def _fortran(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
-    """What BLAS takes without a copy where it can, and whether it is to be transposed."""
-    return (rows.T, 0) if rows.flags.c_contiguous else (rows, 1)
+class _Product:
+    """``z^T z`` and column sums of one block in one precision, into buffers of its own."""
+
+    def __init__(
+        self, shape: tuple[int, ...], block_rows: int, kind: type[np.float32 | np.float64]
+    ) -> None:
+        self._products = np.zeros(shape, kind)
+        self._sums = np.zeros(shape[0], kind)
+        self._ones = np.ones(block_rows, kind)
+
+    def of(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Both; valid until the next call."""
+        np.matmul(rows.T, rows, out=self._products)
+        np.matmul(self._ones[: len(rows)], rows, out=self._sums)
+        return self._products, self._sums

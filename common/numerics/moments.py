@@ -60,7 +60,7 @@ def moments_of(rows: NDArray[np.int32], layout: Layout) -> Moments:
         for start in range(0, n_rows, gram_sum.block_rows):
             gram_sum.add(rows[start : start + gram_sum.block_rows].astype(np.float32))
     gram = gram_sum.total()
-    sums = rows.sum(axis=0, dtype=np.int64) * layout.scaled_weight
+    sums = gram_sum.sums() * layout.scaled_weight
     products = gram[layout.product_index]
     return Moments(n_rows, np.concatenate([sums, products]) if layout.with_sums else products)
 

@@ -4,8 +4,8 @@ What `moments_of` computes from a coded matrix, this computes from the columns t
 bounded memory and without that matrix: a block is coded into a buffer that stays in the cache, and
 multiplied from there. Two methods give the same integers:
 
-* ``DENSE``: numerics, a column of -1 and 1 per binary, an indicator per category, and a column of
-  ones for the sums are one block of small integers, whose products `GramSum` adds;
+* ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category are one block
+  of small integers, whose sums and products `GramSum` adds;
 * ``COUNTS``: only numerics are multiplied; labels are counted as codes by `Tally`.
 
 Which is the faster depends on the schema alone (`method_for`): the dense product costs p^2 per
@@ -84,21 +84,18 @@ class MomentSums:
 
     def total(self) -> Moments:
         """Moments of all rows so far."""
-        gram = self._gram.total()
-        packed = (
-            self._of_blocks(gram) if self._tally is None else self._of_counts(gram, self._tally)
-        )
+        packed = self._of_blocks() if self._tally is None else self._of_counts(self._tally)
         return Moments(self._n_rows, packed)
 
-    def _of_blocks(self, gram: NDArray[np.int64]) -> NDArray[np.int64]:
-        layout, coder = self._schema.layout, self._coder
+    def _of_blocks(self) -> NDArray[np.int64]:
+        layout, coder, gram = self._schema.layout, self._coder, self._gram.total()
         i, j = layout.product_index
         products = gram[coder.place[i], coder.place[j]]
         products *= coder.unit[i] * coder.unit[j]
-        sums = gram[coder.place, -1] * coder.unit * layout.scaled_weight
+        sums = self._gram.sums()[coder.place] * coder.unit * layout.scaled_weight
         return np.concatenate([sums, products]) if layout.with_sums else products
 
-    def _of_counts(self, gram: NDArray[np.int64], tally: Tally) -> NDArray[np.int64]:
+    def _of_counts(self, tally: Tally) -> NDArray[np.int64]:
         layout = self._schema.layout
         packed = np.zeros(layout.n_entries, dtype=np.int64)
         sums, products = packed[: layout.n_sums], packed[layout.n_sums :]
@@ -111,8 +108,8 @@ class MomentSums:
         labelled = [
             (a, g) for a, g in zip(attributes, groups, strict=True) if not isinstance(a, Numeric)
         ]
-        products[layout.product_places(numeric[:, None], numeric)] = gram[:-1, :-1]
-        sums[numeric] = gram[:-1, -1]
+        products[layout.product_places(numeric[:, None], numeric)] = self._gram.total()
+        sums[numeric] = self._gram.sums()
         half = 1 << (layout.resolution_bits - 1)
         for k, (attribute, columns) in enumerate(labelled):
             sums[columns] = _of_columns(tally.counts(k), attribute, half)
