@@ -93,17 +93,21 @@ def _numbers(cells: pa.Array) -> NDArray[np.float64]:
         values: NDArray[np.float64] = cells.cast(pa.float64(), safe=False).to_numpy(
             zero_copy_only=False
         )
-        infinite = np.isinf(values)
-        return np.where(infinite, INFINITE, values) if infinite.any() else values
+        # Only the lower infinity is not yet what it should be, and a minimum is the cheapest look.
+        with np.errstate(invalid="ignore"):
+            lowest = values.min(initial=INFINITE)
+        if lowest > NOT_A_NUMBER:
+            return values
+        return np.where(np.isneginf(values), INFINITE, values)
     return np.where(_nulls(cells), np.nan, NOT_A_NUMBER)
 
 
 def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
     """float64 of text: in one go where it can be, each distinct remaining text once."""
-    trimmed = pc.ascii_trim_whitespace(text)
     try:
-        values = _to_numpy(trimmed.cast(pa.float64()))
+        values = _to_numpy(text.cast(pa.float64()))
     except pa.ArrowInvalid:
+        trimmed = pc.ascii_trim_whitespace(text)
         plain = pc.fill_null(pc.match_substring_regex(trimmed, _PLAIN), False)
         kept = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
         values = _to_numpy(kept.cast(pa.float64()))

@@ -3,9 +3,13 @@
 Every cell is read as bytes; what it means is decided by `owner.records.columns` alone, not by
 guesses from the first rows. pyarrow parses the file. It can skip or refuse a row with a wrong
 number of fields, but not keep it, and on the release path no row may be dropped. So opening a
-file parses it once to count its rows; where pyarrow refuses, the whole file is read by Python's
-`csv` instead (slower, in the same bounded memory), under a public rule: fields that a row lacks
-are missing, fields it has too many are ignored. `check` names such rows.
+file parses it once to count its rows, converting none of its cells; where pyarrow refuses, the
+whole file is read by Python's `csv` instead (slower, in the same bounded memory), under a public
+rule: fields that a row lacks are missing, fields it has too many are ignored. `check` names such
+rows.
+
+Where a file has no quote at all no cell holds a line break: blocks are then cut at line ends
+instead of being parsed to find where rows end.
 
 Blank lines are not rows, save in a file of one column, where they are missing values. A quote
 that is never closed makes rows unrecognisable and is damage to the file: `DataError`.
@@ -15,13 +19,16 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import itertools
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
@@ -29,7 +36,10 @@ from common.errors import DataError
 from owner.records.sources import Malformed, reading
 
 CSV_SUFFIXES = (".csv", ".csv.gz")
-_BLOCK_BYTES = 8 << 20
+# pyarrow keeps 32 of them read ahead. A longer row is read by Python's parser.
+_BLOCK_BYTES = 2 << 20
+_COUNTED_BYTES = 256 << 10  # at a time: what stays in the cache
+_QUOTE = ord('"')
 _CELL_BYTES = 64 << 20  # more is taken for a quote that is never closed
 _NAMED_ROWS = 1000
 _END = ["end\0of\0file"]
@@ -37,12 +47,21 @@ _END = ["end\0of\0file"]
 
 @dataclass(frozen=True, slots=True)
 class CsvSource:
-    """A CSV file; ``row_by_row`` where pyarrow cannot parse it."""
+    """A CSV file.
+
+    Attributes
+    ----------
+    plain
+        Whether it has no quote.
+    row_by_row
+        Where pyarrow cannot parse it.
+    """
 
     path: Path
     names: tuple[str, ...]
     n_rows: int
     malformed: Malformed
+    plain: bool
     row_by_row: bool
 
     def read(self, positions: Sequence[int], batch_rows: int) -> Iterator[list[Any]]:
@@ -51,7 +70,10 @@ class CsvSource:
             yield from self._read_row_by_row(positions, batch_rows)
             return
         # Opening found every row well-formed: if one is not, the file has changed since.
-        with reading(self.path), _parsing(self.path, len(self.names), positions) as stream:
+        with (
+            reading(self.path),
+            _parsing(self.path, len(self.names), positions, plain=self.plain) as stream,
+        ):
             for batch in stream:
                 for start in range(0, batch.num_rows, batch_rows):
                     part = batch.slice(start, batch_rows)
@@ -78,13 +100,13 @@ def open_csv(path: Path) -> CsvSource:
     """Read the header, count the rows, and see whether each has as many fields as the header."""
     names, has_rows = _header(path)
     if not has_rows:
-        return CsvSource(path, names, 0, Malformed(), row_by_row=False)
-    # An odd number of quotes may be an unclosed one, which pyarrow would take for a long cell.
-    n_rows = None if _odd_quotes(path) else _count_well_formed(path, len(names))
-    if n_rows is not None:
-        return CsvSource(path, names, n_rows, Malformed(), row_by_row=False)
+        return CsvSource(path, names, 0, Malformed(), plain=True, row_by_row=False)
+    for plain in (True, False):
+        n_rows = _count_well_formed(path, len(names), plain=plain)
+        if n_rows is not None:
+            return CsvSource(path, names, n_rows, Malformed(), plain=plain, row_by_row=False)
     n_rows, malformed = _count_row_by_row(path, len(names))
-    return CsvSource(path, names, n_rows, malformed, row_by_row=True)
+    return CsvSource(path, names, n_rows, malformed, plain=False, row_by_row=True)
 
 
 def _header(path: Path) -> tuple[tuple[str, ...], bool]:
@@ -108,46 +130,74 @@ def _header(path: Path) -> tuple[tuple[str, ...], bool]:
 
 
 @contextmanager
-def _parsing(path: Path, n_columns: int, positions: Sequence[int]) -> Iterator[Any]:
+def _parsing(path: Path, n_columns: int, positions: Sequence[int], *, plain: bool) -> Iterator[Any]:
+    compression = "gzip" if _is_compressed(path) else None
+    with (
+        pa.input_stream(str(path), compression=compression) as file,
+        _parsed(file, n_columns, positions, plain=plain) as stream,
+    ):
+        yield stream
+
+
+def _parsed(file: Any, n_columns: int, positions: Sequence[int], *, plain: bool) -> Any:
     """pyarrow's streaming parser; columns are called by their positions."""
     wanted = [str(position) for position in positions]
-    compression = "gzip" if _is_compressed(path) else None
-    with pa.input_stream(str(path), compression=compression) as file:
-        stream = pa.csv.open_csv(
-            file,
-            read_options=pa.csv.ReadOptions(
-                block_size=_BLOCK_BYTES,
-                column_names=[str(position) for position in range(n_columns)],
-                skip_rows_after_names=1,
-            ),
-            parse_options=pa.csv.ParseOptions(
-                newlines_in_values=True, ignore_empty_lines=n_columns > 1
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.large_binary())
-            ),
-        )
-        with stream:
-            yield stream
+    return pa.csv.open_csv(
+        file,
+        read_options=pa.csv.ReadOptions(
+            block_size=_BLOCK_BYTES,
+            column_names=[str(position) for position in range(n_columns)],
+            skip_rows_after_names=1,
+        ),
+        parse_options=pa.csv.ParseOptions(
+            newlines_in_values=not plain,
+            quote_char=False if plain else '"',
+            double_quote=not plain,
+            ignore_empty_lines=n_columns > 1,
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.large_binary())
+        ),
+    )
 
 
-def _count_well_formed(path: Path, n_columns: int) -> int | None:
-    """Rows by pyarrow's count; None where it cannot parse the file."""
+def _count_well_formed(path: Path, n_columns: int, *, plain: bool) -> int | None:
+    """Rows by pyarrow's count; None where it cannot parse the file, or it is not ``plain``."""
+    n_rows = 0
     try:
-        with _parsing(path, n_columns, [0]) as stream:
-            n_rows: int = sum(batch.num_rows for batch in stream)
-            return n_rows
-    except (pa.ArrowException, OSError):
+        with _bytes(path) as raw, _parsed(raw, n_columns, [0], plain=plain) as stream:
+            for batch in stream:
+                n_rows += batch.num_rows
+                if plain and raw.n_quotes:
+                    return None
+    except (pa.ArrowException, OSError, EOFError, zlib.error):
         # The slower parser finds out which row is at fault, or that the file is damaged.
         return None
+    # An odd number of quotes may be an unclosed one, which pyarrow would take for a long cell.
+    refused = raw.n_quotes if plain else raw.n_quotes % 2
+    return None if refused else n_rows
 
 
-def _odd_quotes(path: Path) -> bool:
-    count = 0
-    with reading(path), _bytes(path) as file:
-        while block := file.read(_BLOCK_BYTES):
-            count += block.count(b'"')
-    return count % 2 == 1
+class _CountedQuotes(io.RawIOBase):
+    """The bytes of a file, read once from its start, and how many quotes were among them."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.n_quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block: bytes = self._file.read(size)
+        for start in range(0, len(block), _COUNTED_BYTES):
+            part = np.frombuffer(block, np.uint8, min(_COUNTED_BYTES, len(block) - start), start)
+            self.n_quotes += int(np.count_nonzero(part == _QUOTE))
+        return block
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _count_row_by_row(path: Path, n_columns: int) -> tuple[int, Malformed]:
@@ -189,8 +239,8 @@ def _text(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _bytes(path: Path) -> Any:
-    return gzip.open(path, "rb") if _is_compressed(path) else path.open("rb")
+def _bytes(path: Path) -> _CountedQuotes:
+    return _CountedQuotes(gzip.open(path, "rb") if _is_compressed(path) else path.open("rb"))
 
 
 def _is_compressed(path: Path) -> bool:

@@ -74,11 +74,14 @@ class ParquetSource:
 
     def read(self, positions: Sequence[int], batch_rows: int) -> Iterator[list[Any]]:
         """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time."""
-        # Without pre_buffer: it would keep what it has read ahead, up to the whole file.
+        # Without pre_buffer: it would keep what it has read ahead, up to the whole file. Without
+        # threads: whoever adds up the batches is at work on the other cores meanwhile.
         with reading(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
             names = file.schema_arrow.names  # made anew each time it is asked for
             fields = [names[position] for position in positions]
-            for batch in file.iter_batches(batch_size=batch_rows, columns=fields):
+            for batch in file.iter_batches(
+                batch_size=batch_rows, columns=fields, use_threads=False
+            ):
                 yield [batch.column(field) for field in fields]
 
 

@@ -1,24 +1,28 @@
-"""Sums over a data file, read once: decoding, coding and multiplying overlap."""
+"""Sums over a data file, read once: decoding, coding and multiplying overlap.
+
+Every worker takes its turn at the file: one decodes a batch while the others code and multiply
+theirs. A batch stays with the worker that has decoded it, in the cache of its core, there are no
+more threads at work than cores, and no batch waits for a worker.
+"""
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from functools import reduce
 from queue import SimpleQueue
+from threading import Event, Lock
 
 from common.numerics.moments import Moments
 from common.numerics.sums import Method, MomentSums, method_for
 from common.numerics.threads import one_blas_thread
 from common.schema import Schema
-from owner.records.table import Cells, Table
+from owner.records.table import Table
 
-_BATCH_ROWS = 1 << 16
-_BATCH_VALUES = 1 << 20
-_READ_AHEAD = 2
+_BATCH_ROWS = 1 << 15
+_BATCH_VALUES = 1 << 19
 _WIDE = 2048
 
 
@@ -32,9 +36,8 @@ def moments_of_table(
 ) -> Moments:
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
-    The calling thread reads and decodes; workers convert, code and multiply what it has read, each
-    with one BLAS thread (docs/decisions/0046). At most two batches more than there are workers are
-    in memory.
+    Workers read in turns, and convert, code and multiply what they have read, each with one BLAS
+    thread (docs/decisions/0046). One batch per worker is in memory.
 
     Parameters
     ----------
@@ -46,31 +49,39 @@ def moments_of_table(
     """
     wide = schema.layout.n_columns > _WIDE and method_for(schema) is Method.DENSE
     n_workers = workers or (1 if wide else len(os.sched_getaffinity(0)))
-    idle: SimpleQueue[MomentSums] = SimpleQueue()
-    parts = [MomentSums(schema) for _ in range(n_workers)]
-    for part in parts:
-        idle.put(part)
-
-    def add(cells: Cells) -> int:
-        sums = idle.get()
-        try:
-            sums.add(cells.columns())
-        finally:
-            idle.put(sums)
-        return cells.n_rows
-
-    def done(n_rows: int) -> None:
-        if progress is not None:
-            progress(n_rows)
-
     if batch_rows is None:
         batch_rows = max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))
-    pending: deque[Future[int]] = deque()
-    with nullcontext() if wide else one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
-        for cells in table.cells(batch_rows):
-            pending.append(pool.submit(add, cells))
-            if len(pending) >= n_workers + _READ_AHEAD:
-                done(pending.popleft().result())
-        while pending:
-            done(pending.popleft().result())
-    return reduce(Moments.merge, (part.total() for part in parts))
+    turn, stopped = Lock(), Event()
+    added: SimpleQueue[int | None] = SimpleQueue()
+
+    def work() -> Moments:
+        sums = MomentSums(schema)
+        try:
+            while not stopped.is_set():
+                with turn:
+                    cells = next(batches, None)
+                if cells is None:
+                    break
+                sums.add(cells.columns())
+                added.put(cells.n_rows)
+            return sums.total()
+        except BaseException:
+            stopped.set()
+            raise
+        finally:
+            added.put(None)
+
+    with (
+        nullcontext() if wide else one_blas_thread(),
+        closing(table.cells(batch_rows)) as batches,
+        ThreadPoolExecutor(n_workers) as pool,
+    ):
+        parts = [pool.submit(work) for _ in range(n_workers)]
+        try:
+            for _ in parts:
+                while (n_rows := added.get()) is not None:
+                    if progress is not None:
+                        progress(n_rows)
+        finally:
+            stopped.set()
+        return reduce(Moments.merge, (part.result() for part in parts))

@@ -8,7 +8,7 @@ as often as needed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class Table:
         for cells in self.cells(batch_rows):
             yield cells.columns()
 
-    def cells(self, batch_rows: int) -> Iterator[Cells]:
+    def cells(self, batch_rows: int) -> Generator[Cells, None, None]:
         """Read the file once, without converting what is read; raises as `batches` does."""
         if batch_rows < 1:
             message = f"batch_rows is {batch_rows}; it must be at least 1"

@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from common.schema import (
     MISSING,
     UNKNOWN,
@@ -180,6 +182,58 @@ def test_rows_of_any_number_of_fields_are_kept(lines: list[list[str]], batch: in
     for index, attribute in enumerate(schema.attributes):
         expected = column_of(attribute, pa.array([row[index] for row in padded]))
         np.testing.assert_array_equal(np.concatenate(columns[index]), expected)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.text("a1 é,", max_size=5), min_size=2, max_size=2), max_size=9),
+    first=st.sampled_from(["", "\ufeff"]),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    blank=st.sets(st.integers(0, 9)),
+    finished=st.booleans(),
+    one_column=st.booleans(),
+    quoted=st.booleans(),
+    block=st.integers(8, 70),
+)
+@example([["", ""]], "", "\r\n", {0, 1}, True, True, False, 9)
+def test_lines_are_rows_wherever_blocks_end(
+    rows: list[list[str]],
+    first: str,
+    end: str,
+    blank: set[int],
+    finished: bool,
+    one_column: bool,
+    quoted: bool,
+    block: int,
+) -> None:
+    width = 1 if one_column else 2
+    rows = [[cell if quoted else cell.replace(",", "") for cell in row[:width]] for row in rows]
+    rows = [["x", "b"][:width], *rows]
+    text = [",".join(f'"{cell}"' if quoted else cell for cell in row) for row in rows]
+    for place in blank:
+        text.insert(1 + place, "")
+    document = first + end.join(text) + (end if finished else "")
+    # The slow version, of Python's csv: blank lines are rows of one column only.
+    lines = list(csv.reader(document.removeprefix(first).splitlines(keepends=True)))[1:]
+    kept = [line or [""] for line in lines if line or one_column]
+    schema = Schema.model_validate(
+        {"attributes": [{**SCHEMA.attributes[2].model_dump(), "name": n} for n in "xb"[:width]]}
+    )
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("owner.records.delimited._BLOCK_BYTES", block)
+        path = Path(folder) / "rows.csv"
+        path.write_bytes(document.encode())
+        if not kept:
+            with pytest.raises(DataError, match="no rows"):
+                open_table(path, schema)
+            return
+        table = open_table(path, schema)
+        columns = [np.concatenate(each) for each in zip(*table.batches(3), strict=True)]
+    assert table.n_rows == len(kept)
+    assert table.malformed.count == 0
+    for attribute, *cells in zip(schema.attributes, columns, zip(*kept, strict=True), strict=True):
+        column, words = cells
+        assert column.tolist() == [slow_code(attribute, word) for word in words]
 
 
 def slow_columns(rows: Sequence[Sequence[str | None]]) -> list[np.ndarray]:
