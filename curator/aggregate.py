@@ -15,6 +15,7 @@ The guarantee of the federation is `common.privacy.federation`'s, over the owner
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import numpy as np
@@ -63,16 +64,19 @@ def aggregate(
     mean, second = unpack(pooled, n_rows, layout)
     covariance = pooled_covariance(mean, second) if within is None else within
     calibration = calibrate(study)
-    found = Tridiagonal(covariance)
-    edge = noise_edge(
-        layout,
-        mechanism=calibration.mechanism.value,
-        scale=calibration.width,
-        owner_rows=[contribution.n_rows for contribution in contributions],
-        mean=mean,
-        covariance=study.covariance,
-        seed=int(study.digest[:16], 16),
-    )
+    with ThreadPoolExecutor(1) as beside:
+        simulated = beside.submit(
+            noise_edge,
+            layout,
+            mechanism=calibration.mechanism.value,
+            scale=calibration.width,
+            owner_rows=[contribution.n_rows for contribution in contributions],
+            mean=mean,
+            covariance=study.covariance,
+            seed=int(study.digest[:16], 16),
+        )
+        found = Tridiagonal(covariance)
+        edge = simulated.result()
     count = count_components(found.eigenvalues, study.components, noise_edge=edge.value)
     receipts = {c.owner: receipt_from_bytes(c.receipt) for c in contributions}
     guarantee = guarantee_of(

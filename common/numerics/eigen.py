@@ -14,13 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.linalg import lapack
+
+from common.numerics import lapack
 
 _BLOCK = 64
 
 
 class Tridiagonal:
-    """A symmetric matrix on its way to its eigenvectors.
+    """A symmetric matrix on its way to its eigenvectors. Other threads run meanwhile.
 
     Parameters
     ----------
@@ -31,47 +32,46 @@ class Tridiagonal:
     ----------
     eigenvalues
         Shape (p,), descending.
+
+    Raises
+    ------
+    LinAlgError
+        LAPACK did not find them.
     """
 
     def __init__(self, matrix: NDArray[np.float64]) -> None:
-        checked = np.asarray_chkfinite(matrix)
-        p = len(checked)
-        work = int(lapack.dsytrd_lwork(p, lower=1)[0])
-        reflectors, diagonal, beside, tau, fault = lapack.dsytrd(checked, lower=1, lwork=work)
-        _require(fault, "dsytrd")
-        values, fault = lapack.dsterf(diagonal.copy(), beside.copy())
-        _require(fault, "dsterf")
+        p = len(matrix)
+        self._reflectors = np.array(np.asarray_chkfinite(matrix), np.float64, order="F")
+        self._diagonal, self._beside, self._tau = (np.empty(p) for _ in range(3))
+        work = np.empty(_BLOCK * p)
+        lapack.call(
+            "dsytrd", "L", p, self._reflectors, p, self._diagonal, self._beside, self._tau, work,
+            work.size,
+        )  # fmt: skip
+        values, beside = self._diagonal.copy(), self._beside.copy()
+        lapack.call("dsterf", p, values, beside)
         self.eigenvalues: NDArray[np.float64] = values[::-1].copy()
-        self._diagonal, self._beside = diagonal, beside
-        self._reflectors = np.asfortranarray(reflectors[1:, : p - 1])
-        self._tau = tau
 
     def vectors(self, count: int) -> NDArray[np.float64]:
         """Unit eigenvectors of the ``count`` largest eigenvalues as rows, shape (count, p)."""
         p = len(self.eigenvalues)
-        found, _, columns, fault = lapack.dstemr(
-            self._diagonal.copy(),
-            np.append(self._beside, 0.0),
-            3,  # by index: the last of them, ascending
-            0.0,
-            0.0,
-            p - count + 1,
-            p,
-        )
-        _require(fault, "dstemr")
-        if found != count:
-            message = f"dstemr found {found} eigenvectors instead of {count}"
+        found, try_relative = np.zeros(1, np.int32), np.ones(1, np.int32)
+        values, columns = np.empty(p), np.empty((p, count), order="F")
+        work, more = np.empty(18 * p), np.empty(10 * p, np.int32)
+        nothing = np.zeros(1)
+        # By index: the last of them, ascending.
+        lapack.call(
+            "dstemr", "V", "I", p, self._diagonal.copy(), self._beside.copy(), nothing, nothing,
+            p - count + 1, p, found, values, columns, p, count, np.empty(2 * count, np.int32),
+            try_relative, work, work.size, more, more.size,
+        )  # fmt: skip
+        if found[0] != count:
+            message = f"dstemr found {found[0]} eigenvectors instead of {count}"
             raise linalg.LinAlgError(message)
-        kept = np.asfortranarray(columns[1:, :count])
-        turned, _, fault = lapack.dormqr(
-            "L", "N", self._reflectors, self._tau, kept, lwork=_BLOCK * max(1, count)
-        )
-        _require(fault, "dormqr")
-        rows: NDArray[np.float64] = np.vstack([columns[:1, :count], turned]).T
-        return np.ascontiguousarray(rows[::-1])
-
-
-def _require(fault: int, routine: str) -> None:
-    if fault:
-        message = f"LAPACK's {routine} reports {fault}"
-        raise linalg.LinAlgError(message)
+        # The reflectors leave the first row alone; they begin below the diagonal.
+        work = np.empty(_BLOCK * count)
+        lapack.call(
+            "dormqr", "L", "N", p - 1, count, p - 1, self._reflectors[1:], p, self._tau,
+            columns[1:], p, work, work.size,
+        )  # fmt: skip
+        return np.ascontiguousarray(columns.T[::-1])

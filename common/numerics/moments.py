@@ -107,3 +107,22 @@ def unpack(
         elif kind is ColumnKind.INDICATOR and mean is not None:
             second[column, column] = mean[column]
     return mean, second
+
+
+def places_in_second(layout: Layout) -> NDArray[np.intp]:
+    """Where `unpack` finds each entry of the second-moment matrix.
+
+    Returns
+    -------
+    ndarray, shape (p, p), symmetric
+        An index into the packed vector, that of a column's sum for the square of an indicator; D
+        where the entry is public.
+    """
+    places = np.full((layout.n_columns,) * 2, layout.n_entries, dtype=np.intp)
+    i, j = layout.product_index
+    places[i, j] = np.arange(layout.n_sums, layout.n_entries)
+    places[j, i] = places[i, j]
+    for column, kind in enumerate(layout.kinds):
+        if kind is ColumnKind.INDICATOR and layout.with_sums:
+            places[column, column] = column
+    return places

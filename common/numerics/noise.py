@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -92,11 +93,17 @@ class NoiseSource:
         self._rows = np.asarray(owner_rows, dtype=np.float64)
         self._own_means = own_means and layout.with_sums
         self._n_rows = int(sum(owner_rows))
-        nothing = np.zeros(layout.n_entries, dtype=np.int64)
-        self._public = unpack(nothing, self._n_rows, layout)[1]
 
-    def draw(self) -> NoiseDraw:
-        """The next draw."""
+    def packed(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """The next draw as it comes: one number per entry, and what `NoiseDraw` calls squares.
+
+        Returns
+        -------
+        packed
+            Shape (D,), whole numbers in units of ``4**-g``.
+        squares
+            Shape (p, p), where the owners' own means are drawn.
+        """
         layout, m = self._layout, len(self._rows)
         packed = self._sum_of_noises(m, layout.n_entries)
         squares = None
@@ -104,8 +111,19 @@ class NoiseSource:
             each = self._noise((m, layout.n_columns))
             packed[: layout.n_sums] = each.sum(axis=0)
             squares = self._squares_of_means(each)
-        mean, second = unpack(np.rint(packed).astype(np.int64), self._n_rows, layout)
+        return np.rint(packed, out=packed), squares
+
+    def draw(self) -> NoiseDraw:
+        """The next draw."""
+        packed, squares = self.packed()
+        mean, second = unpack(packed.astype(np.int64), self._n_rows, self._layout)
         return NoiseDraw(mean, second - self._public, squares)
+
+    @cached_property
+    def _public(self) -> NDArray[np.float64]:
+        """What entries that are not sent contribute to a second moment."""
+        nothing = np.zeros(self._layout.n_entries, dtype=np.int64)
+        return unpack(nothing, self._n_rows, self._layout)[1]
 
     def _noise(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         if self._law == "laplace":

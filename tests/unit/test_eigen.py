@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
+from scipy import linalg
 
+from common.numerics import lapack
 from common.numerics.eigen import Tridiagonal
 from common.numerics.pca import decompose, with_signs
 
@@ -48,3 +53,58 @@ def test_a_diagonal_matrix_and_nothing_at_all() -> None:
 def test_what_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="infs or NaNs"):
         Tridiagonal(np.array([[1.0, np.nan], [np.nan, 1.0]]))
+
+
+def test_another_thread_runs_while_a_matrix_is_decomposed() -> None:
+    # SciPy's own wrappers stop all others from the first to the last instruction.
+    rng = np.random.default_rng(5)
+    matrix = rng.standard_normal((700, 700))
+    matrix += matrix.T
+    steps, ended = [0], threading.Event()
+
+    def count() -> None:
+        while not ended.is_set():
+            steps[0] += 1
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    most = 0
+    try:
+        for _ in range(50):
+            p, work = len(matrix), np.empty(64 * len(matrix))
+            copied = np.asfortranarray(matrix)
+            three = [np.empty(p) for _ in range(3)]
+            before = steps[0]
+            lapack.call("dsytrd", "L", p, copied, p, *three, work, work.size)
+            most = max(most, steps[0] - before)
+            if most > 2:
+                break
+    finally:
+        ended.set()
+        thread.join()
+    assert most > 2
+
+
+def test_a_routine_takes_only_what_its_signature_says() -> None:
+    values, beside = np.array([2.0, 1.0]), np.zeros(1)
+    lapack.call("dsterf", 2, values, beside)
+    assert values.tolist() == [1.0, 2.0]
+    for wrong in (
+        (2, values),
+        (2, values.astype(np.float32), beside),
+        (2.0, values, beside),
+        ("L", values, beside),
+        (2, 2, beside),
+        (np.int64(2), values, beside),
+    ):
+        with pytest.raises(TypeError, match="dsterf"):
+            lapack.call("dsterf", *wrong)  # type: ignore[arg-type]
+    read_only = np.zeros(2)
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError, match="dsterf"):
+        lapack.call("dsterf", 2, read_only, beside)
+    with pytest.raises(linalg.LinAlgError, match="dsterf reports -1"):
+        lapack.call("dsterf", -1, values, beside)
+    with pytest.raises(KeyError):
+        lapack.call("dnothing")

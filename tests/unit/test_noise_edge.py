@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.numerics.edge import noise_edge
-from common.numerics.moments import unpack
+from common.numerics.edge import largest_eigenvalue, noise_edge
+from common.numerics.moments import places_in_second, unpack
+from common.numerics.noise import NoiseSource
 from common.schema import Schema
 from common.study import Covariance
 
@@ -143,3 +144,65 @@ def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
         seed=0,
     )
     assert found.draws == draws
+
+
+@pytest.mark.parametrize("attributes", [_NUMERIC, _BINARY, _CATEGORICAL + _NUMERIC + _BINARY])
+@pytest.mark.parametrize("ball", [False, True])
+def test_places_are_where_unpack_puts_every_entry(
+    attributes: list[dict[str, object]], ball: bool
+) -> None:
+    layout = _ball(5, include_sums=False) if ball else _layout(attributes)
+    packed = np.arange(1, layout.n_entries + 1) * 4**10
+    mean, second = unpack(packed, 1, layout)
+    weight = layout.scaled_weight / 2**layout.resolution_bits
+    entries = np.append(packed / 4**10, 0.0)
+    entries[: layout.n_sums] /= weight
+    public = [0.25 if kind == "binary" else 0 for kind in layout.kinds]
+    found = entries[places_in_second(layout)] + np.diag(public)
+    np.testing.assert_allclose(found, second)
+    if mean is not None:
+        np.testing.assert_allclose(entries[: layout.n_sums], mean)
+
+
+@pytest.mark.parametrize("covariance", list(Covariance))
+@pytest.mark.parametrize("cores", [1, 5])
+def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
+    covariance: Covariance, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 231 columns of every kind: above what is decomposed as a whole.
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    wide = [{"name": f"y{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(218)]
+    layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
+    mean = np.linspace(-0.4, 0.3, layout.n_columns)
+    scale, rows = 4e9, [300, 500, 200]
+    found = noise_edge(
+        layout,
+        mechanism="laplace",
+        scale=scale,
+        owner_rows=rows,
+        mean=mean,
+        covariance=covariance,
+        seed=11,
+    )
+    assert found.draws == max(8, 400_000_000 // (layout.n_columns**3 + 3 * layout.n_columns))
+    largest = []
+    for number in range(found.draws):
+        source = NoiseSource(
+            np.random.default_rng((11, number)),
+            layout,
+            law="laplace",
+            scale=scale,
+            owner_rows=rows,
+            own_means=covariance is Covariance.WITHIN,
+        )
+        drawn = source.draw()
+        noise = drawn.linear(mean) - (0 if drawn.squares is None else drawn.squares)
+        largest.append(np.linalg.eigvalsh(noise)[-1])
+    expected = np.mean(largest) + 1.6449 * np.std(largest, ddof=1)
+    assert found.value == pytest.approx(expected, rel=3e-3)
+
+
+def test_the_largest_eigenvalue_is_found_where_lanczos_has_no_direction_to_prefer() -> None:
+    assert largest_eigenvalue(np.eye(300)) == pytest.approx(1)
+    assert largest_eigenvalue(-np.eye(300)) == pytest.approx(-1)
+    assert largest_eigenvalue(np.zeros((300, 300))) == pytest.approx(0, abs=1e-12)
