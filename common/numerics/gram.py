@@ -23,7 +23,8 @@ too.
 
 Products are `numpy.matmul`'s of a matrix with its own transpose, which BLAS forms as a symmetric
 product (syrk) and during which other threads run; SciPy's wrappers of the same routines keep them
-waiting (docs/decisions/0097).
+waiting (docs/decisions/0097). Few columns are multiplied in low blocks, many at a time, each of
+which is looked at (`common.numerics.stacked`).
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.numerics.stacked import StackedProduct
+
 _SINGLE = float(1 << 24)
 _DOUBLE = 1 << 53
 _LEAST_ROWS = 64  # fewer take longer in float32 than more of them in float64, and so do
 _LEAST_VALUES = 1 << 13  # fewer of these, with the time that each call takes
 _FEW_COLUMNS = 64
+_STACKED_COLUMNS = range(2, 33)
+_STACKED_ROWS = 512
 
 
 class GramSum:
@@ -67,8 +72,13 @@ class GramSum:
         self.block_rows = 4096 if n_columns <= _FEW_COLUMNS else 1024
         self._single = _Product(shape, self.block_rows, np.float32)
         self._double: _Product | None = None
+        self._most_rows = self.block_rows
         self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // max(n_columns, 1))
-        self._height = self.block_rows  # rows that are tried in float32; 0: none are
+        self._stacked: StackedProduct | None = None
+        if n_columns in _STACKED_COLUMNS:
+            self._most_rows, self._least_rows = _STACKED_ROWS, _LEAST_ROWS
+            self._stacked = StackedProduct(n_columns, self._most_rows)
+        self._height = self._most_rows  # rows of a product in float32; 0: there is none
 
     def add(self, rows: NDArray[np.float32]) -> None:
         """Add rows.
@@ -80,7 +90,8 @@ class GramSum:
         """
         start = 0
         while start < len(rows):
-            part = rows[start : start + (self._height or self.block_rows)]
+            one_product = self._height and self._stacked is None
+            part = rows[start : start + (self._height if one_product else self.block_rows)]
             start += len(part) if self._added(part) else 0
 
     def total(self) -> NDArray[np.int64]:
@@ -99,14 +110,18 @@ class GramSum:
         if (self._n_rows + len(rows)) * self._largest > _DOUBLE:
             self._spill()
         if self._height:
-            products, sums = self._single.of(rows)
-            most = float(products.diagonal().max(initial=0.0))
+            products: NDArray[Any]
+            if self._stacked is not None:
+                products, sums, most = self._stacked.of(rows, self._height)
+            else:
+                products, sums = self._single.of(rows)
+                most = float(products.diagonal().max(initial=0.0))
             if not most < _SINGLE:
-                fewer = len(rows) // 2
+                fewer = min(self._height, len(rows)) // 2
                 self._height = fewer if fewer >= self._least_rows else 0
                 return False
             if most < _SINGLE / 4:
-                self._height = min(2 * self._height, self.block_rows)
+                self._height = min(2 * self._height, self._most_rows)
         else:
             if self._double is None:
                 self._double = _Product(self._products.shape, self.block_rows, np.float64)

@@ -108,6 +108,8 @@ def numeric_schema(d: int, g: int, *, ball: bool = False) -> Schema:
     ("d", "g", "n_rows", "ball"),
     [
         (3, 10, 9000, False),
+        (20, 6, 2500, False),
+        (33, 6, 2500, False),
         (130, 6, 2500, False),
         (130, 10, 2500, False),
         (70, 14, 2500, False),
@@ -189,7 +191,7 @@ def test_products_of_blocks_of_any_height_and_size_are_exact(
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
-@pytest.mark.parametrize("n_columns", [2, 150])
+@pytest.mark.parametrize("n_columns", [2, 20, 150])
 def test_products_at_the_limit_of_float32_are_exact(n_columns: int, over: int) -> None:
     # The first column's squares sum to 2^24 + over: one more than float32 counts in ones.
     rows = np.ones((4096, n_columns), np.float32)
@@ -203,13 +205,15 @@ def test_products_at_the_limit_of_float32_are_exact(n_columns: int, over: int) -
     np.testing.assert_array_equal(sums.total(), 2 * exact.T @ exact)
 
 
-def test_rows_too_large_for_float32_do_not_stop_later_ones() -> None:
+@pytest.mark.parametrize("n_columns", [20, 32, 140])
+def test_rows_too_large_for_float32_do_not_stop_later_ones(n_columns: int) -> None:
     rng = np.random.default_rng(3)
-    parts = [rng.integers(-(1 << b), 1 << b, (3000, 140)) for b in (3, 14, 2, 9)]
-    sums = GramSum(140, largest=1 << 28)
+    parts = [rng.integers(-(1 << b), 1 << b, (3001, n_columns)) for b in (3, 9, 11, 2, 14, 2, 9)]
+    sums = GramSum(n_columns, largest=1 << 28)
     for part in parts:
         sums.add(part.astype(np.float32))
     np.testing.assert_array_equal(sums.total(), sum(part.T @ part for part in parts))
+    np.testing.assert_array_equal(sums.sums(), sum(part.sum(axis=0) for part in parts))
 
 
 @pytest.mark.parametrize("sizes", [(3,), (2, 3, 2), (40, 30, 20, 2), (700, 400, 3)])
