@@ -43,7 +43,7 @@ from common.methods.weights import WeightPlan, plan_weights, weights_on_grid
 from common.privacy.accounting import Budget
 from common.privacy.entropy import EntropySource
 from common.privacy.mechanisms import add_noise
-from common.privacy.release import SOFTWARE, SOURCES
+from common.privacy.release import SOFTWARE, noise_claims
 from common.results import Result
 from common.schema import Categorical, Column, Schema
 from common.schema.document import canonical_json
@@ -341,19 +341,8 @@ def _receipt(plan: ModelPlan, reservation: Reservation, weights_sha256: str) -> 
         solver_tolerance=SOLVER_TOLERANCE,
         step=weights.step,
         sensitivity=weights.sensitivity,
-        mechanism=noise.mechanism.value,
-        source=SOURCES[noise.mechanism],
-        relation=noise.sensitivity.relation.value,
-        max_rows_per_person=noise.max_rows_per_person,
         resolution_bits=noise.sensitivity.resolution_bits,
-        l1=noise.sensitivity.l1,
-        l2_squared=noise.sensitivity.l2_squared,
-        scale=noise.scale,
-        sigma_squared=noise.sigma_squared,
-        epsilon=decimal_text(noise.epsilon),
-        delta=decimal_text(noise.delta),
-        charged_epsilon=decimal_text(noise.charge.epsilon),
-        charged_rho=decimal_text(noise.charge.rho),
+        **noise_claims(noise),
         split=plan.split,
         assumptions=plan.assumptions,
         ledger_sequence=reservation.sequence,

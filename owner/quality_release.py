@@ -44,7 +44,7 @@ from common.privacy.mechanisms import (
     calibrate_gaussian,
     calibrate_laplace,
 )
-from common.privacy.release import SOFTWARE, SOURCES
+from common.privacy.release import SOFTWARE, noise_claims
 from common.privacy.sensitivity import Relation, Sensitivity
 from common.proof.summaries import KIND as KIND
 from common.schema import Numeric, encode
@@ -264,18 +264,7 @@ def draw_summary(
         n_attributes=len(request.study.table.attributes),
         targets=request.targets,
         counts_sha256=hashlib.sha256(noised.astype("<i8").tobytes()).hexdigest(),
-        mechanism=noise.mechanism.value,
-        source=SOURCES[noise.mechanism],
-        relation=noise.sensitivity.relation.value,
-        max_rows_per_person=noise.max_rows_per_person,
-        l1=noise.sensitivity.l1,
-        l2_squared=noise.sensitivity.l2_squared,
-        scale=noise.scale,
-        sigma_squared=noise.sigma_squared,
-        epsilon=decimal_text(noise.epsilon),
-        delta=decimal_text(noise.delta),
-        charged_epsilon=decimal_text(noise.charge.epsilon),
-        charged_rho=decimal_text(noise.charge.rho),
+        **noise_claims(noise),
         ledger_sequence=reservation.sequence,
         software=SOFTWARE,
     )

@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,23 +260,47 @@ def receipt_for(
         n_rows=n_rows,
         n_entries=schema.layout.n_entries,
         payload_sha256=payload_sha256,
-        mechanism=calibration.mechanism.value,
-        source=SOURCES[calibration.mechanism],
-        relation=calibration.sensitivity.relation.value,
-        max_rows_per_person=calibration.max_rows_per_person,
         resolution_bits=schema.resolution_bits,
-        l1=calibration.sensitivity.l1,
-        l2_squared=calibration.sensitivity.l2_squared,
-        scale=calibration.scale,
-        sigma_squared=calibration.sigma_squared,
-        epsilon=decimal_text(calibration.epsilon),
-        delta=decimal_text(calibration.delta),
-        charged_epsilon=decimal_text(calibration.charge.epsilon),
-        charged_rho=decimal_text(calibration.charge.rho),
+        **noise_claims(calibration),
         nominal_epsilon=None if calibration.nominal is None else decimal_text(calibration.nominal),
         ledger_sequence=ledger_sequence,
         software=software,
     )
+
+
+class NoiseClaims(TypedDict):
+    """What every receipt says of its noise; decimals are text."""
+
+    mechanism: str
+    source: str
+    relation: str
+    max_rows_per_person: int
+    l1: int
+    l2_squared: int
+    scale: int | None
+    sigma_squared: int | None
+    epsilon: str
+    delta: str
+    charged_epsilon: str
+    charged_rho: str
+
+
+def noise_claims(calibration: Calibration) -> NoiseClaims:
+    """The fields of a receipt that follow from the noise."""
+    return {
+        "mechanism": calibration.mechanism.value,
+        "source": SOURCES[calibration.mechanism],
+        "relation": calibration.sensitivity.relation.value,
+        "max_rows_per_person": calibration.max_rows_per_person,
+        "l1": calibration.sensitivity.l1,
+        "l2_squared": calibration.sensitivity.l2_squared,
+        "scale": calibration.scale,
+        "sigma_squared": calibration.sigma_squared,
+        "epsilon": decimal_text(calibration.epsilon),
+        "delta": decimal_text(calibration.delta),
+        "charged_epsilon": decimal_text(calibration.charge.epsilon),
+        "charged_rho": decimal_text(calibration.charge.rho),
+    }
 
 
 def _given(value: Decimal | None) -> Decimal:
