@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from common.errors import EngineError
-from deploy.containers.engine import Traffic
+from deploy.containers.wanted import Traffic
 
 POLL_S = 0.5
 _AT_ONCE = 8

@@ -38,16 +38,8 @@ from dataclasses import dataclass, field, replace
 
 from common.errors import DppcaError, EngineError, SettingError, UnreachableError
 from deploy.containers.addresses import DEFAULT_RANGE, Block, capacity
-from deploy.containers.engine import (
-    COMMAND_TIMEOUT_S,
-    Container,
-    Done,
-    Engine,
-    Limits,
-    Link,
-    Mount,
-    Traffic,
-)
+from deploy.containers.engine import COMMAND_TIMEOUT_S, Engine
+from deploy.containers.wanted import Container, Done, Limits, Link, Mount, Traffic
 from deploy.simulation.parties import Answer, each, failure
 
 AUTHORITY, CURATOR, OPERATOR = "authority", "curator", "operator"

@@ -27,7 +27,8 @@ from common.checkpoints import VARIABLE
 from common.errors import EngineError, PeerError, UnreachableError
 from deploy.containers.addresses import DEFAULT_RANGE, Block
 from deploy.containers.cluster import DEFAULT_IMAGE as DEFAULT_IMAGE
-from deploy.containers.engine import Container, Done, Engine, Link, Mount
+from deploy.containers.engine import Engine
+from deploy.containers.wanted import Container, Done, Link, Mount
 from deploy.faults.processes import LEDGER_FILES, ended
 from deploy.faults.scene import OWNERS, Scene
 from deploy.faults.spec import CURATOR, Fault, Kind

@@ -16,7 +16,8 @@ from owner.contribution import remaining, spent
 from owner.ledger.chain import History
 from owner.ledger.database import read_history
 from owner.ledger.entries import Reservation
-from owner.render import budget_text, optional_text
+from owner.render import optional_text
+from owner.render_ledger import budget_text
 
 
 @click.group("budget", invoke_without_command=True)

@@ -23,7 +23,8 @@ from owner.ledger import tools
 from owner.ledger.chain import History
 from owner.ledger.database import Archive, read_archive, read_history
 from owner.ledger.entries import Reservation
-from owner.render import export_text, optional_text, plan_text, verified_text
+from owner.render import optional_text
+from owner.render_ledger import export_text, plan_text, verified_text
 from owner.studies import kept_study, save, study_from_file
 
 _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")

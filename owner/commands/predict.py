@@ -9,7 +9,7 @@ import click
 
 from common.console import emit, json_option, progress
 from owner.commands.options import file_path
-from owner.render import prediction_text
+from owner.render_models import prediction_text
 
 
 @click.command("predict")

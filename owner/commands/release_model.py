@@ -52,7 +52,7 @@ from owner.model_release import (
 from owner.models import write_model
 from owner.records import Table, open_table
 from owner.releasing import store_release
-from owner.render import model_review_text
+from owner.render_models import model_review_text
 from owner.session import credentials_of, now
 from owner.studies import kept_result, make_folder
 

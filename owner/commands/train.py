@@ -16,7 +16,7 @@ from owner.commands.options import data_set_option, file_path, study_argument
 from owner.config import Site, load_policy, load_site
 from owner.methods import ELSEWHERE, METHODS, Asked, Choice, choose
 from owner.records import Table, open_table
-from owner.render import released_model_text, training_text
+from owner.render_models import released_model_text, training_text
 from owner.studies import kept_result, kept_study, make_folder
 
 

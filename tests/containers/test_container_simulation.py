@@ -21,8 +21,9 @@ from common.errors import DiskSpaceError, DppcaError
 from common.results import result_from_bytes
 from common.study import Study, study_from_yaml
 from deploy.containers.cluster import CURATOR, Cluster, Plan, cluster
-from deploy.containers.engine import USER, Container, Engine, Mount
+from deploy.containers.engine import USER, Engine
 from deploy.containers.removal import LABEL_PROCESS
+from deploy.containers.wanted import Container, Mount
 from deploy.simulation.demo import STUDY_FILE, TARGET, demo_table
 from deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_images

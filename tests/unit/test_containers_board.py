@@ -17,9 +17,9 @@ from deploy.containers import board as board_module
 from deploy.containers.addresses import DEFAULT_RANGE
 from deploy.containers.board import Board
 from deploy.containers.cluster import DEFAULT_IMAGE
-from deploy.containers.engine import Traffic
 from deploy.containers.federation import ContainerFederation
 from deploy.containers.leftovers import RunState, state_of
+from deploy.containers.wanted import Traffic
 from deploy.simulation import cli
 from deploy.simulation.demo import demo_study
 from deploy.simulation.experiment import with_owners

@@ -32,9 +32,10 @@ from deploy.containers import leftovers, removal
 from deploy.containers.addresses import DEFAULT_RANGE, blocks, capacity
 from deploy.containers.archives import packed, unpacked
 from deploy.containers.cluster import Cluster, Plan, cluster
-from deploy.containers.engine import Container, Engine
+from deploy.containers.engine import Engine
 from deploy.containers.failures import failure_of
 from deploy.containers.removal import remove_run
+from deploy.containers.wanted import Container
 
 REFUSALS = {
     "no space left": (
