@@ -70,7 +70,7 @@ class BlockCoder:
 
     def code(
         self, batch: Batch, order: Order
-    ) -> tuple[NDArray[np.float32], list[NDArray[np.intp]]]:
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.int32]]]:
         """Code a block.
 
         Returns
@@ -165,15 +165,17 @@ def _width(attribute: Attribute) -> int:
     return len(attribute.labels) if isinstance(attribute, Categorical) else 1
 
 
-def _valid_codes(attribute: Binary | Categorical, labels: NDArray[np.generic]) -> NDArray[np.intp]:
-    codes = labels.astype(np.intp)
+def _valid_codes(attribute: Binary | Categorical, labels: NDArray[np.generic]) -> NDArray[np.int32]:
     n_labels = len(attribute.labels)
-    if len(codes) and not (codes.min() >= 0 and codes.max() < n_labels):
-        codes = np.where((codes < 0) | (codes >= n_labels), attribute.missing_code, codes)
-    return codes
+    # Negative codes are the largest numbers without a sign, so one look finds both kinds.
+    if labels.dtype == np.int32 and labels.view(np.uint32).max(initial=0) < n_labels:
+        return labels.view(np.int32)
+    codes = labels.astype(np.int64)
+    valid = (codes >= 0) & (codes < n_labels)
+    return np.where(valid, codes, attribute.missing_code).astype(np.int32)
 
 
-def _write(attribute: Attribute, codes: NDArray[np.intp], out: NDArray[np.float32]) -> None:
+def _write(attribute: Attribute, codes: NDArray[np.int32], out: NDArray[np.float32]) -> None:
     if isinstance(attribute, Categorical):
         out[:] = 0
         out[np.arange(len(codes)), codes] = 1

@@ -65,7 +65,11 @@ class MomentSums:
         self._tally: Tally | None = None
         if not dense:
             sizes = [len(a.labels) for a in labelled]
-            self._tally = Tally(sizes, n_numerics=self._coder.n_numerics)
+            self._tally = Tally(
+                sizes,
+                n_numerics=self._coder.n_numerics,
+                largest=1 << (schema.resolution_bits - 1),
+            )
 
     def add(self, batch: Batch) -> None:
         """Add rows; not changed."""
@@ -76,8 +80,7 @@ class MomentSums:
             part = slice_of(batch, start, min(n_rows, start + most))
             rows, codes = self._coder.code(part, order)
             if self._tally is not None:
-                numerics = rows[:, : self._coder.n_numerics]
-                self._tally.add(codes, numerics.astype(np.float64, order="C"))
+                self._tally.add(codes, rows)
             self._gram.add(rows)
             start += len(rows)
         self._n_rows += n_rows

@@ -6,8 +6,9 @@ are counted on codes: attributes are packed into groups of at most `_GROUP_CELLS
 row has one key per group, and
 
 * one histogram per pair of groups holds the joint counts of every attribute of the one with every
-  attribute of the other; pairs inside a group are in the histogram of the group itself;
-* one sparse product per group sums the numerics by key.
+  attribute of the other, and so those of each group (which has a histogram of its own only where
+  it is alone);
+* one sparse product per group sums the numerics by key, in float32 where that is exact.
 
 Counts of two attributes are marginals of a histogram. All of it is in integers.
 """
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 _GROUP_CELLS = 1 << 9
+_SINGLE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,11 @@ class Tally:
         Number of labels of each of c attributes.
     n_numerics
         q.
+    largest
+        A bound on the numerics' ``|z|``.
     """
 
-    def __init__(self, sizes: Sequence[int], *, n_numerics: int) -> None:
+    def __init__(self, sizes: Sequence[int], *, n_numerics: int, largest: int) -> None:
         self._groups = _packed(sizes)
         # Of each attribute: its group, and its labels among those of the group.
         self._place = {
@@ -60,17 +64,19 @@ class Tally:
                 group.members, group.sizes, accumulate(group.sizes, initial=0), strict=False
             )
         }
+        self._largest = largest
         cells = [group.n_cells for group in self._groups]
-        self._counts = [np.zeros(n, dtype=np.int64) for n in cells]
+        self._alone = np.zeros(cells[0] if len(cells) == 1 else 0, dtype=np.int64)
         self._sums = [np.zeros((n, n_numerics), dtype=np.int64) for n in cells]
         self._pairs = {
             (s, t): np.zeros(cells[s] * cells[t], dtype=np.int64)
             for s, t in combinations(range(len(cells)), 2)
         }
-
+        self._one = np.ones(0, np.float32)
+        self._at = np.zeros(1, np.int32)
         self._joint: dict[tuple[int, int], NDArray[np.int64]] = {}
 
-    def add(self, codes: Sequence[NDArray[np.intp]], numerics: NDArray[np.float64]) -> None:
+    def add(self, codes: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]) -> None:
         """Count rows.
 
         Parameters
@@ -78,28 +84,40 @@ class Tally:
         codes
             One array of shape (n_rows,) per attribute: indices of its labels, all in range.
         numerics
-            Shape (n_rows, q), integers with ``n_rows |z| < 2^53``.
+            Shape (n_rows, q), integers within the bound.
         """
-        n_rows = len(numerics)
         self._joint.clear()
         keys = [_key(group, codes) for group in self._groups]
-        for number, (group, key) in enumerate(zip(self._groups, keys, strict=True)):
-            np.add.at(self._counts[number], key, 1)
-            if numerics.shape[1]:
-                one = np.ones(n_rows)
-                at = np.arange(n_rows + 1, dtype=np.int32)
-                chosen = csc_array(
-                    (one, key.astype(np.int32), at), shape=(group.n_cells, n_rows), copy=False
-                )
-                self._sums[number] += np.asarray(chosen @ numerics, dtype=np.int64)
+        if numerics.shape[1]:
+            self._add_numerics(keys, numerics)
+        # In place: a histogram of each batch alone would be made, cleared and added every time.
+        if len(keys) == 1:
+            np.add.at(self._alone, keys[0], 1)
         for (s, t), table in self._pairs.items():
-            # In place: a histogram of each batch alone would be made, cleared and added every time.
-            np.add.at(table, keys[s] * self._groups[t].n_cells + keys[t], 1)
+            key = keys[s] * np.int32(self._groups[t].n_cells)
+            key += keys[t]
+            np.add.at(table, key, 1)
+
+    def _add_numerics(
+        self, keys: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]
+    ) -> None:
+        n_rows = len(numerics)
+        single = n_rows * self._largest <= _SINGLE
+        rows = np.empty(numerics.shape, np.float32 if single else np.float64)
+        for column in range(numerics.shape[1]):  # faster than all of them at once
+            rows[:, column] = numerics[:, column]
+        if len(self._one) < n_rows:
+            self._one = np.ones(n_rows, np.float32)
+            self._at = np.arange(n_rows + 1, dtype=np.int32)
+        one, at = self._one[:n_rows], self._at[: n_rows + 1]
+        for sums, group, key in zip(self._sums, self._groups, keys, strict=True):
+            chosen = csc_array((one, key, at), shape=(group.n_cells, n_rows), copy=False)
+            sums += (chosen @ rows).astype(np.int64)
 
     def counts(self, attribute: int) -> NDArray[np.int64]:
         """Rows with each label of an attribute: shape (size,)."""
         number, labels = self._place[attribute]
-        return _marginal(self._counts[number], self._groups[number])[labels]
+        return _marginal(self._of_group(number), self._groups[number])[labels]
 
     def sums(self, attribute: int) -> NDArray[np.int64]:
         """Sums of the numerics over the rows with each label: shape (size, q)."""
@@ -113,13 +131,25 @@ class Tally:
             return self.pair(second, first).T
         if (s, t) not in self._joint:
             if s == t:
-                table = np.diag(self._counts[s])
+                table = np.diag(self._of_group(s))
             else:
                 cells = self._groups[s].n_cells, self._groups[t].n_cells
                 table = self._pairs[s, t].reshape(cells)
             by_first = _marginal(table, self._groups[s])
             self._joint[s, t] = _marginal(by_first.T, self._groups[t]).T
         return self._joint[s, t][of_first, of_second]
+
+    def _of_group(self, number: int) -> NDArray[np.int64]:
+        """Rows with each key of a group."""
+        if len(self._groups) == 1:
+            return self._alone
+        other = 1 if number == 0 else 0
+        first, second = sorted((number, other))
+        shape = self._groups[first].n_cells, self._groups[second].n_cells
+        sums: NDArray[np.int64] = (
+            self._pairs[first, second].reshape(shape).sum(axis=int(number == first))
+        )
+        return sums
 
 
 def n_groups(sizes: Sequence[int]) -> int:
@@ -145,10 +175,10 @@ def _packed(sizes: Sequence[int]) -> list[_Group]:
     return groups
 
 
-def _key(group: _Group, codes: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-    key = codes[group.members[0]] * group.strides[0]
+def _key(group: _Group, codes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    key = codes[group.members[0]] * np.int32(group.strides[0])
     for member, stride in zip(group.members[1:], group.strides[1:], strict=True):
-        key += codes[member] * stride if stride > 1 else codes[member]
+        key += codes[member] * np.int32(stride) if stride > 1 else codes[member]
     return key
 
 

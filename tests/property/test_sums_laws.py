@@ -217,12 +217,14 @@ def test_rows_too_large_for_float32_do_not_stop_later_ones(n_columns: int) -> No
 
 
 @pytest.mark.parametrize("sizes", [(3,), (2, 3, 2), (40, 30, 20, 2), (700, 400, 3)])
-@pytest.mark.parametrize("q", [0, 2])
-def test_counts_are_those_of_indicator_columns(sizes: tuple[int, ...], q: int) -> None:
+@pytest.mark.parametrize(("q", "largest"), [(0, 1), (2, 512), (2, 1 << 20)])
+def test_counts_are_those_of_indicator_columns(
+    sizes: tuple[int, ...], q: int, largest: int
+) -> None:
     rng = np.random.default_rng(sum(sizes))
-    tally = Tally(sizes, n_numerics=q)
-    codes = [rng.integers(0, size, 500) for size in sizes]
-    numerics = rng.integers(-512, 513, (500, q)).astype(np.float64)
+    tally = Tally(sizes, n_numerics=q, largest=largest)
+    codes = [rng.integers(0, size, 500, np.int32) for size in sizes]
+    numerics = rng.integers(-largest, largest + 1, (500, q)).astype(np.float32)
     for part in (slice(0, 200), slice(200, 500)):
         tally.add([code[part] for code in codes], numerics[part])
     dense = [
@@ -230,7 +232,7 @@ def test_counts_are_those_of_indicator_columns(sizes: tuple[int, ...], q: int) -
     ]
     for a, first in enumerate(dense):
         np.testing.assert_array_equal(tally.counts(a), first.sum(axis=0))
-        np.testing.assert_array_equal(tally.sums(a), first.T @ numerics)
+        np.testing.assert_array_equal(tally.sums(a), first.T @ numerics.astype(np.int64))
         for b, second in enumerate(dense):
             np.testing.assert_array_equal(tally.pair(a, b), first.T @ second)
 
