@@ -28,15 +28,20 @@ from common.numerics.tally import Tally, n_groups
 from common.numerics.threads import one_blas_thread
 from common.schema import Attribute, Categorical, Numeric, Schema
 
+# Rows that are counted at a time: many, as calls take a while, but no more numbers than stay in
+# the cache.
 _COUNTED_ROWS = 1 << 15
+_COUNTED_VALUES = 1 << 18
 
-# Nanoseconds per row, measured on one core (docs/reference/performance.md). Only their ratio
-# matters, and only for speed.
-_DENSE_PER_PRODUCT_NS = 0.012
-_DENSE_PER_COLUMN_NS = 0.5
-_COUNT_PER_PAIR_NS = 2.5
-_COUNT_PER_GROUP_NS = 8.0
-_COUNT_PER_ATTRIBUTE_NS = 1.0
+# Nanoseconds per row, measured on one core (docs/decisions/0096). Only their ratio matters, and
+# only for speed.
+_DENSE_PER_PRODUCT_NS = 0.0087
+_DENSE_PER_COLUMN_NS = 2.5
+_COUNT_PER_PAIR_NS = 2.2
+_COUNT_PER_GROUP_NS = 1.5
+_COUNT_PER_GROUP_AND_NUMBER_NS = 0.45
+_COUNT_PER_ATTRIBUTE_NS = 0.4
+_COUNT_PER_NUMBER_NS = 4.0
 
 
 class Method(StrEnum):
@@ -63,6 +68,7 @@ class MomentSums:
         self._coder = BlockCoder(schema, dense=dense)
         self._gram = GramSum(self._coder.width, largest=1 << (2 * schema.resolution_bits))
         self._tally: Tally | None = None
+        self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         if not dense:
             sizes = [len(a.labels) for a in labelled]
             self._tally = Tally(
@@ -76,7 +82,7 @@ class MomentSums:
         n_rows, order = rows_of(batch), order_of(batch)
         start = 0
         while start < n_rows:
-            most = self._gram.block_rows if self._tally is None else _COUNTED_ROWS
+            most = self._gram.block_rows if self._tally is None else self._counted_rows
             part = slice_of(batch, start, min(n_rows, start + most))
             rows, codes = self._coder.code(part, order)
             if self._tally is not None:
@@ -152,20 +158,27 @@ def moments_of_columns(
 
 
 def method_for(schema: Schema) -> Method:
-    """The faster method for a schema. Counting is not shared by threads, products are."""
+    """The faster method for a schema, on two cores.
+
+    Of what counting takes, threads share all but the histograms, which are made under the
+    interpreter's lock.
+    """
     labelled = [a for a in schema.attributes if not isinstance(a, Numeric)]
     if not labelled:
         return Method.DENSE
     p, q = schema.layout.n_columns, len(schema.attributes) - len(labelled)
     groups = n_groups([len(a.labels) for a in labelled])
     dense = _DENSE_PER_PRODUCT_NS * p**2 + _DENSE_PER_COLUMN_NS * p
+    histograms = _COUNT_PER_PAIR_NS * max(1, groups * (groups - 1) / 2)
     counts = (
-        _DENSE_PER_PRODUCT_NS * q**2
-        + _COUNT_PER_PAIR_NS * groups * (groups - 1) / 2
+        histograms
         + _COUNT_PER_GROUP_NS * groups
+        + _COUNT_PER_GROUP_AND_NUMBER_NS * groups * q
         + _COUNT_PER_ATTRIBUTE_NS * len(labelled)
+        + _COUNT_PER_NUMBER_NS * q
+        + _DENSE_PER_PRODUCT_NS * q**2
     )
-    return Method.DENSE if dense / 2 < counts else Method.COUNTS
+    return Method.DENSE if dense < max(counts, 2 * histograms) else Method.COUNTS
 
 
 def _of_columns(by_label: NDArray[np.int64], attribute: Attribute, half: int) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 The product of two indicator columns summed over rows is the number of rows with both labels; that
 of a numeric column and an indicator is the sum of the number over the rows with the label. Both
-are counted on codes: attributes are packed into groups of at most `_GROUP_CELLS` joint labels, a
-row has one key per group, and
+are counted on codes: attributes are packed into groups of a few hundred joint labels, a row has one
+key per group, and
 
 * one histogram per pair of groups holds the joint counts of every attribute of the one with every
   attribute of the other, and so those of each group (which has a histogram of its own only where
@@ -11,6 +11,9 @@ row has one key per group, and
 * one sparse product per group sums the numerics by key, in float32 where that is exact.
 
 Counts of two attributes are marginals of a histogram. All of it is in integers.
+
+Larger groups are fewer, and so are the histograms; but one that has left the cache takes several
+times as long. So groups are the largest whose histograms are `_CACHED_CELLS` together.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-_GROUP_CELLS = 1 << 9
+_GROUP_CELLS = (512, 256, 128)
+_CACHED_CELLS = 1 << 19
 _SINGLE = 1 << 24
 
 
@@ -158,11 +162,20 @@ def n_groups(sizes: Sequence[int]) -> int:
 
 
 def _packed(sizes: Sequence[int]) -> list[_Group]:
+    for most in _GROUP_CELLS:
+        groups = _packed_within(sizes, most)
+        cells = [group.n_cells for group in groups]
+        if sum(s * t for s, t in combinations(cells, 2)) <= _CACHED_CELLS:
+            break
+    return groups
+
+
+def _packed_within(sizes: Sequence[int], most: int) -> list[_Group]:
     """First fit, the largest first."""
     bins: list[list[int]] = []
     for member in sorted(range(len(sizes)), key=lambda each: -sizes[each]):
         for found in bins:
-            if prod(sizes[each] for each in found) * sizes[member] <= _GROUP_CELLS:
+            if prod(sizes[each] for each in found) * sizes[member] <= most:
                 found.append(member)
                 break
         else:

@@ -216,7 +216,7 @@ def test_rows_too_large_for_float32_do_not_stop_later_ones(n_columns: int) -> No
     np.testing.assert_array_equal(sums.sums(), sum(part.sum(axis=0) for part in parts))
 
 
-@pytest.mark.parametrize("sizes", [(3,), (2, 3, 2), (40, 30, 20, 2), (700, 400, 3)])
+@pytest.mark.parametrize("sizes", [(3,), (2, 3, 2), (40, 30, 20, 2), (700, 400, 3), (2,) * 40])
 @pytest.mark.parametrize(("q", "largest"), [(0, 1), (2, 512), (2, 1 << 20)])
 def test_counts_are_those_of_indicator_columns(
     sizes: tuple[int, ...], q: int, largest: int
