@@ -64,9 +64,7 @@ def column_of(attribute: Attribute, cells: pa.Array) -> Column:
         return column_of(attribute, pc.run_end_decode(cells))
     if pa.types.is_dictionary(kind):
         values = column_of(attribute, cells.dictionary)
-        indices = np.array(cells.indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-        indices[_nulls(cells.indices)] = len(values)
-        taken: Column = np.concatenate([values, absent_column(attribute, 1)])[indices]
+        taken: Column = np.concatenate([values, absent_column(attribute, 1)])[_places(cells)]
         return taken
     if _is_text(kind):
         # Without asking whether the bytes are UTF-8: a cell must not be able to raise.
@@ -83,6 +81,15 @@ def absent_column(attribute: Attribute, n_rows: int) -> Column:
     if isinstance(attribute, Numeric):
         return np.full(n_rows, np.nan)
     return np.full(n_rows, MISSING, dtype=np.int32)
+
+
+def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
+    """Places in the dictionary; one more than it has for null."""
+    places = cells.indices
+    if places.null_count:
+        places = places.cast(pa.int64()).fill_null(len(cells.dictionary))
+    found: NDArray[np.integer[Any]] = places.to_numpy()
+    return found
 
 
 def _numbers(cells: pa.Array) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ import gzip
 import io
 import itertools
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +64,13 @@ class CsvSource:
     plain: bool
     row_by_row: bool
 
-    def read(self, positions: Sequence[int], batch_rows: int) -> Iterator[list[Any]]:
+    def read(
+        self,
+        positions: Sequence[int],
+        batch_rows: int,
+        *,
+        labels: Collection[int] = (),  # noqa: ARG002 - the format lists no texts
+    ) -> Iterator[list[Any]]:
         """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time."""
         if self.row_by_row:
             yield from self._read_row_by_row(positions, batch_rows)

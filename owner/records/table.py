@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DataError, SettingError
-from common.schema import Column, Schema
+from common.schema import Column, Numeric, Schema
 from owner.records.columns import absent_column, column_of
 from owner.records.delimited import CSV_SUFFIXES, open_csv
 from owner.records.sources import (
@@ -88,9 +88,10 @@ class Table:
         names = self.source.names
         read = [a for a in self.schema.attributes if a.name not in self.absent]
         positions = [names.index(a.name.strip()) for a in read]
+        labels = [p for a, p in zip(read, positions, strict=True) if not isinstance(a, Numeric)]
         # Without a column to convert, the rows still have to be counted.
         n_rows = 0
-        for arrays in self.source.read(positions or [0], batch_rows):
+        for arrays in self.source.read(positions or [0], batch_rows, labels=labels):
             n_batch = len(arrays[0])
             if n_batch == 0:
                 continue

@@ -204,6 +204,20 @@ def test_damaged_parquet_page_is_found_when_it_is_read(tmp_path: Path) -> None:
         moments_of_table(open_table(path, SCHEMA), SCHEMA)
 
 
+def test_codes_of_parquet_that_stand_for_nothing_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    towns = ["Ulm"] * 64 + ["Bern"] * 64 + ["Rome"] * 64
+    table = pa.table({"age": [1.0] * 192, "ill": [0] * 192, "town": towns})
+    pq.write_table(table, path, compression="none")
+    content = path.read_bytes()
+    runs = b"\x80\x01\x00\x80\x01\x01\x80\x01\x02"  # 64 times 0, 64 times 1, 64 times 2
+    assert content.count(runs) == 1
+    assert cells(open_table(path, SCHEMA))[2] == [0] * 64 + [1] * 64 + [UNKNOWN] * 64
+    path.write_bytes(content.replace(runs, runs[:-1] + b"\x03"))
+    with pytest.raises(DataError, match="damaged"):
+        moments_of_table(open_table(path, SCHEMA), SCHEMA)
+
+
 def test_header_only_parquet_has_no_rows(tmp_path: Path) -> None:
     pq.write_table(good_table().slice(0, 0), tmp_path / "rows.parquet")
     with pytest.raises(DataError, match="no rows"):
