@@ -1,83 +1,135 @@
-"""Many owners that send to one curator, or to a bare server that throws away what comes."""
+"""Many owners that send to one curator, or to a bare server that throws away what comes.
+
+Both get the same messages, byte for byte, from the same code: they are made, and signed, before the
+clock runs, and read from a file when their turn comes. So a ratio compares two servers, not two
+clients.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
+
 from benchmarks.performance.bare import METHOD
 from benchmarks.performance.hub import Hub, credentials_in, owner_name, release_of
+from common.errors import ConflictError
+from common.proof.signatures import Purpose, signer_of
 from common.study import Study
-from common.transport.channels import CHUNK_BYTES, open_channel
+from common.transport.channels import open_channel, with_retries
+from common.transport.codec import contribution_parts
 from common.transport.tls import Credentials
-from owner.client import CuratorClient
-from owner.ledger.chain import History
-from owner.ledger.database import StoredRelease
+from common.wire import federation_pb2 as pb
+
+CONTRIBUTE = "/dppca.v1.Federation/Contribute"
+_WAVE = 100
+"""Connections at once. While the next wave connects, the clock stands still."""
+_CONNECT_S = 120.0
+_SEND_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """An owner with its certificate; its release is kept on disk until it is sent."""
+    """An owner with its certificate; ``sizes`` cut its file into the messages of one call."""
 
     credentials: Credentials
-    stored: StoredRelease
-    history: History
     path: Path
+    sizes: tuple[int, ...]
 
-    def release(self) -> StoredRelease:
-        """The release with its bytes."""
-        return StoredRelease(
-            self.stored.reservation,
-            self.stored.commitment,
-            self.path.read_bytes(),
-            self.stored.receipt,
-        )
+    def messages(self) -> list[bytes]:
+        """What it sends, serialised."""
+        content = self.path.read_bytes()
+        ends = list(itertools.accumulate(self.sizes))
+        return [content[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
 
 def senders_of(hub: Hub, study: Study, folder: Path) -> list[Sender]:
     """One for each owner of a study, enrolled and with a release of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for number in range(len(study.owners)):
-        stored, history = release_of(study, number)
-        path = folder / f"{number}.bin"
-        path.write_bytes(stored.payload)
-        bare = StoredRelease(stored.reservation, stored.commitment, b"", stored.receipt)
-        credentials = credentials_in(hub.enrol(owner_name(number)))
-        found.append(Sender(credentials, bare, history, path))
-    return found
+    return [
+        _sender(hub, study, number, folder / f"{number}.bin") for number in range(len(study.owners))
+    ]
 
 
-def send_all(address: str, senders: list[Sender], *, at_once: int) -> float:
-    """Seconds until the curator has acknowledged every release."""
-
-    def send(sender: Sender) -> None:
-        with CuratorClient(address, sender.credentials) as client:
-            client.contribute(sender.release(), sender.history)
-
-    return _timed(senders, send, at_once)
-
-
-def throw_all(address: str, senders: list[Sender], *, at_once: int) -> float:
-    """Seconds until a bare server has taken and forgotten the same bytes."""
-
-    def send(sender: Sender) -> None:
-        content = sender.path.read_bytes()
-        with open_channel(address, sender.credentials) as channel:
-            call: Any = channel.stream_unary(METHOD)
-            pieces = (content[i : i + CHUNK_BYTES] for i in range(0, len(content), CHUNK_BYTES))
-            call(pieces, timeout=600)
-
-    return _timed(senders, send, at_once)
+def _sender(hub: Hub, study: Study, number: int, path: Path) -> Sender:
+    stored, history = release_of(study, number)
+    credentials = credentials_in(hub.enrol(owner_name(number)))
+    parts = contribution_parts(
+        payload=stored.payload,
+        receipt=stored.receipt,
+        signature=signer_of(credentials).sign(Purpose.RELEASE, stored.receipt),
+        study_digest=bytes.fromhex(study.digest),
+        release_id=stored.reservation.release_id,
+        n_rows=stored.commitment.n_rows,
+        ledger_length=history.length,
+        ledger_head=history.head,
+    )
+    messages = [part.SerializeToString() for part in parts]
+    path.write_bytes(b"".join(messages))
+    return Sender(credentials, path, tuple(len(message) for message in messages))
 
 
-def _timed(senders: list[Sender], send: Callable[[Sender], None], at_once: int) -> float:
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(at_once) as pool:
-        for done in [pool.submit(send, sender) for sender in senders]:
-            done.result()
-    return time.perf_counter() - begin
+def send_all(address: str, senders: list[Sender], *, at_once: int, connected: bool = True) -> float:
+    """Seconds until the curator has acknowledged every release as new.
+
+    ``connected``: all connections are open before the clock runs; else each is made in its turn.
+    """
+    taken, answers = _all(address, CONTRIBUTE, senders, at_once, connected=connected)
+    if any(pb.ContributeResponse.FromString(answer).already_stored for answer in answers):
+        message = "the curator had a release before it was sent"
+        raise ConflictError(message)
+    return taken
+
+
+def throw_all(
+    address: str, senders: list[Sender], *, at_once: int, connected: bool = True
+) -> float:
+    """Seconds until a bare server has taken and forgotten the same messages."""
+    taken, answers = _all(address, METHOD, senders, at_once, connected=connected)
+    for sender, answer in zip(senders, answers, strict=True):
+        if int(answer) != sum(sender.sizes):
+            message = f"the bare server took {answer!r} of {sum(sender.sizes)} bytes"
+            raise ConflictError(message)
+    return taken
+
+
+def _all(
+    address: str, method: str, senders: list[Sender], at_once: int, *, connected: bool
+) -> tuple[float, list[bytes]]:
+    taken = 0.0
+    answers: list[bytes] = []
+    for begin in range(0, len(senders), _WAVE):
+        wave = senders[begin : begin + _WAVE]
+        with _channels(address, wave) as channels, ThreadPoolExecutor(at_once) as pool:
+            if connected:
+                for channel in channels:
+                    grpc.channel_ready_future(channel).result(timeout=_CONNECT_S)
+            start = time.perf_counter()
+            answers += pool.map(lambda pair: _send(method, *pair), zip(channels, wave, strict=True))
+            taken += time.perf_counter() - start
+    return taken, answers
+
+
+@contextmanager
+def _channels(address: str, senders: list[Sender]) -> Iterator[list[grpc.Channel]]:
+    """One for each; it connects when it is first used."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_channel(address, each.credentials)) for each in senders]
+
+
+def _send(method: str, channel: grpc.Channel, sender: Sender) -> bytes:
+    messages = sender.messages()
+    call: Any = channel.stream_unary(method)
+
+    def once(left: float) -> bytes:
+        answer: bytes = call(iter(messages), timeout=left)
+        return answer
+
+    return with_retries(once, deadline_s=_SEND_S)

@@ -17,9 +17,11 @@ ABOUT = """
 Every owner has a certificate and a connection of its own, over mutual TLS on loopback, and sends a
 contribution of its own; all come from one process. The curator writes each to disk and makes it
 durable before it acknowledges it. The floor is a bare gRPC server in a process of its own that
-takes streams of the same bytes and forgets them. Peak memory is that of the daemon: it grows by
-the owners' certificates and receipts, not by their contributions. Each crowd is sent once: the
-curator takes a contribution once.
+takes streams of the same messages and forgets them. Both get the same bytes over as many
+connections from the same code; messages are made and signed, and connections opened, before the
+clock runs. The floor is the mean of two crowds, one before and one after the curator's, which is
+sent once: the curator takes a contribution once. Peak memory is that of the daemon: it grows by the
+owners' certificates and receipts, not by their contributions.
 """
 
 
@@ -53,8 +55,9 @@ def _crowd(plan: Plan, owners: int, columns: int, at_once: int) -> tuple[Cell, .
         command = [sys.executable, "-m", "benchmarks.performance.bare"]
         with started([*command, str(hub.hub_folder), str(port_file)], port_file) as address:
             bare = throw_all(address, senders, at_once=at_once)
-        taken = send_all(hub.address, senders, at_once=at_once)
-        accepted, decomposed = _outcome(hub.address, study, senders[0])
+            taken = send_all(hub.address, senders, at_once=at_once)
+            accepted, decomposed = _outcome(hub.address, study, senders[0])
+            bare = (bare + throw_all(address, senders, at_once=at_once)) / 2
         peak = hub.peak_bytes()
     for sender in senders:
         sender.path.unlink()

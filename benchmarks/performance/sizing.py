@@ -70,7 +70,7 @@ def _study(plan: Plan, owners: int, columns: int) -> tuple[int, int, float, floa
     with Hub(folder) as hub:
         hub.create(study)
         senders = senders_of(hub, study, folder / "releases")
-        received = send_all(hub.address, senders, at_once=16)
+        received = send_all(hub.address, senders, at_once=16, connected=False)
         begin = time.perf_counter()
         with CuratorClient(hub.address, senders[0].credentials) as client:
             found = client.wait(study, wait_s=600)
