@@ -262,6 +262,10 @@ class Study(BaseModel):
         """Whether the study has stopped waiting; ``now`` is aware."""
         return self.deadline is not None and now >= self.deadline
 
+    def __hash__(self) -> int:
+        """By the digest: equal studies have equal documents. The fields are many."""
+        return hash(self.digest)
+
     def canonical_bytes(self) -> bytes:
         """The document that is hashed, stored and sent."""
         document = self.model_dump(mode="json", by_alias=True)

@@ -24,9 +24,11 @@ and for its own components only.
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
+from functools import lru_cache
 
 from common.conversation import Form, Header
 from common.errors import (
@@ -41,10 +43,19 @@ from common.errors import (
 from common.privacy.release import Receipt, calibrate, receipt_for, receipt_from_bytes
 from common.study import Study
 from curator.protocol import Step, next_state
-from curator.record import Chain, Contribution, OwnerHistory, Publication, StudyRecord
+from curator.record import (
+    Chain,
+    Contribution,
+    OwnerHistory,
+    Publication,
+    StudyRecord,
+    by_owner,
+)
 
 MAX_SOFTWARE_LENGTH = 128
 MAX_LEDGER_LENGTH = 1 << 53
+_ADMITTED_KEPT = 64
+"""Headers that were found right and are remembered: more than there are uploads at once."""
 
 
 class Verdict(Enum):
@@ -133,8 +144,10 @@ def contribute(
         signature=header.signature,
         certificate=header.certificate,
     )
-    together = sorted((*record.contributions, accepted), key=lambda c: c.owner)
-    return replace(record, state=next_state(record, Step.CONTRIBUTE), contributions=tuple(together))
+    state, before = next_state(record, Step.CONTRIBUTE), record.contributions
+    place = bisect(before, owner, key=by_owner)
+    together = (*before[:place], accepted, *before[place:])
+    return replace(record, state=state, contributions=together)
 
 
 def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) -> Verdict:
@@ -217,8 +230,13 @@ def _check_chain(owner: str, said: Chain, seen: Chain | None) -> None:
     raise ChainError(message)
 
 
+@lru_cache(maxsize=_ADMITTED_KEPT)
 def _check_receipt(study: Study, header: Header) -> None:
-    """Rule 7. A field the study decides: the parties' documents differ; another: a bad upload."""
+    """Rule 7. A field the study decides: the parties' documents differ; another: a bad upload.
+
+    Nothing but the arguments decides, so what was found right before the first byte is not compared
+    again after the last.
+    """
     try:
         receipt = receipt_from_bytes(header.receipt)
     except ArtefactError as error:

@@ -15,7 +15,7 @@ class Limits:
     """Caps on what calls may bring and hold: options of ``dppca-curator serve``.
 
     The memory that uploads take is bounded by them: gRPC holds at most one message, of 8 MiB, for
-    each call.
+    each call, and of each upload at most two chunks wait for the disk.
 
     Attributes
     ----------

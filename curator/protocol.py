@@ -102,7 +102,7 @@ def due(record: StudyRecord, *, now: datetime) -> Due:
     """What is to be done with a study now, without anybody asking."""
     if record.state is not StudyState.OPEN:
         return Due.NOTHING
-    if not record.missing:
+    if record.complete:
         return Due.DECOMPOSE
     if not record.study.deadline_passed(now):
         return Due.NOTHING

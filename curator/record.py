@@ -6,7 +6,9 @@ Nothing here is computed from a row without noise, and no value changes: a step 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 
 from common.conversation import Form, StudyState
 from common.study import Study
@@ -47,6 +49,10 @@ class Contribution:
     received_s: int
     signature: bytes = b""
     certificate: bytes = b""
+
+
+by_owner = attrgetter("owner")
+"""What contributions are sorted by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +119,16 @@ class StudyRecord:
         """Names of the owners that have not, ascending."""
         return tuple(sorted(set(self.study.owners) - set(self.contributed)))
 
+    @property
+    def complete(self) -> bool:
+        """Whether none is missing; contributions are of different owners that the study names."""
+        return len(self.contributions) == len(self.study.owners)
+
     def contribution_of(self, owner: str) -> Contribution | None:
         """What ``owner`` contributed."""
-        return next((c for c in self.contributions if c.owner == owner), None)
+        place = bisect_left(self.contributions, owner, key=by_owner)
+        found = self.contributions[place : place + 1]
+        return found[0] if found and found[0].owner == owner else None
 
     def publication_of(self, owner: str, form: Form) -> Publication | None:
         """What ``owner`` published in ``form``."""

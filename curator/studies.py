@@ -26,12 +26,14 @@ from numpy.typing import NDArray
 from common.checkpoints import checkpoint
 from common.conversation import Header, StudyState
 from common.errors import StoreError, UnknownStudyError, UnreachableError
+from common.privacy.release import calibrate
 from common.proof.components import SignedRelease, sealed_result
 from common.proof.signatures import Signer
 from common.study import Study
 from curator import admission, protocol
 from curator.admission import SyntheticHeader, Verdict
 from curator.aggregate import aggregate
+from curator.intake import Intake
 from curator.log import note
 from curator.protocol import Due
 from curator.record import Content, Contribution, StudyRecord
@@ -83,10 +85,12 @@ class Studies:
         self._checked_s = time.monotonic()
         self._begun_s: dict[object, float] = {}
         self._clock = clock
+        self._intake = Intake(store, clock)
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._changed: defaultdict[bytes, asyncio.Condition] = defaultdict(asyncio.Condition)
         self._settling = asyncio.Lock()
         self._wanted = asyncio.Event()
+        self._calibrated: set[bytes] = set()
         self._not_before: dict[bytes, datetime] = {}
         self._draining = False
         self._writable = True
@@ -133,30 +137,23 @@ class Studies:
 
     async def admit(self, owner: str, header: Header) -> tuple[StudyRecord, Verdict]:
         """Decide on a contribution before its bytes are taken."""
-
-        def step() -> tuple[StudyRecord, Verdict]:
+        record = self.require(header.study_digest)
+        if record.digest not in self._calibrated:  # it takes tens of milliseconds, once
+            await asyncio.to_thread(calibrate, record.study)
+            self._calibrated.add(record.digest)
             record = self.require(header.study_digest)
-            history = self.store.history(owner)
-            return record, admission.admit(record, owner, header, history, now=self._clock())
-
-        return await asyncio.to_thread(step)
+        history = self.store.history(owner)
+        return record, admission.admit(record, owner, header, history, now=self._clock())
 
     async def contribute(
         self, owner: str, header: Header, upload: Spool
     ) -> tuple[StudyRecord, Verdict]:
-        """Store a contribution whose bytes have all come; decided upon once more."""
+        """Store a contribution whose bytes have all come; decided upon once more.
 
-        def step() -> tuple[StudyRecord, Verdict]:
-            now = self._clock()
-            record, history = self.require(header.study_digest), self.store.history(owner)
-            verdict = admission.admit(record, owner, header, history, now=now)
-            if verdict is Verdict.ACCEPT:
-                record = admission.contribute(record, owner, header, history, now=now)
-                self.store.save(record, upload=upload)
-                checkpoint("commit")
-            return record, verdict
-
-        return await self._write(step, changes=header.study_digest)
+        Whatever else waits for the writing thread by then is stored with it (`curator.intake`).
+        """
+        arrived = self._intake.add(owner, header, upload)
+        return await self._write(lambda: self._intake.settle(arrived), changes=header.study_digest)
 
     async def publish(
         self, owner: str, header: SyntheticHeader, upload: Spool
@@ -168,7 +165,7 @@ class Studies:
             verdict = admission.admit_publication(record, owner, header)
             if verdict is Verdict.ACCEPT:
                 record = admission.publish(record, owner, header, now=self._clock())
-                self.store.save(record, upload=upload)
+                self.store.save(record, upload)
             return record, verdict
 
         return await self._write(step)
@@ -277,7 +274,7 @@ class Studies:
                     decomposed = protocol.decompose(
                         self.require(digest), record.contributions, result, now=self._clock()
                     )
-                    self.store.save(decomposed, upload=spool)
+                    self.store.save(decomposed, spool)
                 checkpoint("serve")
                 return decomposed
 
@@ -312,6 +309,14 @@ class Studies:
         if not before:
             note("store writable again")
 
+    async def _tell(self, record: StudyRecord) -> None:
+        """Wake whoever waits for what a study has become: all wait for another state than open."""
+        if record.state is not StudyState.OPEN:
+            async with self._changed[record.digest]:
+                self._changed[record.digest].notify_all()
+        if protocol.due(record, now=self._clock()) is not Due.NOTHING:
+            self._wanted.set()
+
     async def _write(self, step: Callable[[], _T], *, changes: bytes | None = None) -> _T:
         """Run a step in the writing thread, to its end even where the caller is cancelled."""
 
@@ -329,9 +334,7 @@ class Studies:
             finally:
                 del self._begun_s[mark]
             if changes is not None:
-                async with self._changed[changes]:
-                    self._changed[changes].notify_all()
-                self._wanted.set()
+                await self._tell(self.require(changes))
             return answer
 
         task = asyncio.ensure_future(finish())

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from common.errors import IdentityError, SignatureError
-from common.transport.tls import Credentials, Identity, identity_in
+from common.transport.tls import Credentials, Identity, certificate_in, identity_in
 
 
 class Purpose(StrEnum):
@@ -130,7 +130,7 @@ def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
 
 def _certificate(pem: bytes, what: str) -> x509.Certificate:
     try:
-        document = x509.load_pem_x509_certificate(pem)
+        document = certificate_in(pem)
         document.public_key()
         _ = document.extensions  # parsed lazily; damaged ones are found here
     except (ValueError, UnsupportedAlgorithm) as error:

@@ -148,11 +148,11 @@ def chunks(content: bytes) -> Iterator[pb.Chunk]:
         yield pb.Chunk(offset=offset, content=bytes(view[offset : offset + CHUNK_BYTES]))
 
 
-class Reassembly:
-    """Chunks back to their content, checked as they come; keeps no bytes itself.
+class Order:
+    """The chunks of a content, checked as they come: size and place, not yet what is in them.
 
-    Feed every chunk to `add`, write what it returns, and call `finish`: only then is the content
-    what its header announced.
+    Give every chunk to `take`, keep what it returns, and give the digest of all of it to
+    `require_whole`: only then is the content what its header announced.
     """
 
     def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
@@ -162,33 +162,60 @@ class Reassembly:
         self._total = total_bytes
         self._expected = sha256
         self._received = 0
-        self._hash = hashlib.sha256()
 
     @property
     def received(self) -> int:
         """Bytes so far."""
         return self._received
 
-    def add(self, chunk: pb.Chunk) -> bytes:
+    def take(self, chunk: pb.Chunk) -> bytes:
         """Check one chunk and return its bytes; `UploadError` where it is not the next."""
+        content = chunk.content  # a copy, each time that it is asked for
         if chunk.offset != self._received:
             message = f"a chunk begins at byte {chunk.offset}; {self._received} was expected"
             raise UploadError(message)
-        if not 0 < len(chunk.content) <= CHUNK_BYTES:
-            message = f"a chunk has {len(chunk.content)} bytes; 1 to {CHUNK_BYTES} are allowed"
+        if not 0 < len(content) <= CHUNK_BYTES:
+            message = f"a chunk has {len(content)} bytes; 1 to {CHUNK_BYTES} are allowed"
             raise UploadError(message)
-        if self._received + len(chunk.content) > self._total:
+        if self._received + len(content) > self._total:
             message = f"more than the {self._total} bytes announced have come"
             raise UploadError(message)
-        self._hash.update(chunk.content)
-        self._received += len(chunk.content)
-        return chunk.content
+        self._received += len(content)
+        return content
 
-    def finish(self) -> None:
-        """Raise `UploadError` unless everything announced has come and nothing was changed."""
+    def require_whole(self, sha256: bytes) -> None:
+        """Raise `UploadError` unless everything announced has come and nothing was changed.
+
+        Parameters
+        ----------
+        sha256
+            Of all that `take` has returned, 32 bytes.
+        """
         if self._received != self._total:
             message = f"the content ends after {self._received} of {self._total} bytes"
             raise UploadError(message)
-        if self._hash.digest() != self._expected:
+        if sha256 != self._expected:
             message = "the content does not have the digest announced"
             raise UploadError(message)
+
+
+class Reassembly(Order):
+    """Chunks back to their content, with their digest; keeps no bytes itself.
+
+    Feed every chunk to `add`, write what it returns, and call `finish`: only then is the content
+    what its header announced.
+    """
+
+    def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
+        super().__init__(total_bytes=total_bytes, sha256=sha256, cap=cap)
+        self._hash = hashlib.sha256()
+
+    def add(self, chunk: pb.Chunk) -> bytes:
+        """Check one chunk and return its bytes; `UploadError` where it is not the next."""
+        content = self.take(chunk)
+        self._hash.update(content)
+        return content
+
+    def finish(self) -> None:
+        """Raise `UploadError` unless everything announced has come and nothing was changed."""
+        self.require_whole(self._hash.digest())

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 URI_PREFIX = "urn:dppca:"
 EXPIRY_WARNING = timedelta(days=30)
+_PARSED_KEPT = 256
+"""Certificates whose reading is remembered: a call's is asked for what is in it several times."""
 
 
 class Role(StrEnum):
@@ -97,6 +100,7 @@ def x509_faults() -> tuple[type[Exception], ...]:
     )
 
 
+@lru_cache(maxsize=_PARSED_KEPT)
 def identity_in(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Identity:
     """The one party a document names; `IdentityError` where it names none, or several."""
     from cryptography import x509
@@ -121,16 +125,22 @@ def identity_of(auth_context: Mapping[str, Iterable[bytes]]) -> Identity:
     return identity_in(certificate_of(auth_context))
 
 
-def certificate_of(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:
-    """The certificate at the other end of such a call; `IdentityError` where there is none."""
+@lru_cache(maxsize=_PARSED_KEPT)
+def certificate_in(pem: bytes) -> x509.Certificate:
+    """The certificate in PEM bytes; one of `x509_faults` where there is none."""
     from cryptography import x509
 
+    return x509.load_pem_x509_certificate(pem)
+
+
+def certificate_of(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:
+    """The certificate at the other end of such a call; `IdentityError` where there is none."""
     pem = next(iter(auth_context.get("x509_pem_cert", ())), None)
     if pem is None:
         message = "the call carries no certificate"
         raise IdentityError(message)
     try:
-        return x509.load_pem_x509_certificate(pem)
+        return certificate_in(pem)
     except x509_faults() as error:
         message = "the caller's certificate cannot be read"
         raise IdentityError(message) from error

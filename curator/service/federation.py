@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from common.checkpoints import checkpoint
@@ -16,7 +18,7 @@ from common.errors import InputError, NotReadyError, UploadError
 from common.proof.signatures import Purpose, require_signed
 from common.transport.codec import (
     DIGEST_BYTES,
-    Reassembly,
+    Order,
     form_from_wire,
     header_from_wire,
     state_to_wire,
@@ -31,8 +33,9 @@ from curator.log import note
 from curator.record import Publication, StudyRecord
 from curator.service.calls import Caller, answers, streams
 from curator.service.slots import Slots
-from curator.service.transfer import chunked, first_part, pieces_of, receive
+from curator.service.transfer import chunked, first_part, pieces_of, receive, spooled
 from curator.service.views import require_sight, sees, summary_of
+from curator.store import Spool
 from curator.studies import Studies
 from curator.synthetic import check_rows, joined, receipt_of_joined
 
@@ -47,6 +50,8 @@ class FederationService(rpc.FederationServicer):
         self._studies = studies
         self._limits = limits
         self._slots = Slots(total=limits.max_uploads, each=limits.max_uploads_per_owner)
+        # One each: no upload waits for another's disk.
+        self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
     @answers(Role.OWNER, Role.OPERATOR)
     async def ListStudies(  # noqa: N802 - the names of RPCs are the .proto's
@@ -79,7 +84,7 @@ class FederationService(rpc.FederationServicer):
         first = await first_part(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = replace(header_from_wire(first.header), certificate=caller.certificate)
         self._visible(header.study_digest, caller)
-        reassembly = Reassembly(
+        order = Order(
             total_bytes=header.total_bytes,
             sha256=header.sha256,
             cap=self._limits.max_contribution_bytes,
@@ -93,9 +98,9 @@ class FederationService(rpc.FederationServicer):
                 header.certificate,
                 what=f"the receipt of {caller.name}",
             )
-            with self._slots.take(caller.name), self._studies.store.spool() as spool:
+            async with self._place(caller) as spool:
                 checkpoint("receive")
-                await receive(parts, reassembly, spool, limits=self._limits)
+                await receive(parts, order, spool, limits=self._limits, threads=self._threads)
                 record, verdict = await self._studies.contribute(caller.name, header, spool)
         note(
             "contribution",
@@ -149,15 +154,15 @@ class FederationService(rpc.FederationServicer):
         first = await first_part(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = _synthetic_header(first.header)
         record = self._visible(header.study_digest, caller)
-        reassembly = Reassembly(
+        order = Order(
             total_bytes=header.total_bytes,
             sha256=header.sha256,
             cap=self._limits.max_synthetic_bytes,
         )
         verdict = admission.admit_publication(record, caller.name, header)
         if verdict is Verdict.ACCEPT:
-            with self._slots.take(caller.name), self._studies.store.spool() as spool:
-                await receive(parts, reassembly, spool, limits=self._limits)
+            async with self._place(caller) as spool:
+                await receive(parts, order, spool, limits=self._limits, threads=self._threads)
                 await asyncio.to_thread(
                     check_rows, spool.path, record.study.table, header.form, n_rows=header.n_rows
                 )
@@ -189,6 +194,13 @@ class FederationService(rpc.FederationServicer):
         receipt = await asyncio.to_thread(self._receipt_of_rows, record, parts)
         async for chunk in chunked(joined(paths, record.study.table, form, receipt)):
             yield chunk
+
+    @asynccontextmanager
+    async def _place(self, caller: Caller) -> AsyncIterator[Spool]:
+        """A place for an upload of a caller, and a file for its bytes."""
+        with self._slots.take(caller.name):
+            async with spooled(self._studies.store, self._threads) as spool:
+                yield spool
 
     def _receipt_of_rows(self, record: StudyRecord, parts: list[Publication]) -> bytes:
         """What joined rows claim: it follows from the components that they were drawn from."""

@@ -1,10 +1,17 @@
-"""Uploads as they come in, and downloads as they go out."""
+"""Uploads as they come in, and downloads as they go out.
+
+Disks are waited for in threads. While a chunk of an upload is hashed and written, the next one
+comes; what has come by its end is written and everything made durable in one go. So of each upload
+there are at most three chunks in memory: one that is written, the next, and one that is coming.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,10 +19,10 @@ from google.protobuf.message import DecodeError
 
 from common.errors import StoreError, UploadError
 from common.transport.channels import CHUNK_BYTES
-from common.transport.codec import Reassembly
+from common.transport.codec import Order
 from common.wire import federation_pb2 as pb
 from curator.config import Limits
-from curator.store import Spool
+from curator.store import Spool, Store
 
 _Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest)
 
@@ -29,10 +36,26 @@ async def first_part(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _
     return part
 
 
+@asynccontextmanager
+async def spooled(store: Store, threads: Executor) -> AsyncIterator[Spool]:
+    """A new file for an upload, removed on leaving unless it was kept."""
+    spool = store.spool()
+    try:
+        yield spool
+    finally:
+        if not spool.kept:
+            await asyncio.get_running_loop().run_in_executor(threads, spool.close)
+
+
 async def receive(
-    parts: AsyncIterator[_Part], reassembly: Reassembly, spool: Spool, *, limits: Limits
+    parts: AsyncIterator[_Part],
+    order: Order,
+    spool: Spool,
+    *,
+    limits: Limits,
+    threads: Executor,
 ) -> None:
-    """Write the rest of an upload to a spool.
+    """Write the rest of an upload to a spool, durably.
 
     Raises
     ------
@@ -43,15 +66,32 @@ async def receive(
         The disk is full.
     """
     end = time.monotonic() + limits.max_upload_s
-    while (part := await _next(parts, limits.idle_timeout_s)) is not None:
-        if time.monotonic() > end:
-            message = f"an upload took more than {limits.max_upload_s:.0f} s"
-            raise UploadError(message)
-        if part.WhichOneof("part") != "chunk":
-            message = "something else than a chunk after the header"
-            raise UploadError(message)
-        await asyncio.to_thread(_take, part.chunk, reassembly, spool)
-    reassembly.finish()
+    loop = asyncio.get_running_loop()
+    held: pb.Chunk | None = None
+    writing: asyncio.Future[None] | None = None
+    try:
+        while (part := await _next(parts, limits.idle_timeout_s)) is not None:
+            if time.monotonic() > end:
+                message = f"an upload took more than {limits.max_upload_s:.0f} s"
+                raise UploadError(message)
+            if part.WhichOneof("part") != "chunk":
+                message = "something else than a chunk after the header"
+                raise UploadError(message)
+            if writing is not None and (held is not None or writing.done()):
+                await asyncio.shield(writing)
+                writing = None
+            coming = [chunk for chunk in (held, part.chunk) if chunk is not None]
+            if writing is None:
+                writing = loop.run_in_executor(threads, _take, coming.pop(0), order, spool)
+            held = coming[0] if coming else None
+        if writing is not None:
+            await asyncio.shield(writing)
+        writing = loop.run_in_executor(threads, _finish, held, order, spool)
+        await asyncio.shield(writing)
+    finally:
+        if writing is not None:  # nobody closes the file under the thread that writes it
+            await asyncio.wait([writing])
+            writing.exception()  # the first failure is the one that counts
 
 
 def pieces_of(path: Path) -> Iterator[bytes]:
@@ -88,5 +128,12 @@ async def _next(parts: AsyncIterator[_Part], idle_timeout_s: float) -> _Part | N
         raise UploadError(message) from error
 
 
-def _take(chunk: pb.Chunk, reassembly: Reassembly, spool: Spool) -> None:
-    spool.write(reassembly.add(chunk))
+def _take(chunk: pb.Chunk, order: Order, spool: Spool) -> None:
+    spool.write(order.take(chunk))
+
+
+def _finish(last: pb.Chunk | None, order: Order, spool: Spool) -> None:
+    if last is not None:
+        _take(last, order, spool)
+    order.require_whole(spool.sha256)
+    spool.sync()

@@ -5,13 +5,20 @@ Bytes are spooled into ``incoming/`` while they arrive, so a contribution is nev
 this order: whatever has a digest for a name is complete, even after a power cut. Only then may a
 database row refer to it. A file that no row refers to was cut off before that, and is removed at
 the next start.
+
+What is uploaded is read once, when the last owner has come. The newest `WARM_BYTES` stay in the
+system's page cache, so that a small study is read from memory; of the rest only the disk keeps a
+copy, and the pages serve the next upload: a crowd does not fill the machine's memory with files.
+
+Source: posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are durable already are given back.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-import tempfile
+import sys
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -19,21 +26,26 @@ from types import TracebackType
 
 from common.errors import StoreError
 
+WARM_BYTES = 128 << 20
 _PROBE_BYTES = 64 << 10
+_MODE = 0o600
+_numbers = itertools.count()
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """A file that is being filled. Leaving the context removes it unless it was kept."""
+    """A file that is being filled. Leaving the context removes it unless it was kept.
+
+    Making one asks nothing of the disk: the file is there with the first byte. ``kept`` says
+    whether it has been kept: `Blobs.keep` sets it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._hash = hashlib.sha256()
+        self._ended = False
+        self._handle: int | None = None
+        self.path = folder / f"{os.getpid():x}-{next(_numbers):x}"
+        self.kept = False
         self.n_bytes = 0
-        try:
-            handle, name = tempfile.mkstemp(dir=folder)
-        except OSError as error:
-            raise StoreError(_text("begin an upload", error)) from error
-        self._file = os.fdopen(handle, "wb", buffering=0)
-        self.path = Path(name)
 
     @property
     def sha256(self) -> bytes:
@@ -43,21 +55,30 @@ class Spool(AbstractContextManager["Spool"]):
     def write(self, content: bytes) -> None:
         """Append bytes; `StoreError` where the disk is full."""
         rest = memoryview(content)
+        handle = self._opened()
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                rest = rest[os.write(handle, rest) :]
         except OSError as error:
             raise StoreError(_text("write an upload", error)) from error
         self._hash.update(content)
         self.n_bytes += len(content)
 
     def sync(self) -> None:
-        """Make what has been written durable, and end writing."""
+        """Make what has been written durable, and end writing; again, it does nothing.
+
+        It waits for the disk: an upload's own thread calls it, before the one thread that writes
+        for all has its turn.
+        """
+        if self._ended:
+            return
+        handle = self._opened()
         try:
-            os.fsync(self._file.fileno())
-            self._file.close()
+            os.fsync(handle)
+            self._shut()
         except OSError as error:
             raise StoreError(_text("finish an upload", error)) from error
+        self._ended = True
 
     def __exit__(
         self,
@@ -65,11 +86,32 @@ class Spool(AbstractContextManager["Spool"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self.close()
+
+    def close(self) -> None:
+        """End writing; remove the file unless it was kept."""
+        self._ended = True
         try:
-            self.path.unlink(missing_ok=True)
+            self._shut()
+            if not self.kept:
+                self.path.unlink(missing_ok=True)
         except OSError as failure:
             raise StoreError(_text("remove an upload", failure)) from failure
+
+    def _opened(self) -> int:
+        if self._handle is None:
+            if self._ended:
+                raise AssertionError  # nothing is written after the end
+            try:
+                self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+            except OSError as error:
+                raise StoreError(_text("begin an upload", error)) from error
+        return self._handle
+
+    def _shut(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
 
 
 class Blobs:
@@ -79,6 +121,7 @@ class Blobs:
         self._kept = folder / "blobs"
         self._probe = self._kept / "probe"
         self._incoming = folder / "incoming"
+        self._warm: dict[Path, int] = {}  # bytes by path, oldest first
         try:
             for path in (folder, self._kept, self._incoming):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,12 +132,27 @@ class Blobs:
         """A new, empty file."""
         return Spool(self._incoming)
 
-    def keep(self, spool: Spool) -> None:
-        """Give a complete spool its digest for a name, durably; the same bytes may come again."""
-        spool.sync()
+    def keep(self, *spools: Spool) -> None:
+        """Give complete spools their digests for names, durably; the same bytes may come again.
+
+        The folder is made durable once for all of them. Where this fails, some may have their
+        names: give them again.
+        """
+        if not spools:
+            return
         try:
-            spool.path.replace(self._kept / spool.sha256.hex())
+            for spool in spools:
+                spool.sync()
+                if not spool.kept:
+                    path = self._kept / spool.sha256.hex()
+                    spool.path.replace(path)
+                    spool.kept = True
+                    self._warm[path] = spool.n_bytes
             _sync_folder(self._kept)
+            while sum(self._warm.values()) > WARM_BYTES:
+                oldest = next(iter(self._warm))
+                del self._warm[oldest]
+                _cool(oldest)
         except OSError as error:
             raise StoreError(_text("keep an upload", error)) from error
 
@@ -108,8 +166,11 @@ class Blobs:
 
     def read(self, sha256: bytes) -> bytes:
         """Bytes of a digest, compared with it."""
+        path = self.path(sha256)
         try:
-            content = self.path(sha256).read_bytes()
+            content = path.read_bytes()
+            if path not in self._warm:
+                _cool(path)
         except OSError as error:
             raise StoreError(_text("read a stored file", error)) from error
         if hashlib.sha256(content).digest() != sha256:
@@ -151,6 +212,18 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _cool(path: Path) -> None:
+    """Give back the pages of a durable file, where the system can be advised."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError):  # advice; what is wrong with a file, its next reader finds
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(handle)
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -50,15 +50,16 @@ class Store(Protocol):
     def create(self, record: StudyRecord) -> None:
         """Store a new study; its name and digest must be new."""
 
-    def save(self, record: StudyRecord, *, upload: Spool | None = None) -> None:
+    def save(self, record: StudyRecord, *uploads: Spool) -> None:
         """Store what is new in a study, in one transaction.
 
         Parameters
         ----------
         record
-            The stored study after one step of `curator.protocol` or `curator.admission`.
-        upload
-            The bytes that the step refers to, complete; from `spool`.
+            The stored study after one or more steps of `curator.protocol` or `curator.admission`.
+        uploads
+            The bytes that the steps refer to, complete; from `spool`. After a failure they may be
+            given again.
         """
 
     def spool(self) -> Spool:

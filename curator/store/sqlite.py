@@ -98,7 +98,7 @@ class SqliteStore:
         self._records[record.digest] = record
         self._names[record.study.name] = record.digest
 
-    def save(self, record: StudyRecord, *, upload: Spool | None = None) -> None:
+    def save(self, record: StudyRecord, *uploads: Spool) -> None:
         """Store what is new in a study, in one transaction; see `Store.save`."""
         digest = record.digest
         before = self._records[digest]
@@ -107,8 +107,7 @@ class SqliteStore:
         published = {(p.owner, p.form) for p in before.publications}
         contributions = [c for c in record.contributions if c.owner not in stored]
         publications = [p for p in record.publications if (p.owner, p.form) not in published]
-        if upload is not None:
-            self._blobs.keep(upload)
+        self._blobs.keep(*uploads)
         result = record.result
         with self._transaction() as database:
             database.execute(

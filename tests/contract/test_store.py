@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from common.errors import StoreError, StoreVersionError
 from curator import protocol
 from curator.admission import SyntheticHeader, contribute, publish
 from curator.record import Chain, Content, OwnerHistory, StudyRecord
-from curator.store import SqliteStore, Store
+from curator.store import SqliteStore, Store, blobs
 from curator.store.migrations import MIGRATIONS, STORE_VERSION, Upgrade
 from tests.support.hub import header_of, make_release, make_study
 from tests.support.old_store import CREATED_S, write_version_1
@@ -54,7 +54,7 @@ def keep(store: Store, record: StudyRecord, owner: str, seed: int = 0) -> StudyR
     after = contribute(record, owner, header, OwnerHistory(), now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
-        store.save(after, upload=spool)
+        store.save(after, spool)
     return after
 
 
@@ -64,7 +64,7 @@ def decompose(store: Store, record: StudyRecord) -> StudyRecord:
         after = replace(
             record, state=StudyState.DECOMPOSED, result=Content(spool.n_bytes, spool.sha256)
         )
-        store.save(after, upload=spool)
+        store.save(after, spool)
     return after
 
 
@@ -81,7 +81,7 @@ def test_everything_is_as_it_was_after_a_restart(opener: Opener) -> None:
                 record.digest, form, 3, spool.n_bytes, spool.sha256, record.result.sha256
             )
             record = publish(record, "owner-1", header, now=NOW)
-            store.save(record, upload=spool)
+            store.save(record, spool)
     record = protocol.close(record)
     store.save(record)
 
@@ -168,6 +168,79 @@ def test_what_nothing_refers_to_is_removed_at_the_start(opener: Opener, tmp_path
     left = {path.name for path in (tmp_path / "state" / "blobs").iterdir()}
     assert left == {record.contributions[0].sha256.hex()}
     assert list((tmp_path / "state" / "incoming").iterdir()) == []
+
+
+def test_several_contributions_are_stored_at_once(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    record, payloads = OPEN, {}
+    with ExitStack() as stack:
+        spools = []
+        for seed, owner in enumerate(("owner-2", "owner-1")):
+            release = make_release(STUDY, seed=seed)
+            record = contribute(record, owner, header_of(release), OwnerHistory(), now=NOW)
+            spools.append(stack.enter_context(store.spool()))
+            spools[-1].write(release.payload())
+            payloads[owner] = release.payload()
+        store.save(record, *spools)
+    for found in (store, opener()):
+        assert found.study(OPEN.digest) == record
+        for contribution in record.contributions:
+            assert found.read(contribution.sha256) == payloads[contribution.owner]
+
+
+def test_an_upload_can_be_given_again_after_a_failure(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    other = protocol.create(None, make_study(name="other"), now=NOW)
+    store.create(other)
+    release = make_release(STUDY)
+    after = contribute(OPEN, "owner-1", header_of(release), OwnerHistory(), now=NOW)
+    stolen = replace(other, contributions=after.contributions)
+    store.save(stolen)
+    with store.spool() as spool:
+        spool.write(release.payload())
+        with pytest.raises(StoreError):
+            store.save(after, spool)  # the release is another study's
+        later = contribute(OPEN, "owner-2", header_of(release), OwnerHistory(), now=NOW)
+        store.save(later, spool)
+    for found in (store, opener()):
+        assert found.study(OPEN.digest) == later
+        assert found.read(later.contributions[0].sha256) == release.payload()
+
+
+def test_an_upload_is_on_the_disk_from_its_first_byte(opener: Opener, tmp_path: Path) -> None:
+    store = opener()
+    incoming = tmp_path / "state" / "incoming"
+    with store.spool() as spool:
+        assert list(incoming.iterdir()) == []
+        spool.write(b"one")
+        (path,) = incoming.iterdir()
+        assert path.read_bytes() == b"one"
+        assert path.stat().st_mode & 0o777 == 0o600
+        spool.sync()
+        spool.sync()
+        with pytest.raises(AssertionError):
+            spool.write(b"two")
+    assert list(incoming.iterdir()) == []
+
+
+def test_only_the_newest_uploads_stay_in_the_page_cache(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, given_back = opener(), []
+    store.create(OPEN)
+    monkeypatch.setattr(blobs, "_cool", lambda path: given_back.append(path.name))
+    monkeypatch.setattr(blobs, "WARM_BYTES", len(make_release(STUDY).payload()))
+    record = OPEN
+    for seed, owner in enumerate(("owner-3", "owner-1", "owner-2")):
+        record = keep(store, record, owner, seed)
+    names = {c.owner: c.sha256 for c in record.contributions}
+    assert given_back == [names["owner-3"].hex(), names["owner-1"].hex()]
+    assert len(store.read(names["owner-2"])) == record.contributions[0].n_bytes
+    assert len(given_back) == 2, "the newest is still warm"
+    assert len(store.read(names["owner-1"])) == record.contributions[0].n_bytes
+    assert given_back[2:] == [names["owner-1"].hex()], "read once, given back again"
 
 
 def test_damaged_bytes_are_not_read(opener: Opener) -> None:

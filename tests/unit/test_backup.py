@@ -31,7 +31,7 @@ def fill(store: SqliteStore) -> StudyRecord:
     record = contribute(record, "owner-1", header_of(release), OwnerHistory(), now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
-        store.save(record, upload=spool)
+        store.save(record, spool)
     return record
 
 
