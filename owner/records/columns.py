@@ -41,7 +41,7 @@ _NAN = re.compile(r"[+-]?nan(\([a-z0-9_]*\))?", re.IGNORECASE)
 _DECIMAL = re.compile(r"([+-]?[0-9]+)\.([0-9]*?)0*")
 
 
-def column_of(attribute: Attribute, cells: pa.Array) -> Column:
+def column_of(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True) -> Column:
     """Convert the cells of one attribute.
 
     Parameters
@@ -50,6 +50,9 @@ def column_of(attribute: Attribute, cells: pa.Array) -> Column:
         What the column should hold.
     cells
         Arrow array of any type, shape (n_rows,).
+    told_apart
+        Whether what is not finite is told from what is no number; coding does not need it, and it
+        takes a look at every number.
 
     Returns
     -------
@@ -59,9 +62,9 @@ def column_of(attribute: Attribute, cells: pa.Array) -> Column:
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        return column_of(attribute, cells.storage)
+        return column_of(attribute, cells.storage, told_apart=told_apart)
     if pa.types.is_run_end_encoded(kind):
-        return column_of(attribute, pc.run_end_decode(cells))
+        return column_of(attribute, pc.run_end_decode(cells), told_apart=told_apart)
     if pa.types.is_dictionary(kind):
         values = column_of(attribute, cells.dictionary)
         taken: Column = np.concatenate([values, absent_column(attribute, 1)])[_places(cells)]
@@ -72,7 +75,7 @@ def column_of(attribute: Attribute, cells: pa.Array) -> Column:
     elif pa.types.is_date(kind):
         cells = cells.cast(pa.large_string()) if not isinstance(attribute, Numeric) else cells
     if isinstance(attribute, Numeric):
-        return _numbers(cells)
+        return _numbers(cells, told_apart=told_apart)
     return _codes(attribute, cells)
 
 
@@ -92,7 +95,7 @@ def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
     return found
 
 
-def _numbers(cells: pa.Array) -> NDArray[np.float64]:
+def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
     kind = cells.type
     if _is_text(kind):
         return _numbers_of_text(cells)
@@ -100,6 +103,8 @@ def _numbers(cells: pa.Array) -> NDArray[np.float64]:
         values: NDArray[np.float64] = cells.cast(pa.float64(), safe=False).to_numpy(
             zero_copy_only=False
         )
+        if not told_apart:
+            return values
         # Only the lower infinity is not yet what it should be, and a minimum is the cheapest look.
         with np.errstate(invalid="ignore"):
             lowest = values.min(initial=INFINITE)

@@ -114,10 +114,10 @@ class Cells:
     n_rows: int
     arrays: Mapping[str, Any]
 
-    def columns(self) -> list[Column]:
-        """What `encode` takes: one array of shape (n_rows,) per attribute."""
+    def columns(self, *, told_apart: bool = True) -> list[Column]:
+        """What `encode` takes: one array of shape (n_rows,) per attribute, as of `column_of`."""
         return [
-            column_of(a, self.arrays[a.name])
+            column_of(a, self.arrays[a.name], told_apart=told_apart)
             if a.name in self.arrays
             else absent_column(a, self.n_rows)
             for a in self.schema.attributes
