@@ -270,14 +270,14 @@ class CuratorClient(AbstractContextManager["CuratorClient"]):
             whole = Reassembly(
                 total_bytes=announced.total_bytes, sha256=announced.sha256, cap=MAX_RESULT_BYTES
             )
-            content = bytearray()
+            pieces = []
             checkpoint("download")
             for chunk in self._federation.DownloadComponents(request, timeout=left):
-                content += whole.add(chunk)
+                pieces.append(whole.add(chunk))
                 if received is not None:
-                    received(len(chunk.content))
+                    received(len(pieces[-1]))
             whole.finish()
-            return bytes(content)
+            return b"".join(pieces)
 
         return _call(fetch, deadline_s=TRANSFER_TIMEOUT_S)
 

@@ -135,17 +135,19 @@ def contribution_parts(
         )
     )
     checkpoint("send")
-    for chunk in chunks(payload):
-        yield pb.ContributeRequest(chunk=chunk)
+    for offset in range(0, len(payload), CHUNK_BYTES):
+        part = pb.ContributeRequest()  # filled in place: a chunk that is handed over is copied
+        part.chunk.offset = offset
+        part.chunk.content = content = payload[offset : offset + CHUNK_BYTES]
+        yield part
         if sent is not None:
-            sent(len(chunk.content))
+            sent(len(content))
 
 
 def chunks(content: bytes) -> Iterator[pb.Chunk]:
     """Cut a content into chunks of `CHUNK_BYTES`, in order."""
-    view = memoryview(content)
-    for offset in range(0, len(view), CHUNK_BYTES):
-        yield pb.Chunk(offset=offset, content=bytes(view[offset : offset + CHUNK_BYTES]))
+    for offset in range(0, len(content), CHUNK_BYTES):
+        yield pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])
 
 
 class Order:
