@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.performance.machine import peak_mib
 from benchmarks.performance.racing import Contestant, race
@@ -15,14 +18,16 @@ from benchmarks.performance.registry import Plan, Table
 from benchmarks.studies import adult, data_folder
 from common.numerics.sums import Method, MomentSums
 from common.numerics.threads import one_blas_thread
-from common.schema import Column, Schema
-from owner.records import column_of
+from common.schema import Attribute, Column, Numeric, Schema
+from owner.records import column_of, moments_of_table, open_table
 
 TITLE = "Categorical rows"
 ABOUT = """
 Adult's schema (6 numerics, 2 binaries, 7 categoricals: 104 coded columns), its rows repeated. The
 same code with labels counted as codes (what it chooses by itself), and with indicators multiplied.
-The second table is one attribute of 5,000 categories beside two numerics, in a process of its own.
+The second table is the same rows from a Parquet file, beside pyarrow alone reading them into NumPy:
+numbers as they are, texts as codes of the file's own list of them. The last is one attribute of
+5,000 categories beside two numerics, in a process of its own.
 """
 
 ROWS = 10_000_000
@@ -33,10 +38,11 @@ def measure(plan: Plan) -> list[Table]:
     schema, columns = _adult()
     repeats = 1 if plan.quick else -(-ROWS // len(columns[0]))
     n_rows = len(columns[0]) * repeats
-    plan.say(f"Adult, {n_rows} rows, one thread")
+    plan.say(f"Adult, {n_rows} rows")
     timings = race(
         [
             Contestant("counts", _adding(schema, columns, repeats, Method.COUNTS), n_rows),
+            Contestant("two threads", _adding_twice(schema, columns, repeats), n_rows),
             Contestant("dense", _adding(schema, columns, repeats, Method.DENSE), n_rows),
         ],
         rounds=min(plan.rounds, 3),
@@ -44,12 +50,15 @@ def measure(plan: Plan) -> list[Table]:
     )
     counts, dense = timings["counts"], timings["dense"]
     rates = counts.rate / 1e6, dense.rate / 1e6
+    by_cpu = dense.median_cpu_s / counts.median_cpu_s
+    both = timings["two threads"].rate / 1e6
     return [
         Table(
-            "Million rows a second, on one thread.",
-            ("n", "counted", "indicators", "ratio", "by processor time"),
-            ((n_rows, *rates, rates[0] / rates[1], dense.median_cpu_s / counts.median_cpu_s),),
+            "Million rows a second, on one thread; and counted on two.",
+            ("n", "counted", "indicators", "ratio", "by processor time", "counted on two"),
+            ((n_rows, *rates, rates[0] / rates[1], by_cpu, both),),
         ),
+        _from_file(plan, schema, columns),
         _wide(plan),
     ]
 
@@ -72,6 +81,65 @@ def _adding(
             for _ in range(repeats):
                 sums.add(columns)
             sums.total()
+
+    return run
+
+
+def _adding_twice(schema: Schema, columns: list[Column], repeats: int) -> Callable[[], None]:
+    half = _adding(schema, columns, max(1, repeats // 2), Method.COUNTS)
+
+    def run() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(half) for _ in range(2)]:
+                done.result()
+
+    return run
+
+
+def _from_file(plan: Plan, schema: Schema, columns: list[Column]) -> Table:
+    path = plan.scratch / "rows.parquet"
+    rows = pa.table({a.name: _cells(a, c) for a, c in zip(schema.attributes, columns, strict=True)})
+    repeats = 1 if plan.quick else 40
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for _ in range(repeats):
+            writer.write_table(rows)
+    n_rows = rows.num_rows * repeats
+    plan.say(f"Adult from Parquet, {n_rows} rows")
+    table = open_table(path, schema)
+
+    def ours() -> None:
+        moments_of_table(table, schema)
+
+    timings = race(
+        [Contestant("pyarrow", _scan(path), n_rows), Contestant("ours", ours, n_rows)],
+        rounds=plan.rounds,
+    )
+    path.unlink()
+    alone, mine = timings["pyarrow"].rate / 1e6, timings["ours"].rate / 1e6
+    by_cpu = timings["pyarrow"].median_cpu_s / timings["ours"].median_cpu_s
+    return Table(
+        "Million rows a second from Parquet.",
+        ("n", "pyarrow alone", "DPPCA", "ratio", "by processor time"),
+        ((n_rows, alone, mine, mine / alone, by_cpu),),
+    )
+
+
+def _cells(attribute: Attribute, column: Column) -> pa.Array:
+    if isinstance(attribute, Numeric):
+        return pa.array(column)
+    # A label that is none of the schema's is as good as any other to a reader.
+    return pa.array(np.array([*attribute.labels, "?"])[np.maximum(column, -1)])
+
+
+def _scan(path: Path) -> Callable[[], None]:
+    texts = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
+
+    def run() -> None:
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches():
+                for column in batch.columns:
+                    numbers = column.indices if pa.types.is_dictionary(column.type) else column
+                    numbers.to_numpy(zero_copy_only=False)
 
     return run
 
