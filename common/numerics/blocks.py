@@ -22,10 +22,10 @@ numeric, a matrix of shape (n_rows, n_attributes)."""
 
 Order = Literal["C", "F"]
 
-_WORK_VALUES = 1 << 15
-# Of columns that come one by one.
-_GATHERED_VALUES = 1 << 17
-_LEAST_WORK_ROWS = 256
+_WORK_VALUES = 1 << 17
+"""Coded at a time. Fewer would stay in a smaller cache, but then every step is so short that one
+thread waits for another longer than for the step (docs/decisions/0097)."""
+_LEAST_WORK_ROWS = 256  # of columns that come one by one
 
 
 class BlockCoder:
@@ -114,7 +114,7 @@ class BlockCoder:
     ) -> None:
         n_rows, q = out.shape
         together = order == "C"
-        height = _rows_together(q) if together else max(_LEAST_WORK_ROWS, _GATHERED_VALUES // q)
+        height = _rows_together(q) if together else max(_LEAST_WORK_ROWS, _WORK_VALUES // q)
         if len(self._work) < height * q:
             self._work, self._gathered = (aligned(height * q, np.float64) for _ in range(2))
         if together and self._wide is None:

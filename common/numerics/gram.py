@@ -43,7 +43,7 @@ _LEAST_VALUES = 1 << 13  # fewer of these, with the time that each call takes
 _FEW_COLUMNS = 64
 _STACKED_COLUMNS = range(2, 33)
 _STACKED_ROWS = 512
-_STACKED_VALUES = 1 << 17  # fewer calls are fewer waits of one thread for another
+_STACKED_VALUES = 1 << 18  # fewer calls are fewer waits of one thread for another
 
 
 class GramSum:
@@ -77,7 +77,7 @@ class GramSum:
         self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // max(n_columns, 1))
         self._stacked: StackedProduct | None = None
         if n_columns in _STACKED_COLUMNS:
-            self.block_rows = _STACKED_ROWS * max(8, _STACKED_VALUES // _STACKED_ROWS // n_columns)
+            self.block_rows = 1 << (_STACKED_VALUES // n_columns).bit_length()
             self._most_rows, self._least_rows = _STACKED_ROWS, _LEAST_ROWS
             self._stacked = StackedProduct(n_columns, self._most_rows)
         self._height = self._most_rows  # rows of a product in float32; 0: there is none
