@@ -141,11 +141,13 @@ def moments_of_columns(
     ----------
     workers
         Threads that work at once, each on rows of its own and with one BLAS thread: on a busy
-        machine BLAS' own threads wait for each other at every block.
+        machine BLAS' own threads wait for each other at every block. Labels are counted by one.
     method
         As for `MomentSums`.
     """
     n_rows = rows_of(batch)
+    if (method or method_for(schema)) is Method.COUNTS:
+        workers = 1
     bounds = [n_rows * k // workers for k in range(workers + 1)]
 
     def part(worker: int) -> Moments:
