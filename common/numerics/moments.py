@@ -99,8 +99,9 @@ def unpack(
         weight = layout.scaled_weight / 2**layout.resolution_bits
         mean = packed[:p].astype(np.float64) / (one * weight)
     i, j = layout.product_index
-    second[i, j] = packed[layout.n_sums :].astype(np.float64) / one
-    second[j, i] = second[i, j]
+    products = packed[layout.n_sums :] / one
+    second[i, j] = products
+    second[j, i] = products
     for column, kind in enumerate(layout.kinds):
         if kind is ColumnKind.BINARY:
             second[column, column] = 0.25

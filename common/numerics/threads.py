@@ -8,9 +8,9 @@ leave puts back what the first has found.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 _lock = Lock()
 _inside = 0
 _limit: Any = None
+_controllers: dict[bool, Any] = {}
 
 
 @contextmanager
@@ -38,9 +39,9 @@ def one_blas_thread() -> Iterator[None]:
                 _limit.restore_original_limits()
 
 
-@cache
 def _controller() -> Any:
-    """Finding the libraries takes a while; NumPy's and SciPy's are loaded once for all."""
-    import scipy.linalg.blas  # noqa: F401
-
-    return ThreadpoolController()
+    """Finding the libraries takes a while; SciPy brings one of its own, once it is imported."""
+    with_scipy = "scipy.linalg" in sys.modules
+    if with_scipy not in _controllers:
+        _controllers[with_scipy] = ThreadpoolController()
+    return _controllers[with_scipy]

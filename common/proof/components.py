@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from common.errors import AlteredError, ReceiptError, SignatureError
 from common.privacy.labels import Label
 from common.privacy.release import SOFTWARE, receipt_from_bytes
@@ -96,7 +98,7 @@ def sealed_result(
 def digests_of(result: Result) -> dict[str, str]:
     """SHA-256 of every array of a result, as little-endian bytes, in hexadecimal."""
     return {
-        name: hashlib.sha256(array.tobytes()).hexdigest()
+        name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
         for name, array in arrays_of(result).items()
     }
 

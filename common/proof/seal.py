@@ -29,7 +29,6 @@ KEY = b"dppca-seal"
 MARK = b"DPPCA-SEAL-1:"
 LENGTH = 288  # of a signature in hexadecimal, padded with dots
 BLANK = MARK + b"." * LENGTH
-_PIECE = 1 << 20
 _END_OF_ZIP = struct.Struct("<4sHHHHIIH")
 
 Bytes = bytes | bytearray | mmap.mmap
@@ -42,16 +41,22 @@ def block_of(certificate: bytes) -> bytes:
 
 def sealed(content: bytes, signer: Signer) -> bytes:
     """A file that holds a blank block, sealed."""
-    filled = bytearray(content)
-    _fill(filled, signer)
-    return bytes(filled)
+    places = _places(content)
+    text = _seal_of(content, places, signer)
+    rest = memoryview(content)
+    ends = [0, *(place + len(BLANK) for place in places)]
+    pieces = [rest[end:place] for end, place in zip(ends, places, strict=False)]
+    return text.join([*pieces, rest[ends[-1] :]])
 
 
 def seal_file(path: Path, signer: Signer) -> None:
     """Seal a file in place; `SettingError` where it cannot be written."""
     try:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-            _fill(content, signer)
+            places = _places(content)
+            text = _seal_of(content, places, signer)
+            for place in places:
+                content[place : place + len(BLANK)] = text
             content.flush()
     except OSError as error:
         message = f"cannot write {path}: {error.strerror}"
@@ -60,14 +65,7 @@ def seal_file(path: Path, signer: Signer) -> None:
 
 def digest_of(content: Bytes) -> bytes:
     """SHA-256 of a file, every seal in it left blank; 32 bytes."""
-    found = hashlib.sha256()
-    position = 0
-    for place in _places(content):
-        _update(found, content, position, place)
-        found.update(BLANK)
-        position = place + len(BLANK)
-    _update(found, content, position, len(content))
-    return found.digest()
+    return _digest(content, _places(content))
 
 
 def require_sealed(content: Bytes, block: bytes | None) -> tuple[Identity, bytes]:
@@ -145,14 +143,24 @@ def _read(block: bytes) -> tuple[bytes, bytes]:
     return certificate, seal
 
 
-def _fill(content: bytearray | mmap.mmap, signer: Signer) -> None:
-    places = _places(content)
+def _seal_of(content: Bytes, places: list[int], signer: Signer) -> bytes:
+    """What to put into the places, which are blank."""
     if not places:
         message = "there is no blank seal in the file"
         raise ReceiptError(message)
-    text = _text_of(signer.sign(Purpose.FILE, digest_of(content)))
-    for place in places:
-        content[place : place + len(BLANK)] = text
+    return _text_of(signer.sign(Purpose.FILE, _digest(content, places)))
+
+
+def _digest(content: Bytes, places: list[int]) -> bytes:
+    found = hashlib.sha256()
+    position = 0
+    with memoryview(content) as view:
+        for place in places:
+            found.update(view[position:place])
+            found.update(BLANK)
+            position = place + len(BLANK)
+        found.update(view[position:])
+    return found.digest()
 
 
 def _text_of(signature: bytes) -> bytes:
@@ -166,8 +174,3 @@ def _places(content: Bytes) -> list[int]:
         places.append(place)
         start = place + len(BLANK)
     return places
-
-
-def _update(found: hashlib._Hash, content: Bytes, start: int, end: int) -> None:
-    for offset in range(start, end, _PIECE):
-        found.update(content[offset : min(offset + _PIECE, end)])

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import grpc
+import pytest
+
+from common.conversation import Form
+from common.study import Study
+from common.transport.tls import Role
+from common.wire import federation_pb2 as pb
+from tests.support.authority import new_authority
+from tests.support.daemon import Hub
+from tests.support.hub import (
+    Party,
+    make_release,
+)
+from tests.support.service import ledger_of, refused
+
+pytestmark = pytest.mark.integration
+
+
+def test_nobody_else_learns_that_a_study_exists(hub: Hub, finished: Study, operator: Party) -> None:
+    stranger = hub.party("stranger")
+    digest = bytes.fromhex(finished.digest)
+    release = make_release(finished)
+    calls: list[Callable[[], object]] = [
+        lambda: stranger.contribute(release),
+        lambda: stranger.result(finished, wait_s=0),
+        lambda: stranger.components(finished),
+        lambda: stranger.synthetic(finished, Form.CODED),
+        lambda: stranger.publish(finished, Form.CODED, b"x", n_rows=1, components=b"c" * 32),
+        lambda: stranger.federation.GetStudy(pb.GetStudyRequest(digest=digest), timeout=5),
+        lambda: stranger.federation.GetStudy(pb.GetStudyRequest(name=finished.name), timeout=5),
+        lambda: stranger.federation.GetStudy(pb.GetStudyRequest(name="none"), timeout=5),
+    ]
+    for call in calls:
+        assert refused(call) == ("NOT_FOUND", "UnknownStudyError")
+    listed = stranger.federation.ListStudies(pb.ListStudiesRequest(), timeout=5)
+    assert list(listed.studies) == []
+
+
+def test_roles_may_do_what_is_theirs_only(
+    hub: Hub, study: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    owner = owners["owner-1"]
+    calls: list[Callable[[], object]] = [
+        lambda: owner.create(study),
+        lambda: owner.admin.ShowStudy(pb.ShowStudyRequest(name=study.name), timeout=5),
+        lambda: owner.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=5),
+        lambda: owner.admin.AbortStudy(
+            pb.AbortStudyRequest(name=study.name, reason="mine"), timeout=5
+        ),
+        lambda: operator.contribute(make_release(study)),
+        lambda: operator.publish(study, Form.CODED, b"x", n_rows=1, components=b"c" * 32),
+        lambda: hub.party("owner-1", Role.CURATOR).result(study, wait_s=0),
+    ]
+    for call in calls[:-1]:
+        assert refused(call) == ("PERMISSION_DENIED", "PermissionDeniedError")
+    with pytest.raises(grpc.RpcError):
+        calls[-1]()
+
+
+def test_certificates_that_name_nobody_are_refused(hub: Hub) -> None:
+    now = datetime.now(UTC)
+    foreign = replace(new_authority().issue(Role.OWNER, "owner-1"), ca=hub.authority.pem)
+    expired = hub.authority.issue(
+        Role.OWNER, "owner-1", start=now - timedelta(days=9), end=now - timedelta(days=1)
+    )
+    nameless = hub.authority.issue(Role.OWNER, "owner-1", uris=())
+    twofold = hub.authority.issue(
+        Role.OWNER, "owner-1", uris=("urn:dppca:owner:owner-1", "urn:dppca:operator:alice")
+    )
+    for credentials in (foreign, expired):
+        with pytest.raises(grpc.RpcError) as caught:
+            hub.connect(credentials).federation.ListStudies(pb.ListStudiesRequest(), timeout=5)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+    for credentials in (nameless, twofold):
+        party = hub.connect(credentials)
+        assert refused(
+            lambda: party.federation.ListStudies(  # noqa: B023
+                pb.ListStudiesRequest(), timeout=5
+            )
+        ) == ("UNAUTHENTICATED", "IdentityError")
+
+
+def test_without_a_certificate_there_is_no_conversation(hub: Hub) -> None:
+    tls = grpc.ssl_channel_credentials(root_certificates=hub.authority.pem)
+    with grpc.secure_channel(hub.address, tls) as channel:
+        call = channel.unary_unary("/dppca.v1.Federation/ListStudies")
+        with pytest.raises(grpc.RpcError):
+            call(b"", timeout=5)
+    with grpc.insecure_channel(hub.address) as channel:
+        call = channel.unary_unary("/dppca.v1.Federation/ListStudies")
+        with pytest.raises(grpc.RpcError):
+            call(b"", timeout=5)
+
+
+def test_hostile_bytes_do_not_stop_the_curator(
+    hub: Hub, study: Study, owners: dict[str, Party]
+) -> None:
+    channel = owners["owner-1"].channel
+    for method in ("ListStudies", "GetStudy", "GetResult"):
+        for content in (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", bytes(5000), b"\x08" * 9):
+            with suppress(grpc.RpcError):  # bytes may happen to be a message without fields
+                channel.unary_unary(f"/dppca.v1.Federation/{method}")(content, timeout=5)
+    with pytest.raises(grpc.RpcError):
+        channel.unary_unary("/dppca.v1.Federation/Nothing")(b"", timeout=5)
+    upload_call = channel.stream_unary("/dppca.v1.Federation/Contribute")
+    for content in (b"\xff" * 9, bytes(9 << 20)):
+        with pytest.raises(grpc.RpcError):
+            upload_call(iter([content]), timeout=10)
+    assert owners["owner-1"].result(study, wait_s=0).missing
+
+
+def test_operators_see_everything_and_owners_theirs(
+    hub: Hub, study: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    owners["owner-1"].contribute(make_release(study), ledger_length=ledger_of("owner-1"))
+    for party, contributed in ((owners["owner-1"], True), (owners["owner-2"], False)):
+        listed = party.federation.ListStudies(pb.ListStudiesRequest(), timeout=5).studies
+        assert listed[0].name == study.name
+        assert listed[0].contributed is contributed
+        assert (listed[0].contributions, listed[0].owners) == (1, 3)
+    digest = bytes.fromhex(study.digest)
+    for request in (pb.GetStudyRequest(digest=digest), pb.GetStudyRequest(name=study.name)):
+        found = operator.federation.GetStudy(request, timeout=5)
+        assert found.document == study.canonical_bytes()
