@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,6 +34,7 @@ _CURATOR = (
     (100, 512),
     (10, 1024),
     (3, 2048),
+    (2, 4096),
 )
 _OWNER = ((100_000, 16), (100_000, 128), (400_000, 128), (100_000, 512), (20_000, 2048))
 
@@ -42,7 +44,10 @@ def measure(plan: Plan) -> list[Table]:
     curator = [_study(plan, m, d) for m, d in ([(2, 8), (4, 12)] if plan.quick else _CURATOR)]
     owner = [_owner(plan, n, d) for n, d in ([(500, 8), (800, 12)] if plan.quick else _OWNER)]
     receive = _fit([(1, m, m * d * d) for m, d, *_ in curator], [row[2] for row in curator])
-    compute = _fit([(1, m * d * d, d**3) for m, d, *_ in curator], [row[3] for row in curator])
+    compute = _fit(
+        [(1, m, m * d * d, d**3, _edge_work(d)) for m, d, *_ in curator],
+        [row[3] for row in curator],
+    )
     one_pass = _fit([(1, n * d, n * d * d) for n, d, *_ in owner], [row[2] for row in owner])
     return [
         Table(
@@ -53,10 +58,10 @@ def measure(plan: Plan) -> list[Table]:
         Table("An owner.", ("n", "d", "s", "rows/s", "peak MiB"), tuple(owner)),
         Table(
             "Seconds, fitted: coefficients of the terms named, and the largest relative error.",
-            ("what", "terms", "first", "second", "third", "error"),
+            ("what", "terms", "first", "second", "third", "fourth", "fifth", "error"),
             (
                 ("receive", "1, m, m d^2", *receive),
-                ("decompose", "1, m d^2, d^3", *compute),
+                ("decompose", "1, m, m d^2, d^3, edge", *compute),
                 ("an owner", "1, n d, n d^2", *one_pass),
             ),
         ),
@@ -95,8 +100,17 @@ def _owner(plan: Plan, rows: int, columns: int) -> tuple[int, int, float, float,
     return rows, columns, seconds, rows / seconds, float(found["peak_bytes"]) / 2**20
 
 
-def _fit(terms: list[tuple[int, int, int]], seconds: list[float]) -> tuple[Cell, ...]:
-    """Coefficients, none negative, least in relative error; and the largest such error."""
+def _edge_work(columns: int) -> int:
+    """As `common.numerics.edge` has it."""
+    draws = max(8, min(200, 400_000_000 // columns**3))
+    return draws * columns ** (3 if columns < 200 else 2)
+
+
+def _fit(terms: Sequence[tuple[int, ...]], seconds: list[float]) -> tuple[Cell, ...]:
+    """Coefficients, none negative, least in relative error; and the largest such error.
+
+    Five places for coefficients: those that are not used are empty.
+    """
     from scipy.optimize import nnls
 
     target = np.array(seconds)
@@ -104,4 +118,5 @@ def _fit(terms: list[tuple[int, int, int]], seconds: list[float]) -> tuple[Cell,
     scale = weighted.max(axis=0)
     found = nnls(weighted / scale, np.ones(len(target)))[0] / scale
     error = float(np.abs(weighted @ found - 1).max())
-    return (*(float(value) for value in found), error)
+    unused = [None] * (5 - len(found))
+    return (*(float(value) for value in found), *unused, error)
