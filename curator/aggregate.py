@@ -62,7 +62,7 @@ def aggregate(
     n_rows = sum(contribution.n_rows for contribution in contributions)
     pooled, within = _pool(study, contributions, vectors)
     mean, second = unpack(pooled, n_rows, layout)
-    covariance = pooled_covariance(mean, second) if within is None else within
+    covariance = pooled_covariance(mean, second, overwrite=True) if within is None else within
     calibration = calibrate(study)
     with ThreadPoolExecutor(1) as beside:
         simulated = beside.submit(
@@ -75,7 +75,7 @@ def aggregate(
             covariance=study.covariance,
             seed=int(study.digest[:16], 16),
         )
-        found = Tridiagonal(covariance)
+        found = Tridiagonal(covariance, overwrite=within is None)
         edge = simulated.result()
     count = count_components(found.eigenvalues, study.components, noise_edge=edge.value)
     receipts = {c.owner: receipt_from_bytes(c.receipt) for c in contributions}

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from scipy.special import ndtri
 
-from common.numerics.moments import places_in_second
+from common.numerics.moments import spread_products
 from common.numerics.noise import Law, NoiseSource
 from common.numerics.threads import one_blas_thread
-from common.schema.layout import Layout
+from common.schema.layout import ColumnKind, Layout
 from common.study import Covariance
 
 QUANTILE = 0.95
@@ -93,10 +93,9 @@ def noise_edge(
         largest = [find.dense(source) for _ in range(used)]
     else:
         seeds = [(seed, number) for number in range(used)]
-        places = places_in_second(layout)
         workers = min(len(os.sched_getaffinity(0)), used)
         with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-            largest = list(pool.map(lambda each: find.by_lanczos(each, places), seeds))
+            largest = list(pool.map(find.by_lanczos, seeds))
     return NoiseEdge(_quantile(np.array(largest)), used)
 
 
@@ -139,22 +138,25 @@ class _Simulation:
             noise -= drawn.squares
         return largest_eigenvalue(noise)
 
-    def by_lanczos(self, seed: tuple[int, int], places: NDArray[np.intp]) -> float:
+    def by_lanczos(self, seed: tuple[int, int]) -> float:
         """Of the first draw of a seed, by products of the noise with vectors; for many threads.
 
-        What the mean crosses is never formed. ``places`` are `places_in_second`.
+        What the mean crosses is never formed.
         """
         layout = self._layout
         packed, squares = self.source(seed).packed()
-        entries = np.zeros(layout.n_entries + 1, np.float32)  # the last: what is public
         one = float(4**layout.resolution_bits) * sum(self._rows)
-        np.divide(packed, one, out=entries[:-1], casting="same_kind")
-        entries[: layout.n_sums] *= 2**layout.resolution_bits / layout.scaled_weight
-        second = np.empty((layout.n_columns,) * 2, np.float32)
-        np.take(entries, places, out=second, mode="clip")
+        packed /= one
+        noise = packed[: layout.n_sums].astype(np.float32)
+        noise *= 2**layout.resolution_bits / layout.scaled_weight
+        second = spread_products(layout, packed, np.zeros((layout.n_columns,) * 2, np.float32))
+        if layout.with_sums:
+            for column, kind in enumerate(layout.kinds):
+                if kind is ColumnKind.INDICATOR:
+                    second[column, column] = noise[column]
         if squares is not None:
             second -= squares.astype(np.float32)
-        mean, noise = self._mean, entries[: layout.n_sums]
+        mean = self._mean
 
         def times(vector: NDArray[np.float32]) -> NDArray[np.float32]:
             product: NDArray[np.float32] = second @ vector

@@ -26,7 +26,9 @@ class Tridiagonal:
     Parameters
     ----------
     matrix
-        Shape (p, p), p >= 2, symmetric, finite (``ValueError`` otherwise). Not changed.
+        Shape (p, p), p >= 2, symmetric, finite (``ValueError`` otherwise).
+    overwrite
+        Work in the memory of ``matrix``, which is lost; else it is not changed.
 
     Attributes
     ----------
@@ -39,9 +41,11 @@ class Tridiagonal:
         LAPACK did not find them.
     """
 
-    def __init__(self, matrix: NDArray[np.float64]) -> None:
+    def __init__(self, matrix: NDArray[np.float64], *, overwrite: bool = False) -> None:
         p = len(matrix)
-        self._reflectors = np.array(np.asarray_chkfinite(matrix), np.float64, order="F")
+        checked = np.asarray_chkfinite(matrix)
+        # Symmetric: a matrix is its own transpose, which has the order that LAPACK wants.
+        self._reflectors = np.array(checked.T, np.float64, order="F", copy=not overwrite or None)
         self._diagonal, self._beside, self._tau = (np.empty(p) for _ in range(3))
         work = np.empty(_BLOCK * p)
         lapack.call(

@@ -9,6 +9,7 @@ released: see `common.numerics.gram`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from common.numerics.gram import GramSum
 from common.numerics.threads import one_blas_thread
 from common.schema.layout import ColumnKind, Layout
+
+_Float = TypeVar("_Float", np.float32, np.float64)
+_MIRRORED = 128  # columns at a time: what stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +97,12 @@ def unpack(
     p = layout.n_columns
     one = float(4**layout.resolution_bits) * n_rows
     mean = None
-    second = np.zeros((p, p))
     if layout.with_sums:
         # w * sum of the values, in the same units as the products
         weight = layout.scaled_weight / 2**layout.resolution_bits
         mean = packed[:p].astype(np.float64) / (one * weight)
-    i, j = layout.product_index
-    products = packed[layout.n_sums :] / one
-    second[i, j] = products
-    second[j, i] = products
+    second = spread_products(layout, packed, np.zeros((p, p)))
+    second /= one
     for column, kind in enumerate(layout.kinds):
         if kind is ColumnKind.BINARY:
             second[column, column] = 0.25
@@ -110,20 +111,26 @@ def unpack(
     return mean, second
 
 
-def places_in_second(layout: Layout) -> NDArray[np.intp]:
-    """Where `unpack` finds each entry of the second-moment matrix.
+def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) -> NDArray[_Float]:
+    """Products of two columns to their two places in a matrix; returns ``out``.
 
-    Returns
-    -------
-    ndarray, shape (p, p), symmetric
-        An index into the packed vector, that of a column's sum for the square of an indicator; D
-        where the entry is public.
+    Row by row and with no index of places: at a thousand columns that would take more memory than
+    the matrix, and memory that is new takes longer than the work.
+
+    Parameters
+    ----------
+    packed
+        Shape (D,).
+    out
+        Shape (p, p), zeros. Squares that are not sent stay 0.
     """
-    places = np.full((layout.n_columns,) * 2, layout.n_entries, dtype=np.intp)
-    i, j = layout.product_index
-    places[i, j] = np.arange(layout.n_sums, layout.n_entries)
-    places[j, i] = places[i, j]
-    for column, kind in enumerate(layout.kinds):
-        if kind is ColumnKind.INDICATOR and layout.with_sums:
-            places[column, column] = column
-    return places
+    starts, firsts = (each.tolist() for each in layout.product_rows)
+    products, p = packed[layout.n_sums :], layout.n_columns
+    for row, (start, first) in enumerate(zip(starts, firsts, strict=True)):
+        out[row, first:] = products[start : start + p - first]
+    for start in range(0, p, _MIRRORED):
+        stop = min(p, start + _MIRRORED)
+        square = out[start:stop, start:stop]
+        square += np.triu(square, 1).T
+        out[stop:, start:stop] = out[start:stop, stop:].T
+    return out

@@ -39,6 +39,7 @@ from scipy import linalg
 
 from common.study import ComponentRule
 
+_ROWS_AT_ONCE = 64
 _ROUNDING = 1e-9
 """Relative: entries or sums closer than this are the same number but for rounding."""
 
@@ -61,18 +62,25 @@ class Decomposition:
 
 
 def pooled_covariance(
-    mean: NDArray[np.float64] | None, second: NDArray[np.float64]
+    mean: NDArray[np.float64] | None, second: NDArray[np.float64], *, overwrite: bool = False
 ) -> NDArray[np.float64]:
-    """Covariance of all rows from their raw moments; a new array, shape (p, p).
+    """Covariance of all rows from their raw moments, shape (p, p).
 
     Parameters
     ----------
     mean
         Shape (p,), or None where the release has no sums.
     second
-        Shape (p, p), symmetric: mean of products of two columns. Not changed.
+        Shape (p, p), symmetric: mean of products of two columns.
+    overwrite
+        Put the covariance into ``second``; else it is a new array and ``second`` is not changed.
     """
-    return second.copy() if mean is None else second - np.outer(mean, mean)
+    covariance = second if overwrite else second.copy()
+    if mean is not None:
+        for start in range(0, len(mean), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            covariance[rows] -= np.outer(mean[rows], mean)
+    return covariance
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Layout:
     @cached_property
     def product_index(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows and columns ``i <= j`` of the products, in the order of the packed vector."""
-        starts, firsts = self._product_rows
+        starts, firsts = self.product_rows
         per_row = self.n_columns - firsts
         i = np.repeat(np.arange(self.n_columns), per_row)
         j = np.arange(len(i)) - np.repeat(starts - firsts, per_row)
@@ -81,14 +81,14 @@ class Layout:
 
         They must be of columns of different attributes, or squares of a numeric.
         """
-        starts, firsts = self._product_rows
+        starts, firsts = self.product_rows
         low, high = np.minimum(i, j), np.maximum(i, j)
         places: NDArray[np.intp] = starts[low] + high - firsts[low]
         return places
 
     @cached_property
-    def _product_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where the products of column i start, and the first j of them: shape (p,) each.
+    def product_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where the products of column i start among all, and the first j of them: shape (p,) each.
 
         The others follow without a gap, to the last column: what is left out is a binary's or an
         indicator's square, and the other indicators of its categorical, all of which come first.

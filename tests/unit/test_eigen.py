@@ -26,6 +26,9 @@ def test_values_and_vectors_are_those_of_the_whole_decomposition(p: int, count: 
     vectors = with_signs(found.vectors(count))
     np.testing.assert_allclose(vectors, whole.vectors[:count], atol=1e-9)
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(count), atol=1e-12)
+    again = Tridiagonal(matrix, overwrite=True)
+    np.testing.assert_array_equal(again.eigenvalues, found.eigenvalues)
+    np.testing.assert_array_equal(with_signs(again.vectors(count)), vectors)
 
 
 def test_vectors_of_equal_eigenvalues_are_orthonormal_and_span_the_same() -> None:

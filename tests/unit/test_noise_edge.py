@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from common.numerics.edge import largest_eigenvalue, noise_edge
-from common.numerics.moments import places_in_second, unpack
+from common.numerics.moments import spread_products, unpack
 from common.numerics.noise import NoiseSource
 from common.schema import Schema
 from common.study import Covariance
@@ -146,22 +146,19 @@ def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
     assert found.draws == draws
 
 
-@pytest.mark.parametrize("attributes", [_NUMERIC, _BINARY, _CATEGORICAL + _NUMERIC + _BINARY])
+@pytest.mark.parametrize("attributes", [_NUMERIC, _BINARY, _CATEGORICAL + _NUMERIC * 60 + _BINARY])
 @pytest.mark.parametrize("ball", [False, True])
-def test_places_are_where_unpack_puts_every_entry(
+def test_products_are_spread_to_the_places_that_the_layout_says(
     attributes: list[dict[str, object]], ball: bool
 ) -> None:
-    layout = _ball(5, include_sums=False) if ball else _layout(attributes)
-    packed = np.arange(1, layout.n_entries + 1) * 4**10
-    mean, second = unpack(packed, 1, layout)
-    weight = layout.scaled_weight / 2**layout.resolution_bits
-    entries = np.append(packed / 4**10, 0.0)
-    entries[: layout.n_sums] /= weight
-    public = [0.25 if kind == "binary" else 0 for kind in layout.kinds]
-    found = entries[places_in_second(layout)] + np.diag(public)
-    np.testing.assert_allclose(found, second)
-    if mean is not None:
-        np.testing.assert_allclose(entries[: layout.n_sums], mean)
+    renamed = [{**each, "name": f"a{number}"} for number, each in enumerate(attributes)]
+    layout = _ball(5, include_sums=False) if ball else _layout(renamed)
+    packed = np.random.default_rng(1).integers(-(10**9), 10**9, layout.n_entries)
+    p = layout.n_columns
+    expected = np.zeros((p, p))
+    i, j = layout.product_index
+    expected[i, j] = expected[j, i] = packed[layout.n_sums :]
+    np.testing.assert_array_equal(spread_products(layout, packed, np.zeros((p, p))), expected)
 
 
 @pytest.mark.parametrize("covariance", list(Covariance))

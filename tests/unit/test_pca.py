@@ -63,6 +63,20 @@ def test_without_a_mean_the_second_moment_is_decomposed_and_not_shared() -> None
     assert not np.shares_memory(found, second)
 
 
+@pytest.mark.parametrize("p", [5, 130])
+def test_a_covariance_may_take_the_place_of_the_second_moment(p: int) -> None:
+    rows = np.random.default_rng(p).normal(0.3, 1, (300, p))
+    mean, second = _moments(rows)
+    expected = second - np.outer(mean, mean)
+    before = second.copy()
+    np.testing.assert_allclose(pooled_covariance(mean, second), expected, rtol=1e-15, atol=1e-15)
+    np.testing.assert_array_equal(second, before)
+    found = pooled_covariance(mean, second, overwrite=True)
+    assert found is second
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
+    np.testing.assert_array_equal(found, found.T)
+
+
 def test_the_largest_entry_of_each_vector_is_positive_and_the_first_of_equals_decides() -> None:
     # Eigenvectors (1, -1)/sqrt 2 for 3 and (1, 1)/sqrt 2 for 1: all entries equal by magnitude.
     found = decompose(np.array([[2.0, -1.0], [-1.0, 2.0]]))
