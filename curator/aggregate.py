@@ -48,7 +48,8 @@ def aggregate(
     contributions
         At least one, in the order of the owners' names.
     vectors
-        Their packed vectors in the same order, each int64 of shape (D,); taken one at a time.
+        Their packed vectors in the same order, each int64 of shape (D,); taken one at a time, and
+        not looked at again: the next may be in the same memory.
 
     Raises
     ------

@@ -291,10 +291,13 @@ class Studies:
         return sealed_result(result, record.study, releases, self._signer())
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
+        """One vector after the other, each in the place of the one before it."""
+        vector = np.empty(0, "<i8")
         for contribution in contributions:
-            yield np.frombuffer(self.store.read(contribution.sha256), "<i8").astype(
-                np.int64, copy=False
-            )
+            if vector.nbytes != contribution.n_bytes:
+                vector = np.empty(contribution.n_bytes // 8, "<i8")
+            self.store.read_into(contribution.sha256, vector.data.cast("B"))
+            yield vector.astype(np.int64, copy=False)
 
     async def _try_store(self) -> None:
         """Find out whether the store can be written; nothing else says that it can be again."""

@@ -169,14 +169,29 @@ class Blobs:
         path = self.path(sha256)
         try:
             content = path.read_bytes()
-            if path not in self._warm:
-                _cool(path)
+            self._was_read(path)
         except OSError as error:
             raise StoreError(_text("read a stored file", error)) from error
-        if hashlib.sha256(content).digest() != sha256:
-            message = f"blob {sha256.hex()} is damaged: restore the state folder from a copy"
-            raise StoreError(message)
+        _require_digest(content, sha256)
         return content
+
+    def read_into(self, sha256: bytes, buffer: memoryview) -> None:
+        """As `read`, into a buffer of the file's size."""
+        path = self.path(sha256)
+        try:
+            with path.open("rb", buffering=0) as file:
+                n_read = 0
+                while more := file.readinto(buffer[n_read:]):
+                    n_read += more
+                longer = bool(file.read(1))
+            self._was_read(path)
+        except OSError as error:
+            raise StoreError(_text("read a stored file", error)) from error
+        _require_digest(b"" if longer else buffer[:n_read], sha256)
+
+    def _was_read(self, path: Path) -> None:
+        if path not in self._warm:
+            _cool(path)
 
     def check(self) -> None:
         """Go the way of an upload with bytes of nothing; `StoreError` where it is barred."""
@@ -204,6 +219,12 @@ class Blobs:
         except OSError as error:
             raise StoreError(_text("remove what was left over", error)) from error
         return len(orphans)
+
+
+def _require_digest(content: bytes | memoryview, sha256: bytes) -> None:
+    if hashlib.sha256(content).digest() != sha256:
+        message = f"blob {sha256.hex()} is damaged: restore the state folder from a copy"
+        raise StoreError(message)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -71,6 +71,9 @@ class Store(Protocol):
     def read(self, sha256: bytes) -> bytes:
         """Stored bytes, compared with their digest; `StoreError` where they differ."""
 
+    def read_into(self, sha256: bytes, buffer: memoryview) -> None:
+        """As `read`, into bytes of the caller's, which are as many; it may be used again."""
+
     def check(self) -> None:
         """Raise `StoreError` unless bytes, their names and rows can all be written."""
 

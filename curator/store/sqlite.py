@@ -149,6 +149,10 @@ class SqliteStore:
         """Stored bytes, compared with their digest; `StoreError` where they differ."""
         return self._blobs.read(sha256)
 
+    def read_into(self, sha256: bytes, buffer: memoryview) -> None:
+        """As `read`, into bytes of the caller's, which are as many; it may be used again."""
+        self._blobs.read_into(sha256, buffer)
+
     def check(self) -> None:
         """Raise `StoreError` unless bytes, their names and rows can all be written."""
         self._blobs.check()

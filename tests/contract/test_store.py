@@ -249,9 +249,19 @@ def test_damaged_bytes_are_not_read(opener: Opener) -> None:
     record = keep(store, OPEN, "owner-1")
     digest = record.contributions[0].sha256
     path = store.content(digest)
-    path.write_bytes(b"\x01" + path.read_bytes()[1:])
-    with pytest.raises(StoreError, match="damaged"):
-        store.read(digest)
+    content = path.read_bytes()
+    buffer = bytearray(len(content))
+    store.read_into(digest, memoryview(buffer))
+    assert bytes(buffer) == store.read(digest) == content
+    for changed in (b"\x01" + content[1:], content[:-8], content + bytes(8), b""):
+        path.write_bytes(changed)
+        with pytest.raises(StoreError, match="damaged"):
+            store.read(digest)
+        with pytest.raises(StoreError, match="damaged"):
+            store.read_into(digest, memoryview(buffer))
+    path.unlink()
+    with pytest.raises(StoreError, match="is gone"):
+        store.read_into(digest, memoryview(buffer))
 
 
 def test_a_folder_is_for_one_process_at_a_time(opener: Opener, tmp_path: Path) -> None:
