@@ -64,7 +64,6 @@ from owner.training import feature_space, read_rows, require_rows, target_of
 
 INTERCEPT_SCALING = 1.0
 SOLVER_TOLERANCE = 0.01
-DEFAULT_C = 0.01
 
 
 @dataclass(frozen=True, slots=True)

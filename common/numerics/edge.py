@@ -100,7 +100,7 @@ def noise_edge(
 
 
 class _Simulation:
-    """The largest eigenvalue of one draw."""
+    """Largest eigenvalues of draws of a study's noise."""
 
     def __init__(
         self,

@@ -10,8 +10,6 @@ import pytest
 from common.transport.status import from_rpc_error
 
 OWNERS = ("owner-1", "owner-2", "owner-3")
-
-
 LEDGERS: dict[str, int] = {}
 
 
