@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TOOLS := build/tools
 WIRE := common/wire
 
-.PHONY: install demo test bench static check wire image base-image compose-demo test-containers fuzz clean
+.PHONY: install demo test faults bench static check wire image base-image compose-demo test-containers fuzz docs clean
 
 install: $(VENV)/.installed
 
@@ -35,6 +35,12 @@ test: install
 test-containers: image
 	$(BIN)/python -m pytest -m containers tests/containers
 
+# Every fault at every step of a study, on processes, written to docs/reference/faults.md; half an
+# hour. FAULTS="--fault owner-2:kill@draw --runtime containers" does one.
+FAULTS ?= --all --output docs/reference/faults.md
+faults: install
+	$(BIN)/dppca-simulate faults $(FAULTS)
+
 # Timings beside a reference, written to docs/reference/performance.json and .md; half an hour.
 bench: install
 	$(BIN)/python -m benchmarks.performance --write
@@ -45,31 +51,47 @@ fuzz: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/fuzz.lock
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
+# The site, in build/site: strict about links, and nothing in it loads anything from elsewhere.
+docs: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/docs.lock
+	$(BIN)/python -m tools.pages --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # Style, types, import rules, generated code.
 static: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m deploy.wire --check
+	$(BIN)/python -m tools.wire --check
 
 # What CI means.
 check: static test
 
 .PHONY: lock audit sbom
 
-# Every package pinned with the digests of its files, from pyproject.toml; UPGRADE=1 for the newest.
+# Every package pinned with the digests of its files, for all Pythons and systems, from pyproject.toml.
+# Versions that still hold are kept; UPGRADE=1 takes the newest. No file names a registry.
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
+	--custom-compile-command "make lock, for requirements with the SHA-256 $$($(TOOLS)/bin/python -m tools.lock)"
+
 lock: $(TOOLS)/.installed
-	$(TOOLS)/bin/python -m deploy.lock $(if $(UPGRADE),--upgrade)
+	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --constraints requirements/dev.lock --output-file requirements/runtime.lock
+	$(COMPILE) --group build --constraints requirements/dev.lock --output-file requirements/build.lock
+	$(COMPILE) --group fuzz --output-file requirements/fuzz.lock
+	$(COMPILE) --group tools --output-file requirements/tools.lock
+	$(COMPILE) --group docs --constraints requirements/dev.lock --output-file requirements/docs.lock
 
 # Known weaknesses of what is locked. Fails where the database cannot be reached too, unless
 # WHERE_REACHABLE=1: it then says so, and what counts is that no other bytes than those are installed.
 audit: $(TOOLS)/.installed
-	$(TOOLS)/bin/python -m deploy.audit $(if $(WHERE_REACHABLE),--where-reachable)
+	$(TOOLS)/bin/python -m tools.audit $(if $(WHERE_REACHABLE),--where-reachable)
 
 # What the deployed software is made of, as CycloneDX JSON.
 sbom: install
-	$(BIN)/python -m deploy.sbom --output dist/sbom.json
+	$(BIN)/python -m tools.sbom dist/sbom.json
 
 $(TOOLS)/.installed: requirements/tools.lock
 	"$(PYTHON)" -m venv $(TOOLS)
@@ -77,7 +99,7 @@ $(TOOLS)/.installed: requirements/tools.lock
 	touch $@
 
 wire: install
-	$(BIN)/python -m deploy.wire
+	$(BIN)/python -m tools.wire
 
 clean:
 	rm -rf $(VENV) $(TOOLS) results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,10 @@
 """How far forecasts are off: ``python -m benchmarks.forecast``.
 
-The forecast of ``dppca-curator plan`` (`common.numerics.rehearsal`), given the true eigenvalues of
-a real table and nothing else of it, against what the shipped release path does to that table: rows
-divided among three owners, exact integer moments, noise from the operating system, pooled and
-decomposed, over a grid of epsilons and for both mechanisms. What is compared is the variance that
-the components captured of what as many best ones would: its mean over runs.
+The forecast of ``dppca-curator plan`` (`dppca.common.numerics.forecast`), given the true
+eigenvalues of a real table and nothing else of it, against what the shipped release path does to
+that table: rows divided among three owners, exact integer moments, noise from the operating system,
+pooled and decomposed, over a grid of epsilons and for both mechanisms. What is compared is the
+variance that the components captured of what as many best ones would: its mean over runs.
 
 Tables: ``nltcs`` and ``adult`` (`benchmarks.studies`), the demo's rows, and ``musk`` (6,598 x 166
 distances in hundredths of an angstrom) as unit-ball rows: x / (200 sqrt(166)), a public number:
@@ -26,18 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, study_document
-from common.console import progress, run
-from common.numerics.moments import Moments, moments_of, unpack
-from common.numerics.pca import count_components, decompose, pooled_covariance
-from common.numerics.rehearsal import Rehearsal
-from common.privacy.entropy import OperatingSystemEntropy
-from common.privacy.mechanisms import Calibration, Mechanism, add_noise
-from common.privacy.release import calibrate
-from common.schema import Numeric, Schema
-from common.schema.coding import Column, encode
-from common.study import Study, study_from_mapping
-from curator.planning.plan import with_privacy
-from deploy.simulation.evaluate import captured_variance
+from dppca.common.console import progress, run
+from dppca.common.numerics.forecast import ForecastSimulation
+from dppca.common.numerics.moments.moments import Moments, compute_moments, unpack
+from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
+from dppca.common.privacy.mechanisms import Calibration, Mechanism, add_noise
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate
+from dppca.common.schema import Numeric, Schema
+from dppca.common.schema.coding import Column, encode
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.curator.planning.plan import with_privacy
+from dppca.deploy.simulation.evaluate import captured_variance
 
 PAGE = ROOT / "docs" / "reference" / "forecast.md"
 OWNERS = 3
@@ -91,9 +92,9 @@ def compare(
     parts = [_moments(rows[part], study.table) for part in np.array_split(order, OWNERS)]
     truth = _covariance([part.packed for part in parts], len(rows), study)
     eigenvalues = np.maximum(np.linalg.eigvalsh(truth)[::-1], 0)
-    found = []
+    comparisons = []
     for mechanism in Mechanism:
-        rehearsal = Rehearsal(
+        simulation = ForecastSimulation(
             layout,
             eigenvalues,
             law="laplace" if mechanism is Mechanism.LAPLACE else "gaussian",
@@ -105,11 +106,13 @@ def compare(
             calibration = calibrate(with_privacy(study, mechanism, epsilon, DELTA))
             captured = [_run(study, parts, calibration, truth) for _ in range(runs)]
             scale = calibration.width
-            outlook = rehearsal.outlook(scale, study.components)
+            forecast = simulation.forecast(scale, study.components)
             mean, spread = float(np.mean(captured)), float(np.std(captured))
-            found.append(Comparison(name, mechanism.value, epsilon, outlook.captured, mean, spread))
+            comparisons.append(
+                Comparison(name, mechanism.value, epsilon, forecast.captured, mean, spread)
+            )
             advance()
-    return found
+    return comparisons
 
 
 def page(found: list[Comparison], runs: int) -> str:
@@ -163,10 +166,10 @@ def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
       python -m benchmarks.forecast nltcs
       python -m benchmarks.forecast --write
     """
-    wanted = [name for name in SUBJECTS if not names or name in names]
+    names_run = [name for name in SUBJECTS if not names or name in names]
     found: list[Comparison] = []
-    with progress("Forecasts", len(wanted) * len(Mechanism) * len(GRID)) as bar:
-        for name in wanted:
+    with progress("Forecasts", len(names_run) * len(Mechanism) * len(GRID)) as bar:
+        for name in names_run:
             found += compare(name, SUBJECTS[name](), runs, bar.advance)
     text = page(found, runs)
     click.echo(text)
@@ -198,7 +201,7 @@ def _covariance(vectors: list[NDArray[np.int64]], n_rows: int, study: Study) -> 
 def _moments(rows: NDArray[np.int32], schema: Schema) -> Moments:
     total = Moments(0, np.zeros(schema.layout.n_entries, np.int64))
     for start in range(0, len(rows), _BATCH):
-        total = total.merge(moments_of(rows[start : start + _BATCH], schema.layout))
+        total = total.merge(compute_moments(rows[start : start + _BATCH], schema.layout))
     return total
 
 
@@ -208,7 +211,7 @@ def _named(data: Any) -> Subject:
 
 
 def _demo() -> Subject:
-    from deploy.simulation.demo import demo_study, demo_table
+    from dppca.deploy.simulation.demo import demo_study, demo_table
 
     study, table = demo_study(), demo_table()
     columns = [table[attribute.name].to_pylist() for attribute in study.table.attributes]
@@ -227,7 +230,12 @@ def _musk(folder: Path) -> Subject:
         "owners": [f"owner-{number}" for number in range(1, OWNERS + 1)],
         "privacy": {"mechanism": "laplace", "epsilon": "1"},
         "components": {"contribution_rate": 0.9},
-        "schema": {"resolution_bits": 10, "row_norm": {}, "attributes": attributes},
+        "schema": {
+            "resolution_bits": 10,
+            "max_rows_per_person": 1,
+            "row_norm": {},
+            "attributes": attributes,
+        },
     }
     return _coded(study_from_mapping(document), lines)
 

@@ -7,7 +7,8 @@ Every owner contributes, fetches the components, and trains each method on *its 
 charged, and its accuracy, the mean over owners and seeds and the range over them.
 
 The first line in the table, always answering the commonest class, and ``svm``, a machine without
-privacy on one owner's rows, are what the others stand between.
+privacy on one owner's rows, are what the others stand between. ``svm`` and the methods that
+``train`` does not offer are estimators of the package, fitted here on the owner's rows.
 """
 
 from __future__ import annotations
@@ -21,24 +22,38 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from inspect import signature
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import yaml
 
 from benchmarks.studies import DATA_SETS, DataSet, data_folder, study_document, write_csv
-from common.errors import DataError
-from common.privacy.release import calibrate
-from common.study import Study, decimal_text, study_from_mapping
-from deploy.simulation.data import divide, read_table, write_table
-from deploy.simulation.parties import parties
-from deploy.simulation.runner import DATA_SET, OWNER, WAIT_S, Hub
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import DataError
+from dppca.common.estimators import AGSVM, DPSVD, SVM
+from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.release import calibrate
+from dppca.common.schema import Schema
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.common.testbed import LocalFederation, Processes
+from dppca.curator.certificates.local import make_authority
+from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
+from dppca.owner.models.features import make_reader
+from dppca.owner.models.training import read_rows
+from dppca.owner.records import open_table
 
 FREE = ("svm", "dppca-svm")
 SPENDING = ("dp-svm", "pca-dpsvm", "private-svm")
 _NEED_DELTA = ("ag-svm", "dpsvd")
 METHODS = (*FREE, *SPENDING, *_NEED_DELTA)
+_ESTIMATORS: dict[str, type[Classifier]] = {"svm": SVM, "ag-svm": AGSVM, "dpsvd": DPSVD}
+_C = 0.1  # of an estimator, unless --C says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +81,49 @@ class Asked:
     methods: tuple[str, ...]
 
 
-def options_of(method: str, asked: Asked) -> list[str]:
-    """What ``train`` is told for a method. DPSVD splits its epsilon evenly over rows and labels."""
+def list_options(method: str, asked: Asked) -> list[str]:
+    """What ``train`` is told for a method."""
     options = ["--method", method]
     if asked.C is not None:
         options += ["--C", str(asked.C)]
     if method in FREE:
         return options
-    epsilon = Decimal(asked.model_epsilon)
-    if method == "dpsvd":
-        epsilon /= 2
-        options += ["--label-epsilon", decimal_text(epsilon)]
-    options += ["--epsilon", decimal_text(epsilon)]
+    options += ["--epsilon", asked.model_epsilon]
     if asked.delta is not None:
         options += ["--delta", asked.delta]
-    return [*options, "--yes"] if method != "ag-svm" else options
+    return [*options, "--yes"]
+
+
+def fit_estimator(
+    method: str, asked: Asked, schema: Schema, *, rows: Path, held_out: Path
+) -> Trained:
+    """Fit an estimator of the package; DPSVD splits its epsilon evenly over rows and labels."""
+    epsilon = Decimal(asked.model_epsilon) / (2 if method == "dpsvd" else 1)
+    settings: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": asked.delta,
+        "label_epsilon": epsilon,
+        "kernel": "linear",
+        "C": _C if asked.C is None else asked.C,
+        "standardise": True,
+        "row_norm": schema.largest_norm(without=asked.target),
+        "max_rows_per_person": schema.max_rows_per_person,
+        "allow_constant": True,
+    }
+    kind, features = _ESTIMATORS[method], make_reader(schema, asked.target)
+    names = signature(kind).parameters
+    estimator = kind(**{name: value for name, value in settings.items() if name in names})
+    estimator.fit(*read_rows(open_table(rows, schema), asked.target, features))
+    unseen, codes = read_rows(open_table(held_out, schema), asked.target, features)
+    guarantee = estimator.guarantee_
+    charge = guarantee.charge or PrivacyCost(Decimal(0), Decimal(0))
+    return Trained(
+        method,
+        guarantee.label.value,
+        decimal_text(charge.epsilon),
+        decimal_text(charge.rho),
+        float(np.mean(estimator.predict(unseen) == codes)),
+    )
 
 
 def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
@@ -98,38 +141,42 @@ def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
     table = read_table(rows)
     division = divide(table, owners=asked.owners, seed=seed, split="iid")
     held_out = write_table(table.take(division.held_out), folder, stem="held-out", like=rows)
-    found: list[Trained] = []
-    with parties() as live:
-        hub = Hub(live, folder, lambda: None)
-        hub.start()
+    models: list[Trained] = []
+    with Processes() as live:
+        federation = LocalFederation(live, folder, make_authority(folder / "authority"))
+        federation.start()
         study_file = folder / "study.yaml"
         study_file.write_bytes(study.canonical_bytes())
-        hub.operate("study", "create", str(study_file))
+        federation.operate("study", "create", study_file)
 
         def call(name: str, *arguments: str) -> Mapping[str, Any]:
-            return live.call(name, OWNER, "--site", str(folder / name), *arguments).document
+            return federation.own(name, *arguments).document
 
         for name, part in zip(study.owners, division.owners, strict=True):
-            (folder / name).mkdir()
-            call(name, "init", "--name", name, "--curator", hub.address)
-            hub.sign(name, folder / name)
-            write_table(table.take(part), folder / name, stem="rows", like=rows)
-            (folder / name / "policy.yaml").write_text(_policy(asked, study))
+            federation.join(name)
+            write_table(table.take(part), federation.site(name), stem="rows", like=rows)
+            (federation.site(name) / "policy.yaml").write_text(_policy(asked, study))
             call(name, "contribute", study.name, "--yes")
         for name in study.owners:
             call(name, "components", study.name, "--wait", str(WAIT_S))
             for method in asked.methods:
-                model = folder / name / f"{method}.skops"
+                if method in _ESTIMATORS:
+                    own = federation.site(name) / "rows.csv"
+                    models.append(
+                        fit_estimator(method, asked, study.table, rows=own, held_out=held_out)
+                    )
+                    continue
+                model = federation.site(name) / f"{method}.skops"
                 made = call(
                     *(name, "train", study.name, "--target", asked.target),
-                    *options_of(method, asked),
+                    *list_options(method, asked),
                     *("--output", str(model)),
                 )
                 judged = call(
                     *(name, "predict", "--model", str(model), "--data", str(held_out)),
-                    *("--output", str(folder / name / "found.parquet")),
+                    *("--output", str(federation.site(name) / "found.parquet")),
                 )
-                found.append(
+                models.append(
                     Trained(
                         method,
                         made["label"],
@@ -138,7 +185,7 @@ def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
                         judged["accuracy"],
                     )
                 )
-    return found
+    return models
 
 
 def majority(data: DataSet, target: str) -> float:
@@ -168,41 +215,41 @@ def table_text(found: Iterable[Trained], commonest: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
-    given = _parser().parse_args(arguments)
-    methods = tuple(given.methods or (*FREE, *SPENDING))
-    if given.delta is None and set(methods) & set(_NEED_DELTA):
+    options = _parser().parse_args(arguments)
+    methods = tuple(options.methods or (*FREE, *SPENDING))
+    if options.delta is None and set(methods) & set(_NEED_DELTA):
         sys.stderr.write(f"{' and '.join(_NEED_DELTA)} need --delta\n")
         return 2
     try:
-        data = DATA_SETS[given.data](data_folder())
+        data = DATA_SETS[options.data](data_folder())
     except DataError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     asked = Asked(
         data=data,
-        target=given.target or data.target,
-        owners=given.owners,
-        epsilon=given.epsilon,
-        model_epsilon=given.model_epsilon,
-        delta=given.delta,
-        C=given.C,
+        target=options.target or data.target,
+        owners=options.owners,
+        epsilon=options.epsilon,
+        model_epsilon=options.model_epsilon,
+        delta=options.delta,
+        C=options.C,
         methods=methods,
     )
     found: list[Trained] = []
-    for seed in range(1, given.seeds + 1):
+    for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory(prefix="dppca-models-") as folder:
             found += run(asked, seed=seed, folder=Path(folder))
-        sys.stderr.write(f"seed {seed} of {given.seeds} done\n")
-    law = "Laplace" if given.delta is None else f"Gaussian, delta {given.delta}"
+        sys.stderr.write(f"seed {seed} of {options.seeds} done\n")
+    law = "Laplace" if options.delta is None else f"Gaussian, delta {options.delta}"
     print(
         f"{data.name}: {len(data.rows)} rows, target {asked.target}, {asked.owners} owners, "
         f"{law}; components at epsilon {asked.epsilon}, models at {asked.model_epsilon}; "
-        f"{given.seeds} seeds"
+        f"{options.seeds} seeds"
     )
     print(table_text(found, majority(data, asked.target)))
-    if given.output is not None:
-        given.output.mkdir(parents=True, exist_ok=True)
-        path = given.output / f"models-{data.name}.csv"
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        path = options.output / f"models-{data.name}.csv"
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Trained)])
             writer.writeheader()
@@ -214,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _policy(asked: Asked, study: Study) -> str:
     """A budget with room for the study and every model."""
     cost = calibrate(study)
-    models = sum(method not in (*FREE, "ag-svm") for method in asked.methods)
+    models = sum(method in SPENDING for method in asked.methods)
     epsilon = cost.epsilon + models * Decimal(asked.model_epsilon)
     budget = {
         "path": "rows.csv",
@@ -235,7 +282,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--epsilon", required=True, help="decimal, each owner's, of the components")
     parser.add_argument("--model-epsilon", required=True, help="decimal, of each model")
     parser.add_argument("--delta", help="for Gaussian noise in the study and in the models")
-    parser.add_argument("--C", type=float, help="of every machine, instead of `train`'s own")
+    parser.add_argument("--C", type=float, help="of every machine, instead of its default")
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD")
     parser.add_argument("--owners", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 1, 2, ... (3)")

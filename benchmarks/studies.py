@@ -16,7 +16,7 @@ AAGE > 16) to the top code 90; education in 16 steps; hours 1 (HRSWK > 0) to the
 capital gain to 50,000, where the income classes meet, so that clipping a gain changes no class;
 capital loss to 5,000, a round number above the 3,000 dollars that a tax return could set off in a
 year; the final weight, a number of people, to 1,000,000.
-``Never-worked`` is not a category: whoever never worked has no occupation, so no complete row.
+``Never-worked`` is not a category: anybody who never worked has no occupation, so no complete row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 
 import yaml
 
-from common.errors import DataError
+from dppca.common.errors import DataError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -124,7 +124,7 @@ def study_document(
         "owners": [f"owner-{number}" for number in range(1, owners + 1)],
         "privacy": privacy,
         "components": {"contribution_rate": data.contribution_rate},
-        "schema": {"resolution_bits": 10, "attributes": data.attributes},
+        "schema": {"resolution_bits": 10, "max_rows_per_person": 1, "attributes": data.attributes},
     }
 
 
@@ -140,8 +140,7 @@ def data_folder() -> Path:
     """Folder of the named data sets: ``DPPCA_DATA``, else beside the checkout."""
     folder = Path(os.environ.get("DPPCA_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        message = f"no data sets at {folder}: set DPPCA_DATA to their folder"
-        raise DataError(message)
+        raise DataError(f"no data sets at {folder}: set DPPCA_DATA to their folder")
     return folder
 
 
@@ -172,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{given.mechanism}, epsilon {given.epsilon}" + (f", delta {delta}" if delta else ""))
     reports = []
     for seed in range(1, given.seeds + 1):
-        command = [sys.executable, "-m", "deploy.simulation.cli", "run", "--json"]
+        command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json"]
         command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
         command += ["--owners", str(given.owners), "--seed", str(seed)]
         command += ["--output", str(given.output / f"seed-{seed}")]

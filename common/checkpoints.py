@@ -8,9 +8,9 @@ the environment names one, a checkpoint does nothing::
     DPPCA_FAULT=hold@STEP   it stops as by ``kill -STOP``, until ``kill -CONT``
 
 Each happens the first time that the step is passed. Nothing else can be asked for: no checkpoint
-changes, skips or repeats anything, and whoever sets the environment of a process can end or stop
-it anyway. Held, a process has no chance to do anything, so that the network can be cut or the disk
-filled at that moment, from outside.
+changes, skips or repeats anything, and anybody who sets the environment of a process can end or
+stop it anyway. Held, a process has no chance to do anything, so that the network can be cut or the
+disk filled at that moment, from outside.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VARIABLE = "DPPCA_FAULT"
 OwnerStep = Literal[
     "fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge", "wait", "download"
 ]
-"""Steps of an owner, in order; see `deploy.faults.catalogue` for what each means."""
+"""Steps of an owner, in order; see `tests.fault_injection.catalogue` for what each means."""
 
 CuratorStep = Literal["receive", "store", "commit", "decompose", "result", "serve", "close"]
 """Steps of a curator, in order."""
@@ -35,10 +35,10 @@ _passed: set[str] = set()
 
 def checkpoint(step: OwnerStep | CuratorStep) -> None:
     """Pass a step: end or stop this process where the environment asks for it here."""
-    asked = os.environ.get(VARIABLE)
-    if asked is None:
+    setting = os.environ.get(VARIABLE)
+    if setting is None:
         return
-    what, _, where = asked.partition("@")
+    what, _, where = setting.partition("@")
     if where != step or step in _passed:
         return
     _passed.add(step)

@@ -1,42 +1,84 @@
 """The shell around every command: errors to exit codes, JSON or text, progress.
 
-A command raises errors of `common.errors`; `run` prints the message and leaves with the class's
-exit code. With ``--json`` standard output carries exactly one JSON document, of the result or of
-the error. Progress goes to standard error, only on a terminal, and only after a second.
+A command raises errors of `dppca.common.errors`; `run` prints the message and leaves with the
+class's exit code. With ``--json`` standard output carries exactly one JSON document, of the result
+or of the error. Progress goes to standard error, only on a terminal, and only after a second.
+
+Everything that people read goes through `say`, and every document through `emit`: what cannot be
+seen, such as the escape sequences of a terminal, is written as an escape (`dppca.common.names`). A
+study, a curator or a data file may have put it there.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import logging
+import os
+import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from common.errors import DppcaError
+from dppca.common.documents import ErrorDocument
+from dppca.common.errors import DppcaError
+from dppca.common.names import escaped_json, shown
 
 USAGE_EXIT_CODE = 2
 UNEXPECTED_EXIT_CODE = 70
 INTERRUPTED_EXIT_CODE = 130
 _PROGRESS_AFTER_S = 1.0
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+class JsonOption(click.Option):
+    """The option ``--json``, with the types of what its command prints then."""
+
+    documents: tuple[type, ...] = ()
+
+
+def prints(*documents: type) -> Callable[[_Command], _Command]:
+    """Give a command the option ``--json``.
+
+    Parameters
+    ----------
+    documents
+        Types of the documents that the command may pass to `emit`; the reference is made of them.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        kind = type("_JsonOption", (JsonOption,), {"documents": documents})
+        option = click.option(
+            "--json", "as_json", is_flag=True, cls=kind, help="Print one JSON document."
+        )
+        return option(command)
+
+    return decorate
 
 
 def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     """Run a command line to its end and leave the process with its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in given
+    argv = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in argv
     try:
-        code = group.main(args=given, standalone_mode=False)
-    except click.exceptions.Abort:
-        _fail("interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
+        code = group.main(args=argv, standalone_mode=False)
+    except click.exceptions.Abort as error:
+        # click makes one of a KeyboardInterrupt, whose text says more where a command gave it one.
+        detail = str(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else ""
+        _fail(detail or "interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
     except click.ClickException as error:
         if not as_json:
-            error.show()
+            usage = io.StringIO()
+            error.show(file=usage)
+            say(usage.getvalue().rstrip("\n"), err=True)
             raise SystemExit(USAGE_EXIT_CODE) from None
         _fail(error.format_message(), "UsageError", USAGE_EXIT_CODE, as_json=True)
     except DppcaError as error:
@@ -44,22 +86,55 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         _fail("interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
     except BrokenPipeError:
-        # The reader has gone, as with `| head`; there is nobody left to tell.
+        # The reader has gone, as with `| head`; no reader is left.
         sys.stderr.close()
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None
+    except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
+        say("".join(traceback.format_exception(error)).rstrip(), err=True)
+        message = "a defect in this software, please report it with the lines above"
+        _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
-def emit(document: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+def run_and_end(group: click.Command) -> NoReturn:
+    """Run a command line as all that this process does, and end the process with its exit code.
+
+    Once everything is printed, the process ends without unwinding Python. While Python unwinds,
+    threads of gRPC and Arrow still run, which cannot be joined: one of them may abort the process,
+    and the exit code, by which scripts decide, is lost.
+    """
+    try:
+        run(group)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else UNEXPECTED_EXIT_CODE
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if not stream.closed:
+                stream.flush()
+        except BrokenPipeError:
+            code = INTERRUPTED_EXIT_CODE
+        except OSError as error:
+            os.write(2, f"error: the answer could not be printed: {error.strerror}\n".encode())
+            code = code or UNEXPECTED_EXIT_CODE
+    os._exit(code)
+
+
+def emit(document: Mapping[str, object], text: str, *, as_json: bool) -> None:
     """Print a command's result in the form that was asked for."""
     if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        click.echo(escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False)))
     elif text:
-        click.echo(text)
+        say(text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text for people; what cannot be seen is written as an escape."""
+    click.echo(shown(text), err=err)
 
 
 class Progress:
-    """How far a piece of work has come."""
+    """Progress of a piece of work."""
 
     def __init__(self, description: str, total: int | None, *, shown: bool, unit: str = "") -> None:
         self._description = description
@@ -81,6 +156,10 @@ class Progress:
                 return
             self._open()
         self._bar.update(self._task, completed=self._done, rate=self._rate())
+
+    def reach(self, total: int) -> None:
+        """Count up to ``total``."""
+        self.advance(total - self._done)
 
     def _rate(self) -> str:
         elapsed = time.monotonic() - self._started
@@ -134,9 +213,24 @@ def progress(
         bar.close()
 
 
+@contextmanager
+def terminable() -> Iterator[None]:
+    """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up."""
+    numbers = [signal.SIGTERM]
+    # Under nohup a closed terminal is to have no effect.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _fail(message: str, name: str, code: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        fault = {"class": name, "message": message, "exit_code": code}
-        click.echo(json.dumps({"error": fault}, ensure_ascii=False))
-    click.echo(f"error: {message}", err=True)
+        document: ErrorDocument = {"error": {"class": name, "message": message, "exit_code": code}}
+        click.echo(escaped_json(json.dumps(document, ensure_ascii=False)))
+    say(f"error: {message}", err=True)
     raise SystemExit(code)

@@ -1,6 +1,6 @@
 """Every deliberate error of DPPCA, in one tree.
 
-The class says what whoever catches it must do; the message says what was wrong, with the value
+The class says what its handler must do; the message says what was wrong, with the value
 and the bound, and what to do about it. A message never holds the content of a row.
 
 `SettingError` and `DataError` are Python's ``ValueError`` too: the estimators raise them where
@@ -23,7 +23,8 @@ Each class carries
     │   ├── SchemaMismatchError     12  two parties hold different documents
     │   ├── DataError               13  a data file cannot be read, or lacks columns
     │   ├── InvalidRowsError        14  `check` found values the schema does not allow
-    │   ├── ArtefactError           15  a file of ours is damaged or of another kind
+    │   │   └── TooManyFaultsError 28  more of them than the study agreed on
+    │   ├── ArtefactError           15  a file of this software is damaged or of another kind
     │   ├── ReceiptError            16  a file carries no receipt, or claims what does not follow
     │   ├── SignatureError          17  a signature or certificate does not verify
     │   └── AlteredError            18  a part of a file is not what its receipt says
@@ -50,6 +51,7 @@ Each class carries
     │   ├── ChainError              48  a ledger shorter than one seen before
     │   └── PeerError               49  the other side failed
     ├── NotReadyError               50  wait: the result is not there yet
+    ├── ContradictionError          51  a result leaves out what its curator acknowledged
     ├── StoreError                  60  the curator's disk cannot be written
     │   └── StoreVersionError       61  a newer version of the software wrote the store
     ├── EngineError                 80  no Docker engine, or it refused (simulations only)
@@ -111,6 +113,13 @@ class InvalidRowsError(InputError):
 
     public = "The data do not conform to the schema."
     exit_code = 14
+
+
+class TooManyFaultsError(InvalidRowsError):
+    """`check` or `review` found more faults than the study's ``refuse_if_above``."""
+
+    public = "The data have more faults than the study allows."
+    exit_code = 28
 
 
 class ArtefactError(InputError):
@@ -233,7 +242,7 @@ class UnreachableError(CallError):
 
 
 class IdentityError(CallError):
-    """A certificate is missing, expired, of another authority, or names nobody known here."""
+    """A certificate is missing, expired, of another authority, or names no party known here."""
 
     public = "The certificate was not accepted."
     exit_code = 41
@@ -300,6 +309,13 @@ class NotReadyError(DppcaError):
 
     public = "The result is not ready."
     exit_code = 50
+
+
+class ContradictionError(DppcaError):
+    """A result leaves out, or replaces, a contribution that its curator has acknowledged."""
+
+    public = "The result contradicts an acknowledgement."
+    exit_code = 51
 
 
 class StoreError(DppcaError):

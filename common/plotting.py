@@ -3,13 +3,17 @@
 Two colours of the Okabe-Ito palette, which differ in lightness too; beside the colour a plot
 always gives a second sign: filled against hollow, hatched against plain, dashed against solid.
 matplotlib is an optional dependency (``dppca[simulate]``) and is imported when something is drawn.
+
+Names of attributes and labels are drawn as they are: no text is read as mathematics (``$...$``),
+which matplotlib would fail to draw where it is none. Axes with a logarithmic scale therefore need
+`plain_numbers`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,16 +27,32 @@ def check_plotting() -> None:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        message = "plots need matplotlib: pip install 'dppca[simulate]'"
-        raise SettingError(message) from error
+        raise SettingError("plots need matplotlib: pip install 'dppca[simulate]'") from error
     mpl.use("Agg")
 
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure on an Agg canvas; width and height in inches."""
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    mpl.rcParams["text.parse_math"] = False  # for texts that are made later, such as ticks', too
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis without mathematics; call it after the scale is set.
+
+    Which places get one stays matplotlib's choice.
+    """
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain())

@@ -7,20 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from common.console import emit, json_option, run
-from curator.commands.backup import backup, restore
-from curator.commands.certificates import pki
-from curator.commands.plan import plan
-from curator.commands.studies import study
-from curator.config import Limits
+from dppca.common.attestation.command import verification_options
+from dppca.common.attestation.command import verify as verify_and_print
+from dppca.common.attestation.documents import VerificationDocument
+from dppca.common.console import emit, prints, run_and_end
+from dppca.common.documents import Document, PathText
+from dppca.common.files import CredentialFolder
+from dppca.curator.commands.backup import backup, restore
+from dppca.curator.commands.certificates import pki
+from dppca.curator.commands.owners import owner
+from dppca.curator.commands.plan import plan
+from dppca.curator.commands.studies import study
+from dppca.curator.config import Limits
 
 _LIMITS = {field.name: field for field in fields(Limits)}
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class ServeDocument(Document):
+    """A curator that has ended."""
+
+    state: Annotated[PathText, "folder of its studies"]
+
+
+class HealthDocument(Document):
+    """A curator that answered."""
+
+    curator: Annotated[str, "`HOST:PORT` that was asked"]
+    status: Annotated[str, "its answer: `serving`, or with `--live` any other"]
 
 
 @click.group()
@@ -38,7 +58,7 @@ def cli() -> None:
 
 
 def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]:
-    """An option for one field of `curator.config.Limits`, with its default and variable."""
+    """An option for one field of `dppca.curator.config.Limits`, with its default and variable."""
     default = _LIMITS[field].default
     kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(0, min_open=True)
     return click.option(
@@ -83,10 +103,14 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
     "--metrics-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address for --metrics-port; nobody is identified there.",
+    help="Address for --metrics-port; it asks for no certificate.",
 )
-@_limit("--max-contribution-bytes", "max_contribution_bytes", "Of one contribution.")
-@_limit("--max-synthetic-bytes", "max_synthetic_bytes", "Of one owner's rows in one form.")
+@_limit("--max-contribution-bytes", "max_contribution_bytes", "Largest contribution, in bytes.")
+@_limit(
+    "--max-synthetic-bytes",
+    "max_synthetic_bytes",
+    "Largest table of one owner in one form, in bytes.",
+)
 @_limit("--max-wait", "max_wait_s", "Seconds a call waits for a result; owners ask again.")
 @_limit("--idle-timeout", "idle_timeout_s", "Seconds an upload may pause.")
 @_limit("--max-upload-time", "max_upload_s", "Seconds one upload may take.")
@@ -94,8 +118,19 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
 @_limit("--max-uploads-per-owner", "max_uploads_per_owner", "Uploads of one owner at once.")
 @_limit("--max-calls", "max_calls", "Calls at once, of all kinds.")
 @_limit("--max-calls-per-party", "max_calls_per_party", "Calls of one party at once.")
+@_limit("--max-connections", "max_connections", "Connections of all parties at once.")
+@_limit(
+    "--max-connections-per-party", "max_connections_per_party", "Connections of one party at once."
+)
+@_limit("--max-unidentified", "max_unidentified", "Connections without a call so far, at once.")
+@_limit(
+    "--max-unidentified-per-address",
+    "max_unidentified_per_address",
+    "The same of one address; parties that have made a call are not counted.",
+)
+@_limit("--identify-within", "identify_s", "Seconds a new connection has for its first call.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Default: by terminal.")
-@json_option
+@prints(ServeDocument)
 def serve(
     state: Path,
     listen: str,
@@ -117,11 +152,11 @@ def serve(
     Example:
       dppca-curator serve --state state --listen 0.0.0.0:7443 --credentials hub
     """
-    from curator.config import DaemonConfig, parse_address
-    from curator.log import configure
+    from dppca.curator.config import DaemonConfig, parse_address
+    from dppca.curator.observability.log import configure
 
     configure(log_format)
-    from curator import daemon
+    from dppca.curator import daemon
 
     host, port = parse_address(listen)
     daemon.serve(
@@ -136,7 +171,8 @@ def serve(
             limits=Limits(**limits),  # type: ignore[arg-type] # click has made the types theirs
         )
     )
-    emit({"command": "serve", "state": str(state)}, "", as_json=as_json)
+    document: ServeDocument = {"command": "serve", "state": str(state)}
+    emit(document, "", as_json=as_json)
 
 
 @cli.command()
@@ -164,7 +200,7 @@ def serve(
     help="Seconds.",
 )
 @click.option("--live", is_flag=True, help="Any answer will do: whether it runs at all.")
-@json_option
+@prints(HealthDocument)
 def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_json: bool) -> None:
     """Ask a running curator whether it serves; fails unless it does.
 
@@ -177,47 +213,51 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
     Example:
       dppca-curator health --curator localhost:7443 --credentials hub
     """
-    from common.transport.tls import load_credentials
-    from curator.config import parse_address
-    from curator.health import ask_health
-    from curator.pki import CA_CERTIFICATE, CERTIFICATE, KEY
+    from dppca.common.transport.tls import load_credentials
+    from dppca.curator.config import parse_address
+    from dppca.curator.operator.health import ask_health
 
     parse_address(curator)
-    loaded = load_credentials(
-        ca=credentials / CA_CERTIFICATE,
-        certificate=credentials / CERTIFICATE,
-        key=credentials / KEY,
-    )
+    loaded = load_credentials(CredentialFolder(credentials))
     status = ask_health(curator, loaded, timeout_s=timeout, live=live)
-    emit({"command": "health", "curator": curator, "status": status}, status, as_json=as_json)
+    document: HealthDocument = {"command": "health", "curator": curator, "status": status}
+    emit(document, status, as_json=as_json)
 
 
 @cli.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--ca",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The authority's certificate; without it, who the parties are is not checked.",
-)
-@json_option
-def verify(file: Path, ca: Path | None, *, as_json: bool) -> None:
+@verification_options
+@prints(VerificationDocument)
+def verify(
+    file: Path,
+    ca: Path | None,
+    crl: Path | None,
+    held_since: datetime | None,
+    acknowledgements: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> None:
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
-    Checks every signature and digest, and computes sensitivity, noise and guarantee anew from the
-    study in the receipt. Leaves with 15 to 18, naming the part at fault, where something is wrong.
+    Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
+    study in the receipt. Leaves with 15 to 18, naming the part at fault, where something is wrong,
+    and with 51 where the result leaves out what a curator acknowledged.
 
     \b
     Example:
-      dppca-curator verify nltcs.npz --ca authority/ca.pem
+      dppca-curator verify nltcs.npz --ca authority/ca.pem --crl authority/crl.pem
     """
-    from common.proof.verify import read_authority, verification_text, verify_file
-
-    report = verify_file(file, ca=read_authority(ca))
-    document = {"command": "verify", "file": str(file), **report}
-    emit(document, verification_text(report), as_json=as_json)
+    verify_and_print(
+        file,
+        ca=ca,
+        crl=crl,
+        held_since=held_since,
+        acknowledgements=acknowledgements,
+        as_json=as_json,
+    )
 
 
 cli.add_command(backup)
+cli.add_command(owner)
 cli.add_command(pki)
 cli.add_command(plan)
 cli.add_command(restore)
@@ -226,7 +266,7 @@ cli.add_command(study)
 
 def main() -> NoReturn:
     """Entry point."""
-    run(cli)
+    run_and_end(cli)
 
 
 if __name__ == "__main__":

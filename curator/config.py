@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 _LARGEST_PORT = 65_535
 
@@ -32,7 +32,14 @@ class Limits:
     max_uploads, max_uploads_per_owner
         At once, in all and of one owner. Above them owners wait and come again.
     max_calls, max_calls_per_party
-        At once, of all kinds; an owner that waits for a result has one.
+        At once, of all kinds; an owner that waits for a result has one. An eighth of ``max_calls``
+        is kept for operators.
+    max_connections, max_connections_per_party
+        Of all parties, and of one, at once. Above them the party that has most loses its newest.
+    max_unidentified, max_unidentified_per_address
+        Connections at once on which nobody has made a call yet. Above them the oldest are closed.
+    identify_s
+        How long a new connection has for TLS and its first call.
     """
 
     max_contribution_bytes: int = 512 << 20
@@ -44,6 +51,16 @@ class Limits:
     max_uploads_per_owner: int = 2
     max_calls: int = 256
     max_calls_per_party: int = 32
+    max_connections: int = 512
+    max_connections_per_party: int = 16
+    max_unidentified: int = 512
+    max_unidentified_per_address: int = 256
+    identify_s: float = 10.0
+
+    @property
+    def max_calls_of_owners(self) -> int:
+        """Calls of all owners at once; the rest is kept for operators."""
+        return max(1, self.max_calls - self.max_calls // 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +104,5 @@ def parse_address(text: str) -> tuple[str, int]:
     bracketed = host == f"[{bare}]"
     good = colon and bare and port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT
     if not good or (":" in bare) != bracketed:
-        message = f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:7443"
-        raise SettingError(message)
+        raise SettingError(f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:7443")
     return host, int(port)

@@ -2,16 +2,16 @@
 
 On SIGTERM or SIGINT: the health service says NOT_SERVING, waiting calls are answered, new ones are
 refused, running ones may finish within the grace period, and the store is closed. On SIGKILL
-nothing is lost either (`curator.store`): the next start settles what was due.
+nothing is lost either (`dppca.curator.store`): the next start settles what was due.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,20 +19,24 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from common.errors import SettingError
-from common.proof.signatures import signer_of
-from common.transport.channels import SERVER_OPTIONS, reloading_server_credentials
-from curator.config import DaemonConfig
-from curator.endpoint import Endpoint
-from curator.gate import Gate
-from curator.log import note
-from curator.metrics import Metrics
-from curator.service import SERVICE_NAMES, add_services
-from curator.service.door import Door
-from curator.service.meter import Meter
-from curator.store import SqliteStore
-from curator.studies import Studies, utc_now
-from curator.supervisor import notify, notify_alive
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.clock import utc_now
+from dppca.common.errors import SettingError
+from dppca.common.files import SHARED, write_file
+from dppca.common.transport.channels import reloading_server_credentials, server_options
+from dppca.curator.config import DaemonConfig
+from dppca.curator.connections import CallerRegistry
+from dppca.curator.observability.log import log_event
+from dppca.curator.observability.metrics import Metrics
+from dppca.curator.observability.metrics_server import MetricsServer
+from dppca.curator.observability.systemd import notify, notify_alive
+from dppca.curator.service import SERVICE_NAMES, add_services
+from dppca.curator.service.auth_interceptor import AuthInterceptor
+from dppca.curator.service.authenticator import Authenticator
+from dppca.curator.service.coordinator import StudyCoordinator
+from dppca.curator.service.metrics_interceptor import MetricsInterceptor
+from dppca.curator.service.sockets import ConnectionWatcher, max_connections, max_rpcs
+from dppca.curator.store import SqliteStore
 
 HANG_S = 60.0
 """How long the event loop may stand still before the process counts as hung."""
@@ -56,58 +60,69 @@ def serve(config: DaemonConfig) -> None:
 
 
 async def _serve(config: DaemonConfig) -> None:
-    gate = Gate(config.credentials)
+    authenticator = Authenticator(config.credentials)
     store = SqliteStore(config.state)
     if store.upgraded is not None and store.upgraded.before:
-        note(
+        log_event(
             "store upgraded",
             before=store.upgraded.before,
             after=store.upgraded.after,
             copy=str(store.upgraded.copy),
         )
-    studies = Studies(store, lambda: signer_of(gate.credentials))
-    metrics = Metrics()
+    coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
+    metrics, callers, limits = Metrics(), CallerRegistry(clock=time.monotonic), config.limits
     metrics.watch(
         store,
-        ready=lambda: studies.serving,
-        writable=lambda: studies.writable,
-        expiries=lambda: {"curator": gate.expires},
+        ready=lambda: coordinator.serving,
+        writable=lambda: coordinator.writable,
+        expiries=lambda: {"curator": authenticator.expires},
         now=utc_now,
     )
     try:
         server = grpc.aio.server(
-            interceptors=(Meter(metrics), Door(gate, max_calls=config.limits.max_calls_per_party)),
-            options=SERVER_OPTIONS,
-            maximum_concurrent_rpcs=config.limits.max_calls,
+            interceptors=(
+                MetricsInterceptor(metrics),
+                AuthInterceptor(authenticator, callers, limits),
+            ),
+            options=server_options(
+                connections=max_connections(limits), handshake_s=limits.identify_s
+            ),
+            maximum_concurrent_rpcs=max_rpcs(limits),
         )
-        add_services(server, studies, config.limits)
-        doctor = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(doctor, server)
+        add_services(server, coordinator, limits)
+        health_service = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
         reflection.enable_server_reflection(
             (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
         address = f"{config.host}:{config.port}"
         try:
             port = server.add_secure_port(
-                address, reloading_server_credentials(lambda: gate.credentials)
+                address, reloading_server_credentials(lambda: authenticator.credentials)
             )
         except RuntimeError as error:
-            message = f"cannot listen on {address}: choose another --listen"
-            raise SettingError(message) from error
+            raise SettingError(f"cannot listen on {address}: choose another --listen") from error
         await server.start()
-        note("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
-        with _endpoint(config, metrics, studies) as pulse:
-            await _until_stopped(config, studies, gate, doctor, pulse, f"{config.host}:{port}")
-            note("draining", grace_s=config.grace_s)
-            await doctor.enter_graceful_shutdown()
-            await studies.drain()
+        watcher = ConnectionWatcher(
+            port, callers, limits, closed=metrics.connection_closed, clock=time.monotonic
+        )
+        metrics.watch_connections(watcher.counts)
+        log_event("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
+        with _metrics_server(config, metrics, coordinator) as heartbeat:
+            address = f"{config.host}:{port}"
+            await _until_stopped(
+                config, coordinator, authenticator, health_service, heartbeat, watcher, address
+            )
+            log_event("draining", grace_s=config.grace_s)
+            await health_service.enter_graceful_shutdown()
+            await coordinator.drain()
             await server.stop(config.grace_s)
     finally:
-        studies.close()
-    note("stopped")
+        coordinator.close()
+    log_event("stopped")
 
 
-class _Pulse:
+class _Heartbeat:
     """When the event loop last turned; a process whose loop hangs is not alive."""
 
     def __init__(self) -> None:
@@ -122,33 +137,36 @@ class _Pulse:
 
 
 @contextmanager
-def _endpoint(config: DaemonConfig, metrics: Metrics, studies: Studies) -> Iterator[_Pulse]:
+def _metrics_server(
+    config: DaemonConfig, metrics: Metrics, coordinator: StudyCoordinator
+) -> Iterator[_Heartbeat]:
     """Metrics and probes over HTTP while the block runs, where they are wanted."""
-    pulse = _Pulse()
+    heartbeat = _Heartbeat()
     if config.metrics_port is None:
-        yield pulse
+        yield heartbeat
         return
-    endpoint = Endpoint(
+    server = MetricsServer(
         config.metrics_host,
         config.metrics_port,
         metrics.registry,
-        ready=lambda: studies.serving,
-        live=lambda: pulse.live,
+        ready=lambda: coordinator.serving,
+        live=lambda: heartbeat.live,
     )
-    endpoint.start()
+    server.start()
     try:
-        note("metrics", address=f"{config.metrics_host}:{endpoint.port}")
-        yield pulse
+        log_event("metrics", address=f"{config.metrics_host}:{server.port}")
+        yield heartbeat
     finally:
-        endpoint.close()
+        server.close()
 
 
 async def _until_stopped(
     config: DaemonConfig,
-    studies: Studies,
-    gate: Gate,
-    doctor: health.aio.HealthServicer,
-    pulse: _Pulse,
+    coordinator: StudyCoordinator,
+    authenticator: Authenticator,
+    health_service: health.aio.HealthServicer,
+    heartbeat: _Heartbeat,
+    watcher: ConnectionWatcher,
     address: str,
 ) -> None:
     stop = asyncio.Event()
@@ -156,43 +174,55 @@ async def _until_stopped(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if config.port_file is not None:
-        await asyncio.to_thread(_announce, config.port_file, address)
+        await asyncio.to_thread(_write_port_file, config.port_file, address)
     async with asyncio.TaskGroup() as tasks:
-        settling = tasks.create_task(studies.run(tick_s=config.tick_s))
-        reporting = tasks.create_task(_report_health(studies, doctor, pulse, config.tick_s))
-        watching = tasks.create_task(_watch_credentials(gate, config.tick_s))
+        settling = tasks.create_task(coordinator.run(tick_s=config.tick_s))
+        reporting = tasks.create_task(
+            _report_health(coordinator, health_service, heartbeat, config.tick_s)
+        )
+        watching = tasks.create_task(_watch_credentials(authenticator, config.tick_s))
+        closing = tasks.create_task(_watch_connections(watcher))
         notify("READY=1")
         await stop.wait()
         notify("STOPPING=1")
-        for task in (settling, reporting, watching):
+        for task in (settling, reporting, watching, closing):
             task.cancel()
 
 
 async def _report_health(
-    studies: Studies, doctor: health.aio.HealthServicer, pulse: _Pulse, tick_s: float
+    coordinator: StudyCoordinator,
+    health_service: health.aio.HealthServicer,
+    heartbeat: _Heartbeat,
+    tick_s: float,
 ) -> None:
     states = health_pb2.HealthCheckResponse
     while True:
-        pulse.beat()
+        heartbeat.beat()
         notify_alive()
-        status = states.SERVING if studies.serving else states.NOT_SERVING
+        status = states.SERVING if coordinator.serving else states.NOT_SERVING
         for service in ("", *SERVICE_NAMES):
-            await doctor.set(service, status)
+            await health_service.set(service, status)
         await asyncio.sleep(tick_s)
 
 
-async def _watch_credentials(gate: Gate, tick_s: float) -> None:
+async def _watch_credentials(authenticator: Authenticator, tick_s: float) -> None:
     while True:
-        await asyncio.to_thread(gate.refresh)
+        await asyncio.to_thread(authenticator.refresh)
         await asyncio.sleep(tick_s)
 
 
-def _announce(path: Path, address: str) -> None:
-    """Write the address at once and whole: whoever polls the file never reads half of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+async def _watch_connections(watcher: ConnectionWatcher) -> None:
+    """In a thread of its own: it goes on where calls keep the event loop and others busy."""
+    with ThreadPoolExecutor(1, thread_name_prefix="connections") as thread:
+        try:
+            await asyncio.get_running_loop().run_in_executor(thread, watcher.run)
+        finally:
+            watcher.stop()
+
+
+def _write_port_file(path: Path, address: str) -> None:
+    """Write the address at once and whole: anybody who polls the file never reads half of it."""
     try:
-        draft.write_text(f"{address}\n")
-        draft.replace(path)
+        write_file(path, f"{address}\n".encode(), mode=SHARED, durable=False)
     except OSError as error:
-        message = f"cannot write the port file {path}: {error.strerror}"
-        raise SettingError(message) from error
+        raise SettingError(f"cannot write the port file {path}: {error.strerror}") from error

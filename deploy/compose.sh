@@ -99,8 +99,22 @@ images() {
     collect_pip
     trap 'rm -rf build/pip' EXIT
     echo "building from $BASE_IMAGE; the first time takes some minutes" >&2
+    # The classic builder keeps stages as images. Names for them keep its cache in sight; BuildKit
+    # has a cache of its own.
+    if ! docker buildx version >/dev/null 2>&1; then
+        build build dppca-build:local
+        build rows dppca-rows:local
+    fi
     build runtime "${DPPCA_IMAGE:-dppca:local}"
     build demo "${DPPCA_DEMO_IMAGE:-dppca-demo:local}"
+    # What a changed source tree has replaced has lost its name.
+    docker image prune --force --filter label=dppca.stage >/dev/null
+}
+
+# End the demo's containers, networks and volumes; say something only where that fails.
+remove_demo() {
+    rm -rf build/pip
+    said=$(compose down --volumes --timeout 5 2>&1) || echo "$said" >&2
 }
 
 demo() {
@@ -109,8 +123,8 @@ demo() {
     mkdir -p results
     export COMPOSE_PROJECT_NAME=dppca-demo
     # From the beginning each time: a data set's lifetime budget allows one release.
-    compose down --volumes --timeout 5 >/dev/null 2>&1 || true
-    trap 'rm -rf build/pip; compose down --volumes --timeout 5' EXIT
+    remove_demo
+    trap remove_demo EXIT
     trap 'exit 130' INT TERM
     compose up
     code=$(docker inspect --format '{{.State.ExitCode}}' "$(compose ps --all --quiet results)")

@@ -1,17 +1,19 @@
 """The public face of DPPCA: what users import. No logic lives here.
 
-The estimators are imported when they are first asked for: they need scikit-learn, and a program
-that only reads a schema should not wait for it.
+Names are imported when they are first used: estimators need scikit-learn, and a program that only
+reads a schema should not wait for it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from common.schema import Binary, Categorical, Numeric, Schema
-from common.study import Study, study_from_yaml
+from dppca.common.schema import Binary, Categorical, Numeric, Schema
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_yaml
 
 if TYPE_CHECKING:
-    from common.methods import (
+    from dppca.common.attestation.verify import verify_file
+    from dppca.common.estimators import (
         AGSVM,
         DPPCASVM,
         DPSVD,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
         UnitBall,
         Variant,
     )
+    from dppca.common.privacy.release import calibrate
+    from dppca.common.results import Result
 
 __all__ = [
     "AGSVM",
@@ -42,19 +46,26 @@ __all__ = [
     "MODSuLQSVM",
     "Numeric",
     "PrivateSVM",
+    "Result",
     "Schema",
     "Study",
     "UnitBall",
     "Variant",
+    "calibrate",
     "study_from_yaml",
+    "verify_file",
 ]
+_ELSEWHERE = {
+    "Result": "dppca.common.results",
+    "calibrate": "dppca.common.privacy.release",
+    "verify_file": "dppca.common.attestation.verify",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    return getattr(import_module("common.methods"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.estimators")), name)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from common.console import run
+from dppca.common.console import run_and_end
 
 COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),
@@ -29,8 +29,9 @@ COMMANDS = {
     "selftest": ("selftest", "Audit what is installed here, by measurement and attack."),
     "report": ("report", "Compare synthetic rows with this site's own, for this site."),
     "budget": ("budget", "Show what was spent, and verify the ledger."),
+    "ledger": ("ledger", "Settle a ledger that was lost or restored."),
 }
-"""Of each command: the module in `owner.commands` that holds it, and one line of help."""
+"""For each command: the module in `dppca.owner.commands` that holds it, and one line of help."""
 
 
 class LazyGroup(click.Group):
@@ -44,7 +45,7 @@ class LazyGroup(click.Group):
         """Import one command."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"owner.commands.{COMMANDS[cmd_name][0]}")
+        module = import_module(f"dppca.owner.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         return command
 
@@ -84,7 +85,7 @@ def cli(ctx: click.Context, site: Path) -> None:
 
 def main() -> NoReturn:
     """Entry point."""
-    run(cli)
+    run_and_end(cli)
 
 
 if __name__ == "__main__":

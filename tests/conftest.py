@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-import common.transport  # noqa: F401 - before any test module imports gRPC
+import dppca.common.transport  # noqa: F401 - before any test module imports gRPC
+from tests.support.curator import Curator
+
+# An example that takes long is no fault: limits of time are for hangs.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,3 +39,11 @@ def data_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+@pytest.fixture(scope="module")
+def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
+    """One running curator for all tests of a module; each has owners and studies of its own."""
+    curator = Curator(tmp_path_factory.mktemp("hub")).start()
+    yield curator
+    curator.stop()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from common.console import emit, json_option, run
-from common.errors import SettingError
+from dppca.common.console import emit, json_option, run
+from dppca.common.errors import SettingError
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,8 +51,10 @@ def cli(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Run the published experiment NAME: gu-fig2 to gu-fig4, huang-fig1 to huang-fig4,
-    sun-table4, or zhang-fig1 to zhang-fig6.
+    """Run the published experiment NAME.
+
+    NAME is one of gu-fig2 to gu-fig4, huang-fig1 to huang-fig4, sun-table4, zhang-fig1 to
+    zhang-fig6.
 
     Every finished run is kept in a CSV file and not computed again: an interrupted experiment goes
     on where it was. The named data sets lie in the folder that DPPCA_DATA names.
@@ -63,16 +65,15 @@ def cli(
       python -m benchmarks.papers gu-fig3 --data nltcs --runs 20
       python -m benchmarks.papers huang-fig2 --data rows.csv --format csv --label outcome
     """
-    from benchmarks.papers.cells import Scope
-    from benchmarks.papers.data import source_of
-    from benchmarks.papers.experiments import experiment_of
+    from benchmarks.papers.data import find_source
+    from benchmarks.papers.experiments import find_experiment
     from benchmarks.papers.report import make_report
+    from benchmarks.papers.trials import Scope
 
-    experiment = experiment_of(name)
+    experiment = find_experiment(name)
     if data is None and (format_ or label):
-        message = "--format and --label describe a file: give it with --data"
-        raise SettingError(message)
-    source = None if data is None else source_of(data, format_=format_, label=label)
+        raise SettingError("--format and --label describe a file: give it with --data")
+    source = None if data is None else find_source(data, format_=format_, label=label)
     scope = Scope(source=source, quick=quick, runs=runs, rows=rows)
     command = shlex.join(["python", "-m", "benchmarks.papers", *sys.argv[1:]])
     report = make_report(experiment, scope, output, jobs=jobs, command=command)

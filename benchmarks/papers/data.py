@@ -28,19 +28,19 @@ from benchmarks.papers.files import (
 )
 from benchmarks.papers.rows import (
     Coded,
-    Source,
-    Table,
+    PaperSource,
+    PaperTable,
     Target,
     coded_from,
     ranged,
     read_libsvm,
 )
 from benchmarks.studies import adult, data_folder, nltcs
-from common.errors import SettingError
-from common.schema import Categorical, Numeric
+from dppca.common.errors import SettingError
+from dppca.common.schema import Categorical, Numeric
 
 
-def source_of(data: str, *, format_: str, label: str | None) -> Source:
+def find_source(data: str, *, format_: str, label: str | None) -> PaperSource:
     """What ``--data`` names: a table of the data folder, or a file.
 
     Raises
@@ -50,17 +50,17 @@ def source_of(data: str, *, format_: str, label: str | None) -> Source:
     """
     if data in _TABLES:
         if format_ or label:
-            message = f"--format and --label describe a file, and {data} is a named table"
-            raise SettingError(message)
-        return Source(data)
+            raise SettingError(f"--format and --label describe a file, and {data} is a named table")
+        return PaperSource(data)
     if not Path(data).is_file():
-        message = f"--data is {data}: neither a file nor one of {', '.join(sorted(_TABLES))}"
-        raise SettingError(message)
+        raise SettingError(
+            f"--data is {data}: neither a file nor one of {', '.join(sorted(_TABLES))}"
+        )
     return file_source(Path(data), format_=format_, label=label)
 
 
 @lru_cache(maxsize=8)
-def table_of(source: Source) -> Table:
+def load_table(source: PaperSource) -> PaperTable:
     """The table of a source, read once per process.
 
     Raises
@@ -73,21 +73,20 @@ def table_of(source: Source) -> Table:
     if source.path is not None:
         return table_from_file(source)
     if source.name not in _TABLES:
-        message = f"no table is called {source.name}: {', '.join(sorted(_TABLES))}"
-        raise SettingError(message)
+        raise SettingError(f"no table is called {source.name}: {', '.join(sorted(_TABLES))}")
     return _TABLES[source.name](data_folder())
 
 
 @lru_cache(maxsize=4)
-def coded_of(source: Source) -> Coded:
-    """The coded rows of a source, read once per process; errors as `table_of`."""
+def encode_table(source: PaperSource) -> Coded:
+    """The coded rows of a source, read once per process; errors as `load_table`."""
     if source.path is not None:
         return coded_from_file(source)
     if source.name == "nltcs":
         return coded_from(nltcs(data_folder()), _NLTCS_TARGETS)
     if source.name == "adult":
         return coded_from(adult(data_folder()), _ADULT_TARGETS)
-    return coded_from_numbers(table_of(source))
+    return coded_from_numbers(load_table(source))
 
 
 _NLTCS_TARGETS = (Target("outside", "outside"), Target("money", "money"))
@@ -102,7 +101,7 @@ _ADULT_TARGETS = (
 )
 
 
-def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False) -> Table:
+def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False) -> PaperTable:
     schema = coded.schema
     goal = coded.target(target)
     labels = goal.labels(schema, coded.coded)
@@ -112,24 +111,26 @@ def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False
             for i, a in enumerate(schema.attributes)
             if isinstance(a, Numeric)
         ]
-        return Table(f"{coded.name}-numeric", coded.coded[:, keep], labels, 0.5 * len(keep) ** 0.5)
+        return PaperTable(
+            f"{coded.name}-numeric", coded.coded[:, keep], labels, 0.5 * len(keep) ** 0.5
+        )
     others = [a for a in schema.attributes if a.name != goal.attribute]
     categoricals = sum(isinstance(a, Categorical) for a in others)
     bound = ((len(others) - categoricals) / 4 + categoricals) ** 0.5
-    return Table(coded.name, goal.features(schema, coded.coded), labels, bound)
+    return PaperTable(coded.name, goal.features(schema, coded.coded), labels, bound)
 
 
-def _a1a(folder: Path) -> Table:
+def _a1a(folder: Path) -> PaperTable:
     rows, labels = read_libsvm(folder / "a1a" / "a1a.gz", columns=119)
-    return Table("a1a", rows, labels, 14**0.5)  # 14 attributes, one indicator each
+    return PaperTable("a1a", rows, labels, 14**0.5)  # 14 attributes, one indicator each
 
 
-def _mushrooms(folder: Path) -> Table:
+def _mushrooms(folder: Path) -> PaperTable:
     rows, labels = read_libsvm(folder / "mushrooms" / "mushrooms.gz", columns=112)
-    return Table("mushrooms", rows, labels, 21**0.5)  # 21 attributes, one indicator each
+    return PaperTable("mushrooms", rows, labels, 21**0.5)  # 21 attributes, one indicator each
 
 
-def _musk(folder: Path) -> Table:
+def _musk(folder: Path) -> PaperTable:
     path = folder / "musk" / "clean2.data.gz"
     with gzip.open(path, "rt") as stream:
         fields = [line.rstrip(".\n").split(",") for line in stream]
@@ -137,27 +138,27 @@ def _musk(folder: Path) -> Table:
     return ranged("musk", numbers[:, :-1], numbers[:, -1])
 
 
-def _splice(folder: Path, *, first: int | None, name: str) -> Table:
+def _splice(folder: Path, *, first: int | None, name: str) -> PaperTable:
     rows, labels = read_libsvm(folder / "splice" / "splice.gz", columns=60)
     scaled = (2 * rows[:first] - 5) / 3
-    return Table(name, scaled, labels[:first], 60**0.5)
+    return PaperTable(name, scaled, labels[:first], 60**0.5)
 
 
-def _sensorless(folder: Path) -> Table:
+def _sensorless(folder: Path) -> PaperTable:
     numbers = np.loadtxt(folder / "sensorless" / "sensorless_sample_2200.txt.gz")
     return ranged("sensorless", numbers[:, :-1], numbers[:, -1].astype(np.int64))
 
 
-_TABLES: dict[str, Callable[[Path], Table]] = {
+_TABLES: dict[str, Callable[[Path], PaperTable]] = {
     "a1a": _a1a,
     "mushrooms": _mushrooms,
     "musk": _musk,
     "splice": lambda folder: _splice(folder, first=1000, name="splice"),
     "splice-all": lambda folder: _splice(folder, first=None, name="splice-all"),
     "sensorless": _sensorless,
-    "adult": lambda _: _schema_coded_table(coded_of(Source("adult")), "income"),
+    "adult": lambda _: _schema_coded_table(encode_table(PaperSource("adult")), "income"),
     "adult-numeric": lambda _: _schema_coded_table(
-        coded_of(Source("adult")), "income", numeric_only=True
+        encode_table(PaperSource("adult")), "income", numeric_only=True
     ),
-    "nltcs": lambda _: _schema_coded_table(coded_of(Source("nltcs")), "outside"),
+    "nltcs": lambda _: _schema_coded_table(encode_table(PaperSource("nltcs")), "outside"),
 }

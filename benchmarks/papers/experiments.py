@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.papers import gu, huang, sun, zhang
-from benchmarks.papers.cells import Experiment
-from common.errors import SettingError
+from benchmarks.papers.trials import Experiment
+from dppca.common.errors import SettingError
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -13,9 +13,8 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def experiment_of(name: str) -> Experiment:
+def find_experiment(name: str) -> Experiment:
     """The experiment called so; `SettingError` lists the names where there is none."""
     if name not in EXPERIMENTS:
-        message = f"no experiment is called {name}: {', '.join(EXPERIMENTS)}"
-        raise SettingError(message)
+        raise SettingError(f"no experiment is called {name}: {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]

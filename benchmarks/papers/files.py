@@ -18,38 +18,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.rows import Coded, Source, Table, Target, coded_from, ranged, read_libsvm
+from benchmarks.papers.rows import (
+    Coded,
+    PaperSource,
+    PaperTable,
+    Target,
+    coded_from,
+    ranged,
+    read_libsvm,
+)
 from benchmarks.studies import DataSet
-from common.errors import DataError, SettingError
-from deploy.simulation.data import read_table
+from dppca.common.errors import DataError, SettingError
+from dppca.deploy.simulation.data import read_table
 
 FORMATS = ("csv", "libsvm")
 _CONTRIBUTION_RATE = 0.90
 _MOST_LABELS = 64
 
 
-def file_source(path: Path, *, format_: str, label: str | None) -> Source:
+def file_source(path: Path, *, format_: str, label: str | None) -> PaperSource:
     """A file as a source, named after its stem and content, so that results are never mixed up."""
     if format_ not in FORMATS:
-        message = f"--format is {format_ or 'not given'}: with --data it must be csv or libsvm"
-        raise SettingError(message)
+        raise SettingError(
+            f"--format is {format_ or 'not given'}: with --data it must be csv or libsvm"
+        )
     if format_ == "libsvm" and label is not None:
-        message = f"--label is {label}, but the label of a libsvm file is its first field"
-        raise SettingError(message)
+        raise SettingError(f"--label is {label}, but the label of a libsvm file is its first field")
     if format_ == "csv" and not path.name.endswith((".csv", ".csv.gz")):
-        message = f"{path.name} is no CSV file by its name: call it .csv or .csv.gz"
-        raise SettingError(message)
+        raise SettingError(f"{path.name} is no CSV file by its name: call it .csv or .csv.gz")
     try:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        message = f"the data file {path} cannot be read: give a readable file"
-        raise DataError(message) from error
+        raise DataError(f"the data file {path} cannot be read: give a readable file") from error
     stem = path.name.split(".")[0]
     label_part = f"-{label}" if label else ""
-    return Source(f"{stem}{label_part}-{content[:6]}", path.resolve(), format_, label)
+    return PaperSource(f"{stem}{label_part}-{content[:6]}", path.resolve(), format_, label)
 
 
-def table_from_file(source: Source) -> Table:
+def table_from_file(source: PaperSource) -> PaperTable:
     """Rows for a support vector machine; columns in [-1, 1] by their own range.
 
     Raises
@@ -72,19 +78,17 @@ def table_from_file(source: Source) -> Table:
             numbers = np.asarray(text)[:, None] == np.asarray(categories)
         parts.append(np.asarray(numbers, np.float64).reshape(len(text), -1))
     if not parts:
-        message = f"{source.name} has no column beside the label"
-        raise DataError(message)
+        raise DataError(f"{source.name} has no column beside the label")
     return ranged(source.name, np.hstack(parts), np.asarray(columns[goal]))
 
 
-def coded_from_file(source: Source) -> Coded:
+def coded_from_file(source: PaperSource) -> Coded:
     """Rows for a study, with the label as its target; errors as `table_from_file`."""
     if source.format == "libsvm":
         return coded_from_numbers(table_from_file(source))
     names, columns = _csv_columns(source)
     if len(names) < 2:
-        message = f"{source.name} has no column beside the label"
-        raise DataError(message)
+        raise DataError(f"{source.name} has no column beside the label")
     goal = source.label if source.label is not None else names[-1]
     attributes = [
         _attribute(source, name, text, label=name == goal)
@@ -96,21 +100,21 @@ def coded_from_file(source: Source) -> Coded:
     )
 
 
-def coded_from_numbers(table: Table) -> Coded:
+def coded_from_numbers(table: PaperTable) -> Coded:
     """Rows in [-1, 1] for a study, without constant columns, and numbers as labels."""
     names = [f"column{index}" for index in range(1, table.rows.shape[1] + 1)]
-    kept = [index for index in range(len(names)) if np.ptp(table.rows[:, index]) > 0]
+    varying = [index for index in range(len(names)) if np.ptp(table.rows[:, index]) > 0]
     labels = sorted({f"{label:g}" for label in table.labels})
     kind = {"type": "binary", "values": labels}
     if len(labels) != 2:
         kind = {"type": "categorical", "categories": labels}
     attributes: list[dict[str, Any]] = [
-        {"name": names[index], "type": "numeric", "lower": -1.0, "upper": 1.0} for index in kept
+        {"name": names[index], "type": "numeric", "lower": -1.0, "upper": 1.0} for index in varying
     ]
     attributes.append({"name": "label", **kind})
     rows = [
         [*map(str, row), f"{label:g}"]
-        for row, label in zip(table.rows[:, kept], table.labels, strict=True)
+        for row, label in zip(table.rows[:, varying], table.labels, strict=True)
     ]
     return coded_from(
         DataSet(table.name, attributes, rows, _CONTRIBUTION_RATE, "label"),
@@ -118,7 +122,7 @@ def coded_from_numbers(table: Table) -> Coded:
     )
 
 
-def _attribute(source: Source, name: str, text: list[str], *, label: bool) -> dict[str, Any]:
+def _attribute(source: PaperSource, name: str, text: list[str], *, label: bool) -> dict[str, Any]:
     values = sorted(set(text))
     if len(values) == 2:
         return {"name": name, "type": "binary", "values": values}
@@ -130,60 +134,57 @@ def _attribute(source: Source, name: str, text: list[str], *, label: bool) -> di
         what = (
             "has 1 class only: a classifier needs two or more" if label else "is constant: drop it"
         )
-        message = f"column {name} of {source.name} {what}"
-        raise DataError(message)
+        raise DataError(f"column {name} of {source.name} {what}")
     _check_labels(source, name, values)
     return {"name": name, "type": "categorical", "categories": values}
 
 
-def _check_labels(source: Source, name: str, values: list[str]) -> None:
+def _check_labels(source: PaperSource, name: str, values: list[str]) -> None:
     if len(values) > _MOST_LABELS:
-        message = (
+        raise DataError(
             f"column {name} of {source.name} is text with {len(values)} different values: code it "
             f"as numbers, or as at most {_MOST_LABELS} labels"
         )
-        raise DataError(message)
 
 
-def _csv_columns(source: Source) -> tuple[list[str], list[list[str]]]:
+def _csv_columns(source: PaperSource) -> tuple[list[str], list[list[str]]]:
     path = _path(source)
     table = read_table(path)
     if source.label is not None and source.label not in table.column_names:
-        message = f"{path.name} has no column {source.label}: {', '.join(table.column_names)}"
-        raise DataError(message)
+        raise DataError(
+            f"{path.name} has no column {source.label}: {', '.join(table.column_names)}"
+        )
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
-        message = f"{path.name} has more than one column called {', '.join(twice)}: rename them"
-        raise DataError(message)
+        raise DataError(
+            f"{path.name} has more than one column called {', '.join(twice)}: rename them"
+        )
     columns: list[list[str]] = [column.to_pylist() for column in table.columns]
     for name, text in zip(table.column_names, columns, strict=True):
         missing = sum(not field.strip() for field in text)
         if missing:
-            message = (
+            raise DataError(
                 f"column {name} of {source.name} has {missing} empty fields: fill them in, or drop "
                 "their rows"
             )
-            raise DataError(message)
     return table.column_names, columns
 
 
-def _numbers(source: Source, name: str, text: list[str]) -> NDArray[np.float64] | None:
+def _numbers(source: PaperSource, name: str, text: list[str]) -> NDArray[np.float64] | None:
     """A column's numbers; None where it is text."""
     try:
         numbers = np.asarray(text, np.float64)
     except ValueError:
         return None
     if not np.isfinite(numbers).all():
-        message = (
+        raise DataError(
             f"column {name} of {source.name} holds NaN or infinity: drop those rows, or put public "
             "numbers in their place"
         )
-        raise DataError(message)
     return numbers
 
 
-def _path(source: Source) -> Path:
+def _path(source: PaperSource) -> Path:
     if source.path is None:
-        message = f"{source.name} is not a file"
-        raise SettingError(message)
+        raise SettingError(f"{source.name} is not a file")
     return source.path

@@ -1,9 +1,9 @@
 """The lines of a figure, crossed with what the figure varies: the cells that it is made of.
 
-A figure's line is a `Form`: a method in one of its variants. A line without noise does not depend
-on epsilon, on how many owners hold the rows, or on how many components a private method keeps, so
-it has one cell where the others have many. What varies goes from the outermost to the innermost:
-line, epsilon, owners, rows, columns, components, seed; tables keep that order.
+A figure's line is a `GridForm`: a method in one of its variants. A line without noise does not
+depend on epsilon, on how many owners hold the rows, or on how many components a private method
+keeps, so it has one cell where the others have many. What varies goes from the outermost to the
+innermost: line, epsilon, owners, rows, columns, components, seed; tables keep that order.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from benchmarks.papers.cells import CEILING, Cell
-from benchmarks.papers.rows import Source
+from benchmarks.papers.rows import PaperSource
+from benchmarks.papers.trials import CEILING, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """One line of a figure; fields as of `Cell`."""
+class GridForm:
+    """One line of a figure; fields as of `Trial`."""
 
     method: str
     variant: str = CEILING
@@ -26,8 +26,8 @@ class Form:
 
 
 def crossed(
-    source: Source,
-    forms: Iterable[Form],
+    source: PaperSource,
+    forms: Iterable[GridForm],
     *,
     seeds: Iterable[int],
     epsilons: Sequence[str],
@@ -36,9 +36,9 @@ def crossed(
     columns: Sequence[int] = (0,),
     components: Sequence[int] = (0,),
     target: str = "",
-) -> list[Cell]:
+) -> list[Trial]:
     """Every cell of the lines on one table, for every combination of what varies."""
-    cells: list[Cell] = []
+    cells: list[Trial] = []
     for form in forms:
         noisy = form.variant != CEILING
         varied = product(
@@ -50,7 +50,7 @@ def crossed(
             seeds,
         )
         cells += [
-            Cell(
+            Trial(
                 source,
                 form.method,
                 form.variant,

@@ -2,7 +2,7 @@
 
 Rows are divided 80/20 by the seed; the training rows go to m owners in equal parts; a linear
 support vector machine is trained on the synthetic rows, in coded coordinates, and tested on the
-real rows held out (`common.methods.utility.svm_accuracy`).
+real rows held out (`dppca.common.estimators.utility.svm_accuracy`).
 
 Printed: Laplace noise 2p/(n_i eps) in [0, 1] coding, one triangle of the second moment mirrored,
 latents computed from raw rows. Two more readings stand beside it, so that its faults can be told
@@ -26,16 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.cells import PUBLISHED, SOUND, Cell, Experiment, Outcome, Scope
-from benchmarks.papers.data import coded_of
-from benchmarks.papers.grids import Form, crossed
-from benchmarks.papers.machines import true_epsilon_of
-from benchmarks.papers.rows import Coded, Source, Target
-from common.methods.ppca_dp_mh import PPCADPMH
-from common.methods.utility import svm_accuracy
-from common.numerics.pca import count_components, decompose
-from common.numerics.ppca import fit_ppca, sample
-from common.study import ComponentRule
+from benchmarks.papers.data import encode_table
+from benchmarks.papers.grids import GridForm, crossed
+from benchmarks.papers.machines import compute_true_epsilon
+from benchmarks.papers.rows import Coded, PaperSource, Target
+from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
+from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
+from dppca.common.estimators.utility import svm_accuracy
+from dppca.common.numerics.spectrum.pca import count_components, decompose
+from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
+from dppca.common.study import ComponentRule
 
 NO_PRIVACY = "no privacy"
 MAJORITY = "majority"
@@ -57,9 +57,9 @@ _PAPER_RUNS = 5
 _QUICK_ROWS = 6000
 
 
-def compute(cell: Cell) -> Outcome:
+def compute(cell: Trial) -> TrialOutcome:
     """Train on synthetic rows (or real ones, or none) and test on held-out real ones."""
-    data = coded_of(cell.source)
+    data = encode_table(cell.source)
     target = data.target(cell.target)
     order = np.random.default_rng(cell.seed).permutation(len(data.coded))
     n_held_out = round(_HELD_OUT * len(order))
@@ -71,6 +71,7 @@ def compute(cell: Cell) -> Outcome:
         return _without_noise(cell, data, target, training, held_out)
     model = PPCADPMH(
         epsilon=cell.epsilon,
+        max_rows_per_person=1,
         delta=cell.delta or None,
         variant=cell.variant,
         schema=data.schema,
@@ -94,7 +95,7 @@ def compute(cell: Cell) -> Outcome:
             truth=truth,
         )
 
-    return Outcome(
+    return TrialOutcome(
         n=len(training),
         d=data.coded.shape[1],
         k=len(model.components_),
@@ -102,17 +103,17 @@ def compute(cell: Cell) -> Outcome:
         decoded_accuracy=tested(data.recoded(model.decoded_), None) if sound else None,
         seconds=seconds,
         delta=cell.delta,
-        true_epsilon=true_epsilon_of(model),
+        true_epsilon=compute_true_epsilon(model),
     )
 
 
 def _without_noise(
-    cell: Cell,
+    cell: Trial,
     data: Coded,
     target: Target,
     training: NDArray[np.intp],
     held_out: NDArray[np.intp],
-) -> Outcome:
+) -> TrialOutcome:
     rows, d, k = data.coded[training], data.coded.shape[1], 0
     truth = target.labels(data.schema, data.coded[held_out])
     labels = target.labels(data.schema, rows)
@@ -130,7 +131,7 @@ def _without_noise(
             truth=truth,
         )
     seconds = perf_counter() - started
-    return Outcome(n=len(training), d=d, k=k, accuracy=accuracy, seconds=seconds)
+    return TrialOutcome(n=len(training), d=d, k=k, accuracy=accuracy, seconds=seconds)
 
 
 def _modelled(
@@ -144,29 +145,34 @@ def _modelled(
     return sample(model, len(rows), rng=np.random.default_rng(seed)), k
 
 
-_CEILINGS = (Form(NO_PRIVACY), Form(MAJORITY))
+_CEILINGS = (GridForm(NO_PRIVACY), GridForm(MAJORITY))
 
 
-def _forms(scope: Scope) -> tuple[Form, ...]:
-    drawn = () if scope.quick else (Form(DRAWN, PUBLISHED),)
-    return (Form(METHOD, PUBLISHED), *drawn, Form(METHOD, SOUND), Form(GAUSSIAN, SOUND, DELTA))
+def _forms(scope: Scope) -> tuple[GridForm, ...]:
+    drawn = () if scope.quick else (GridForm(DRAWN, PUBLISHED),)
+    return (
+        GridForm(METHOD, PUBLISHED),
+        *drawn,
+        GridForm(METHOD, SOUND),
+        GridForm(GAUSSIAN, SOUND, DELTA),
+    )
 
 
-def _targets(source: Source, wanted: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _targets(source: PaperSource, wanted: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Targets by name of the table; those of a file are its own."""
-    return wanted.get(source.name) or tuple(t.name for t in coded_of(source).targets)
+    return wanted.get(source.name) or tuple(t.name for t in encode_table(source).targets)
 
 
 def _cells(
     scope: Scope,
     wanted: Mapping[str, tuple[str, ...]],
     *,
-    forms: tuple[Form, ...],
+    forms: tuple[GridForm, ...],
     epsilons: tuple[str, ...],
     owners: tuple[int, ...] = (3,),
     counts: Mapping[str, tuple[int, ...]] | None = None,
-) -> tuple[Cell, ...]:
-    cells: list[Cell] = []
+) -> tuple[Trial, ...]:
+    cells: list[Trial] = []
     for source in scope.sources(*wanted):
         for target in _targets(source, wanted):
             cells += crossed(
@@ -183,45 +189,45 @@ def _cells(
 
 
 def _counts(
-    source: Source, counts: Mapping[str, tuple[int, ...]], *, quick: bool
+    source: PaperSource, counts: Mapping[str, tuple[int, ...]], *, quick: bool
 ) -> tuple[int, ...]:
     known = counts.get(source.name)
     if known is None:
-        largest = coded_of(source).coded.shape[1] - 1
+        largest = encode_table(source).coded.shape[1] - 1
         known = tuple(sorted({max(1, round(largest * share / 8)) for share in range(1, 9)}))
     return known[::3] if quick else known
 
 
-def fig2_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig2_grid(scope: Scope) -> tuple[Trial, ...]:
     """Accuracy against k at epsilon = 0.1, three owners."""
     wanted = {"nltcs": ("outside",), "adult": ("income",)}
     counts = {"nltcs": tuple(range(1, 16)), "adult": (5, 10, 15, 20, 25, 30, 35)}
     return _cells(scope, wanted, forms=_forms(scope), epsilons=("0.1",), counts=counts)
 
 
-def fig3_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig3_grid(scope: Scope) -> tuple[Trial, ...]:
     """Accuracy against epsilon, three owners; every reading and kind of noise."""
     wanted = {"nltcs": ("outside", "money"), "adult": ("post-secondary", "income")}
     epsilons = EPSILONS[::3] if scope.quick else EPSILONS
-    more = () if scope.quick else (Form(INDEPENDENT, PUBLISHED),)
-    forms = (Form(NO_NOISE), *more, *_forms(scope), Form(ONCE, SOUND))
+    more = () if scope.quick else (GridForm(INDEPENDENT, PUBLISHED),)
+    forms = (GridForm(NO_NOISE), *more, *_forms(scope), GridForm(ONCE, SOUND))
     return _cells(scope, wanted, forms=forms, epsilons=epsilons)
 
 
-def fig4_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig4_grid(scope: Scope) -> tuple[Trial, ...]:
     """Accuracy against the number of owners at epsilon = 0.2."""
     wanted = {"adult": ("post-secondary", "income")}
     owners = (2, 10) if scope.quick else (2, 4, 6, 8, 10)
     return _cells(scope, wanted, forms=_forms(scope), epsilons=("0.2",), owners=owners)
 
 
-def fig2_printed(cell: Cell) -> Mapping[str, str]:
+def fig2_printed(cell: Trial) -> Mapping[str, str]:
     """The one figure in the paper's text."""
     reads = cell.source.name == "nltcs" and cell.variant == PUBLISHED and cell.method == METHOD
     return {"accuracy": "nearly 80 %"} if reads and cell.components == 8 else {}
 
 
-def fig3_printed(cell: Cell) -> Mapping[str, str]:
+def fig3_printed(cell: Trial) -> Mapping[str, str]:
     """The same figure: k = 8 is what the paper's rule gave at epsilon = 0.1."""
     reads = cell.source.name == "nltcs" and cell.variant == PUBLISHED and cell.method == METHOD
     told = reads and cell.target == "outside" and cell.epsilon == "0.1"

@@ -3,8 +3,9 @@
 Noise is for a public bound on the norm of a row (1 in the proofs; dividing the rows by the bound is
 the same). Rows are split 80/20 by the seed; every accuracy is on the rows held out (the paper does
 not say on which). Linear machines with C = 1, but for PCA-DPSVM's sound form, whose C is that of
-the public rule (`common.methods.penalty`); the contribution rate is 0.85 and delta 1/n^2. Running
-times are those of libsvm's RBF machine, on all columns or on the components, everything included.
+the public rule (`dppca.common.estimators.base.penalty`); the contribution rate is 0.85 and delta
+1/n^2. Running times are those of libsvm's RBF machine, on all columns or on the components,
+everything included.
 
 The paper's Sensorless (58,509 rows) and Covertype (580,000) are not in the data folder: a sample of
 2,200 rows and Adult stand in for them. Musk is the paper's.
@@ -15,24 +16,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.papers.cells import (
+from benchmarks.papers.data import load_table
+from benchmarks.papers.grids import GridForm, crossed
+from benchmarks.papers.machines import delta_for, score, score_control, split_rows
+from benchmarks.papers.rows import PaperSource
+from benchmarks.papers.trials import (
     CONTROLS,
     PUBLISHED,
     SOUND,
-    Cell,
     Experiment,
-    Outcome,
     Scope,
+    Trial,
+    TrialOutcome,
 )
-from benchmarks.papers.data import table_of
-from benchmarks.papers.grids import Form, crossed
-from benchmarks.papers.machines import delta_for, score, score_control, split_of
-from benchmarks.papers.rows import Source
-from common.methods.ag_svm import AGSVM
-from common.methods.dppca_svm import DPPCASVM
-from common.methods.mod_sulq_svm import MODSuLQSVM
-from common.methods.pcadp_svm import PCADPSVM
-from common.methods.svm import SVM
+from dppca.common.estimators.ag_svm import AGSVM
+from dppca.common.estimators.dppca_svm import DPPCASVM
+from dppca.common.estimators.mod_sulq_svm import MODSuLQSVM
+from dppca.common.estimators.pcadp_svm import PCADPSVM
+from dppca.common.estimators.svm import SVM
 
 TABLES = ("sensorless", "adult", "musk")
 _DPPCA, _PCADP, _AG, _MOD = "DPPCA-SVM", "PCA-DPSVM", "AG-SVM", "MOD-SuLQ-SVM"
@@ -43,19 +44,19 @@ _RATE = 0.85
 _FULL_ROWS, _QUICK_ROWS = 10_000, 2500
 
 
-def compute(cell: Cell) -> Outcome:
+def compute(cell: Trial) -> TrialOutcome:
     """One linear machine, tested on rows held out."""
     return _computed(cell, kernel="linear")
 
 
-def compute_times(cell: Cell) -> Outcome:
+def compute_times(cell: Trial) -> TrialOutcome:
     """The same with libsvm's RBF machine, whose time depends on the number of columns."""
     return _computed(cell, kernel="rbf")
 
 
-def _computed(cell: Cell, *, kernel: str) -> Outcome:
-    table = table_of(cell.source)
-    split = split_of(table, cell)
+def _computed(cell: Trial, *, kernel: str) -> TrialOutcome:
+    table = load_table(cell.source)
+    split = split_rows(table, cell)
     if cell.method == "SVM":
         return score(SVM(kernel=kernel, allow_constant=True), split)
     delta = delta_for(cell, len(split.rows))
@@ -69,9 +70,10 @@ def _computed(cell: Cell, *, kernel: str) -> Outcome:
     return score(machine, split, delta=delta)
 
 
-def _machine(cell: Cell, delta: str, *, variant: str, row_norm: float) -> Any:
+def _machine(cell: Trial, delta: str, *, variant: str, row_norm: float) -> Any:
     given: dict[str, Any] = {
         "epsilon": cell.epsilon,
+        "max_rows_per_person": 1,
         "variant": variant,
         "contribution_rate": _RATE,
         "row_norm": row_norm,
@@ -92,14 +94,16 @@ def _cells(
     epsilons: tuple[str, ...],
     parts: tuple[float, ...] = (1.0,),
     variants: tuple[str, ...] = (PUBLISHED, SOUND, *CONTROLS.values()),
-) -> tuple[Cell, ...]:
+) -> tuple[Trial, ...]:
     limit = scope.limit(_FULL_ROWS, _QUICK_ROWS)
-    forms = [Form(method, variant, _delta(method)) for method in methods for variant in variants]
-    cells: list[Cell] = []
+    forms = [
+        GridForm(method, variant, _delta(method)) for method in methods for variant in variants
+    ]
+    cells: list[Trial] = []
     for source in scope.sources(*tables):
         cells += crossed(
             source,
-            [Form("SVM"), *forms],
+            [GridForm("SVM"), *forms],
             seeds=scope.seeds(_PAPER_RUNS),
             epsilons=epsilons,
             rows=_sizes(source, parts, limit),
@@ -107,9 +111,9 @@ def _cells(
     return tuple(cells)
 
 
-def _sizes(source: Source, parts: tuple[float, ...], limit: int) -> list[int]:
+def _sizes(source: PaperSource, parts: tuple[float, ...], limit: int) -> list[int]:
     """Shares of the training rows, or of ``limit``, but no fewer rows than columns."""
-    n_rows, d = table_of(source).rows.shape
+    n_rows, d = load_table(source).rows.shape
     available = int(0.8 * n_rows)
     largest = min(limit or available, available)
     return sorted({max(d, round(part * largest)) for part in parts})
@@ -119,25 +123,25 @@ def _delta(method: str) -> str:
     return "1/n^2" if method in _WITH_DELTA else ""
 
 
-def fig1_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig1_grid(scope: Scope) -> tuple[Trial, ...]:
     """Noise on the second moment against noise on the weights."""
     full = ("0.005", "0.01", "0.05", "0.1", "0.5", "1", "1.5")
     return _cells(scope, TABLES, (_DPPCA, _PCADP), epsilons=full[::3] if scope.quick else full)
 
 
-def fig2_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig2_grid(scope: Scope) -> tuple[Trial, ...]:
     """Three noises on the second moment against epsilon."""
     full = ("0.000005", "0.00005", "0.0005", "0.005", "0.05", "0.5", "1")
     return _cells(scope, TABLES, (_DPPCA, _AG, _MOD), epsilons=full[::3] if scope.quick else full)
 
 
-def fig3_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig3_grid(scope: Scope) -> tuple[Trial, ...]:
     """The same against the number of rows at epsilon = 0.005."""
     parts = (0.25, 1.0) if scope.quick else (0.2, 0.4, 0.6, 0.8, 1.0)
     return _cells(scope, TABLES, (_DPPCA, _AG, _MOD), epsilons=("0.005",), parts=parts)
 
 
-def fig4_grid(scope: Scope) -> tuple[Cell, ...]:
+def fig4_grid(scope: Scope) -> tuple[Trial, ...]:
     """Running times at epsilon = 0.1."""
     return _cells(
         scope,
@@ -148,7 +152,7 @@ def fig4_grid(scope: Scope) -> tuple[Cell, ...]:
     )
 
 
-def printed(cell: Cell) -> Mapping[str, str]:
+def printed(cell: Trial) -> Mapping[str, str]:
     """What the conclusion says of DPPCA-SVM, on the table that is the paper's."""
     told = cell.source.name == "musk" and cell.method == _DPPCA and cell.variant == PUBLISHED
     return {"accuracy": "above 90"} if told and float(cell.epsilon) > 0.005 else {}

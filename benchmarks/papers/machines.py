@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from benchmarks.papers.cells import Cell, Outcome, Scored
-from benchmarks.papers.rows import Table
-from common.errors import DataError
-from common.methods.svm import SVM
-from common.study import decimal_text
+from benchmarks.papers.rows import PaperTable
+from benchmarks.papers.trials import Scored, Trial, TrialOutcome
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import DataError
+from dppca.common.estimators.svm import SVM
 
 TEST_SHARE = 0.2
 
@@ -35,44 +35,47 @@ class Split:
     truth: NDArray[Any]
 
 
-def split_of(table: Table, cell: Cell, *, test_share: float = TEST_SHARE) -> Split:
+def split_rows(table: PaperTable, cell: Trial, *, test_share: float = TEST_SHARE) -> Split:
     """Rows of a cell: all of them, or a stratified split that depends on the seed alone."""
     rows = table.rows[:, : cell.columns or None]
     if cell.scored is Scored.TRAINING:
-        kept = np.arange(len(rows))
+        chosen = np.arange(len(rows))
         if cell.rows and cell.rows < len(rows):
-            kept, _ = _divided(table, test=len(rows) - cell.rows, seed=cell.seed)
-        return Split(rows[kept], table.labels[kept], rows[kept], table.labels[kept])
+            chosen, _ = _divided(table, test=len(rows) - cell.rows, seed=cell.seed)
+        return Split(rows[chosen], table.labels[chosen], rows[chosen], table.labels[chosen])
     training, test = _divided(table, test=test_share, seed=cell.seed)
     training = training[: cell.rows or None]
     return Split(rows[training], table.labels[training], rows[test], table.labels[test])
 
 
-def _divided(table: Table, *, test: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _divided(
+    table: PaperTable, *, test: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Two parts with the classes in proportion; ``test`` is a share or a number of rows."""
     try:
         training, rest = train_test_split(
             np.arange(len(table.rows)), test_size=test, stratify=table.labels, random_state=seed
         )
     except ValueError as error:
-        message = f"{table.name} cannot be divided with every class on both sides: {error}"
-        raise DataError(message) from error
+        raise DataError(
+            f"{table.name} cannot be divided with every class on both sides: {error}"
+        ) from error
     return training, rest
 
 
-def delta_for(cell: Cell, n_rows: int) -> str:
+def delta_for(cell: Trial, n_rows: int) -> str:
     """The delta of a cell as a decimal: given, or 1/n^2."""
     return f"{Decimal(1) / Decimal(n_rows) ** 2:.6e}" if cell.delta == "1/n^2" else cell.delta
 
 
-def score(estimator: Any, split: Split, *, delta: str = "") -> Outcome:
-    """Fit an estimator of `common.methods` and score it."""
+def score(estimator: Any, split: Split, *, delta: str = "") -> TrialOutcome:
+    """Fit an estimator of `dppca.common.estimators` and score it."""
     started = perf_counter()
     estimator.fit(split.rows, split.labels)
     fitted = perf_counter()
     accuracy = float(np.mean(estimator.predict(split.test) == split.truth))
     ended = perf_counter()
-    return Outcome(
+    return TrialOutcome(
         n=len(split.rows),
         d=split.rows.shape[1],
         k=len(getattr(estimator, "components_", ())),
@@ -80,32 +83,32 @@ def score(estimator: Any, split: Split, *, delta: str = "") -> Outcome:
         seconds=fitted - started,
         predict_seconds=ended - fitted,
         delta=delta,
-        true_epsilon=true_epsilon_of(estimator),
+        true_epsilon=compute_true_epsilon(estimator),
         support_vectors=_support_vectors(estimator),
     )
 
 
-def score_control(k: int, split: Split, *, seed: int, kernel: str, C: float) -> Outcome:
+def score_control(k: int, split: Split, *, seed: int, kernel: str, C: float) -> TrialOutcome:
     """Score the control with k columns; gamma is one over d, as for the private method."""
     d = split.rows.shape[1]
     basis, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, k)))
     machine = SVM(kernel=kernel, C=C, gamma=1.0 / d, allow_constant=True)
-    found = score(
+    accuracy = score(
         machine,
         Split(split.rows @ basis, split.labels, split.test @ basis, split.truth),
     )
-    return Outcome(
-        n=found.n,
+    return TrialOutcome(
+        n=accuracy.n,
         d=d,
         k=k,
-        accuracy=found.accuracy,
-        seconds=found.seconds,
-        predict_seconds=found.predict_seconds,
-        support_vectors=found.support_vectors,
+        accuracy=accuracy.accuracy,
+        seconds=accuracy.seconds,
+        predict_seconds=accuracy.predict_seconds,
+        support_vectors=accuracy.support_vectors,
     )
 
 
-def true_epsilon_of(estimator: Any) -> str:
+def compute_true_epsilon(estimator: Any) -> str:
     """What the noise costs for whatever it protects, as a decimal; empty where nothing is."""
     epsilon = estimator.guarantee_.epsilon
     return "" if epsilon is None else decimal_text(epsilon)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.cells import CONTROLS, PUBLISHED, SOUND, Experiment, Run
-from benchmarks.papers.tables import Line, lines_of
-from common.plotting import DPI, check_plotting, new_figure
+from benchmarks.papers.tables import Line, group_lines
+from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment, Run
+from dppca.common.plotting import DPI, check_plotting, new_figure, plain_numbers
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -36,7 +36,7 @@ _NAMES = {
 def plot_runs(experiment: Experiment, runs: Sequence[Run], stem: Path) -> tuple[Path, Path]:
     """Draw ``stem.png`` and ``stem.svg``; their paths."""
     check_plotting()
-    lines = lines_of(runs)
+    lines = group_lines(runs)
     panels = _panels(lines)
     methods = list(dict.fromkeys(line.cell.method for line in lines if _drawn(line, experiment.x)))
     rows, columns = len(experiment.measures), len(panels)
@@ -71,11 +71,11 @@ def plot_runs(experiment: Experiment, runs: Sequence[Run], stem: Path) -> tuple[
 
 
 def _panels(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+    by_label: dict[str, list[Line]] = {}
     for line in lines:
         title = f"{line.cell.source.name} {line.cell.target}".strip()
-        found.setdefault(title, []).append(line)
-    return found
+        by_label.setdefault(title, []).append(line)
+    return by_label
 
 
 def _drawn(line: Line, x: str) -> bool:
@@ -137,8 +137,10 @@ def _curves(
         )
     if x == "epsilon":
         axes.set_xscale("log")
+        plain_numbers(axes.xaxis)
     if measure != "accuracy" and measure != "support_vectors":
         axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
     axes.set_xlabel(_NAMES[x])
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.papers.cells import Experiment, Scope
 from benchmarks.papers.plots import plot_runs
 from benchmarks.papers.runner import run_cells
-from benchmarks.papers.tables import markdown_of
-from common.plotting import check_plotting
+from benchmarks.papers.tables import make_markdown
+from benchmarks.papers.trials import Experiment, Scope
+from dppca.common.plotting import check_plotting
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def make_report(
     stem = experiment.name if scope.source is None else f"{experiment.name}-{scope.source.name}"
     csv = output / f"{stem}.csv"
     runs = run_cells(experiment, cells, csv, jobs=jobs)
-    text = markdown_of(about, runs, command=command)
+    text = make_markdown(about, runs, command=command)
     table = output / f"{stem}.md"
     table.write_text(text)
     plots = plot_runs(experiment, runs, output / stem)

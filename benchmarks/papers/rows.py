@@ -1,8 +1,8 @@
 """What the experiments run on, as values: rows for a machine, and coded rows for a study.
 
-`Table` is what the support vector machines take: numbers, as the papers feed them, and a public
-bound on the norm of a row, by which `Table.in_ball` brings them into the unit ball, as the proofs
-need them. `Coded` is what PPCA-DP-MH takes: a schema and rows in its integers.
+`PaperTable` is what the support vector machines take: numbers, as the papers feed them, and a
+public bound on the norm of a row, by which `PaperTable.in_ball` brings them into the unit ball, as
+the proofs need them. `Coded` is what PPCA-DP-MH takes: a schema and rows in its integers.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.studies import DataSet
-from common.errors import DataError
-from common.methods.unit_ball import UnitBall
-from common.schema import Numeric, Schema, encode
+from dppca.common.errors import DataError
+from dppca.common.estimators.unit_ball import UnitBall
+from dppca.common.schema import Numeric, Schema, encode
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PaperSource:
     """Where a table comes from: a name, or a file with its format and label column."""
 
     name: str
@@ -34,7 +34,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PaperTable:
     """Rows for a support vector machine.
 
     Attributes
@@ -52,7 +52,7 @@ class Table:
     labels: NDArray[Any]
     row_norm: float
 
-    def in_ball(self) -> Table:
+    def in_ball(self) -> PaperTable:
         """The rows divided by their bound: in the unit ball."""
         inside = UnitBall(scale=self.row_norm).fit_transform(self.rows)
         return replace(self, rows=inside, row_norm=1.0)
@@ -147,7 +147,9 @@ class Coded:
 
 def coded_from(data: DataSet, targets: tuple[Target, ...]) -> Coded:
     """Text fields as a study codes them; every field must be a value of its attribute."""
-    schema = Schema.from_document({"resolution_bits": 10, "attributes": data.attributes})
+    schema = Schema.from_document(
+        {"resolution_bits": 10, "max_rows_per_person": 1, "attributes": data.attributes}
+    )
     columns = [_column(schema, index, data.rows) for index in range(len(schema.attributes))]
     return Coded(
         name=data.name,
@@ -169,7 +171,7 @@ def _column(schema: Schema, index: int, rows: list[list[str]]) -> Any:
     return np.asarray([codes[field] for field in fields], np.int32)
 
 
-def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> Table:
+def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> PaperTable:
     """Columns brought into [-1, 1] by their own range; constant ones to 0.
 
     Raises
@@ -178,15 +180,15 @@ def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> Table:
         There are no rows or no columns, or a number is missing or infinite.
     """
     if not rows.size:
-        message = f"{name} has no rows, or no column beside the label"
-        raise DataError(message)
+        raise DataError(f"{name} has no rows, or no column beside the label")
     if not np.isfinite(rows).all():
-        message = f"{name} holds NaN or infinity: drop those rows, or put public numbers there"
-        raise DataError(message)
+        raise DataError(
+            f"{name} holds NaN or infinity: drop those rows, or put public numbers there"
+        )
     lowest, highest = rows.min(axis=0), rows.max(axis=0)
     width = np.where(highest > lowest, highest - lowest, 1.0)
     scaled = np.where(highest > lowest, 2 * (rows - lowest) / width - 1, 0.0)
-    return Table(name, scaled, labels, rows.shape[1] ** 0.5)
+    return PaperTable(name, scaled, labels, rows.shape[1] ** 0.5)
 
 
 def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.float64], Any]:
@@ -203,8 +205,9 @@ def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.f
         with _opened(path) as stream:
             rows, labels = load_svmlight_file(stream, n_features=columns)
     except (OSError, EOFError, ValueError) as error:
-        message = f"{path.name} cannot be read as a libsvm file: LABEL INDEX:VALUE ... on each line"
-        raise DataError(message) from error
+        raise DataError(
+            f"{path.name} cannot be read as a libsvm file: LABEL INDEX:VALUE ... on each line"
+        ) from error
     return np.asarray(rows.toarray(), np.float64), labels
 
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.papers.cells import Cell, Experiment, Outcome, Run
-from common.console import Progress, progress
-from common.errors import DataError, DppcaError, SettingError
+from benchmarks.papers.trials import Experiment, Run, Trial, TrialOutcome
+from dppca.common.console import Progress, progress
+from dppca.common.errors import DataError, DppcaError, SettingError
 
 COLUMNS = (
     *("cell", "seed", "data", "target", "method", "variant", "epsilon", "true_epsilon", "delta"),
@@ -37,7 +37,7 @@ _Key = tuple[str, int]
 
 
 def run_cells(
-    experiment: Experiment, cells: Sequence[Cell], path: Path, *, jobs: int
+    experiment: Experiment, cells: Sequence[Trial], path: Path, *, jobs: int
 ) -> tuple[Run, ...]:
     """Every cell's run, in the order of the cells: from the file, or computed and added to it.
 
@@ -54,13 +54,12 @@ def run_cells(
         The file is not of this version; a cell cannot be computed (its name is in the message).
     """
     if jobs < 1:
-        message = f"--jobs is {jobs}; it must be 1 or more"
-        raise SettingError(message)
+        raise SettingError(f"--jobs is {jobs}; it must be 1 or more")
     done = read_runs(path)
     missing = [cell for cell in cells if (cell.name, cell.seed) not in done]
     with progress(experiment.name, len(missing)) as bar, _Log(path) as log:
 
-        def keep(cell: Cell, outcome: Outcome) -> None:
+        def keep(cell: Trial, outcome: TrialOutcome) -> None:
             done[cell.name, cell.seed] = outcome
             log.append(cell, outcome)
 
@@ -74,7 +73,7 @@ def run_cells(
     return tuple(Run(cell, done[cell.name, cell.seed]) for cell in cells)
 
 
-def read_runs(path: Path) -> dict[_Key, Outcome]:
+def read_runs(path: Path) -> dict[_Key, TrialOutcome]:
     """Finished runs of a file, by name and seed; none where there is no file.
 
     A last line without an end is cut off the file.
@@ -87,13 +86,11 @@ def read_runs(path: Path) -> dict[_Key, Outcome]:
         path.write_text(whole)
     reader = csv.DictReader(io.StringIO(whole))
     if whole and tuple(reader.fieldnames or ()) != COLUMNS:
-        message = f"{path} has other columns than this version writes: move it away"
-        raise DataError(message)
+        raise DataError(f"{path} has other columns than this version writes: move it away")
     try:
         return {(row["cell"], int(row["seed"])): _outcome(row) for row in reader}
     except (KeyError, TypeError, ValueError) as error:
-        message = f"{path} holds a line that is not a run: move it away"
-        raise DataError(message) from error
+        raise DataError(f"{path} holds a line that is not a run: move it away") from error
 
 
 class _Log:
@@ -112,7 +109,7 @@ class _Log:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def append(self, cell: Cell, outcome: Outcome) -> None:
+    def append(self, cell: Trial, outcome: TrialOutcome) -> None:
         """Write one run and wait for the disk."""
         fields = {
             "cell": cell.name,
@@ -136,8 +133,8 @@ class _Log:
         os.fsync(self._stream.fileno())
 
 
-def _outcome(row: Mapping[str, str]) -> Outcome:
-    return Outcome(
+def _outcome(row: Mapping[str, str]) -> TrialOutcome:
+    return TrialOutcome(
         n=int(row["n"]),
         d=int(row["d"]),
         k=int(row["k"]),
@@ -151,18 +148,17 @@ def _outcome(row: Mapping[str, str]) -> Outcome:
     )
 
 
-def _computed(compute: Callable[[Cell], Outcome], cell: Cell) -> Outcome:
+def _computed(compute: Callable[[Trial], TrialOutcome], cell: Trial) -> TrialOutcome:
     try:
         return compute(cell)
     except DppcaError as error:
-        message = f"{cell.name}, seed {cell.seed}: {error}"
-        raise type(error)(message) from error
+        raise type(error)(f"{cell.name}, seed {cell.seed}: {error}") from error
 
 
 def _in_processes(
     experiment: Experiment,
-    missing: Sequence[Cell],
-    keep: Callable[[Cell, Outcome], None],
+    missing: Sequence[Trial],
+    keep: Callable[[Trial, TrialOutcome], None],
     bar: Progress,
     *,
     jobs: int,
@@ -170,7 +166,7 @@ def _in_processes(
     # Fresh processes: a fork would copy the threads of numerical libraries in any state.
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_one_thread)
     try:
-        waiting: dict[Future[Outcome], Cell] = {
+        waiting: dict[Future[TrialOutcome], Trial] = {
             pool.submit(_computed, experiment.compute, cell): cell for cell in missing
         }
         while waiting:

@@ -16,22 +16,22 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.papers.cells import (
+from benchmarks.papers.data import load_table
+from benchmarks.papers.machines import delta_for, score, score_control, split_rows
+from benchmarks.papers.trials import (
     CONTROLS,
     PUBLISHED,
     SOUND,
-    Cell,
     Experiment,
-    Outcome,
     Scope,
     Scored,
+    Trial,
+    TrialOutcome,
 )
-from benchmarks.papers.data import table_of
-from benchmarks.papers.machines import delta_for, score, score_control, split_of
-from common.methods.ag_svm import AGSVM
-from common.methods.dppca_svm import DPPCASVM
-from common.methods.dpsvd import DPSVD
-from common.methods.svm import SVM
+from dppca.common.estimators.ag_svm import AGSVM
+from dppca.common.estimators.dppca_svm import DPPCASVM
+from dppca.common.estimators.dpsvd import DPSVD
+from dppca.common.estimators.svm import SVM
 
 PLAIN = "SVM"
 BALL = "SVM, rows in the unit ball"
@@ -42,12 +42,12 @@ _PAPER_RUNS = 5
 _QUICK_ROWS = 1000
 
 
-def compute(cell: Cell) -> Outcome:
+def compute(cell: Trial) -> TrialOutcome:
     """One machine, scored on its training rows or on rows held out."""
-    table = table_of(cell.source)
+    table = load_table(cell.source)
     if cell.method == BALL:
         table = table.in_ball()
-    split = split_of(table, cell)
+    split = split_rows(table, cell)
     if cell.method in (PLAIN, BALL):
         return score(SVM(allow_constant=True), split)
     delta = delta_for(cell, len(split.rows))
@@ -63,8 +63,9 @@ def compute(cell: Cell) -> Outcome:
     return score(machine, split, delta=delta)
 
 
-def _private(cell: Cell, delta: str, *, variant: str, row_norm: float | None) -> Any:
+def _private(cell: Trial, delta: str, *, variant: str, row_norm: float | None) -> Any:
     given: dict[str, Any] = {
+        "max_rows_per_person": 1,
         "variant": variant,
         "contribution_rate": _RATE,
         "kernel": "rbf",
@@ -83,14 +84,14 @@ def _private(cell: Cell, delta: str, *, variant: str, row_norm: float | None) ->
     return DPSVD(epsilon=cell.epsilon, delta=delta, **given)
 
 
-def grid(scope: Scope) -> tuple[Cell, ...]:
+def grid(scope: Scope) -> tuple[Trial, ...]:
     """Every line of the table, and what belongs beside it."""
     seeds = scope.seeds(_PAPER_RUNS)
     epsilons = EPSILONS[::2] if scope.quick else EPSILONS
     rows = scope.limit(0, _QUICK_ROWS)
-    cells: list[Cell] = []
+    cells: list[Trial] = []
     for source in scope.sources("a1a", "mushrooms", "musk", "splice"):
-        plain = Cell(source, PLAIN, rows=rows)
+        plain = Trial(source, PLAIN, rows=rows)
         trained = replace(plain, scored=Scored.TRAINING)
         cells += [trained, replace(trained, method=BALL)]
         cells += [
@@ -145,7 +146,7 @@ _PRINTED = {
 }
 
 
-def printed(cell: Cell) -> Mapping[str, str]:
+def printed(cell: Trial) -> Mapping[str, str]:
     """Means of table 4."""
     if cell.scored is not Scored.TRAINING or cell.rows:
         return {}

@@ -14,20 +14,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from benchmarks.papers.cells import CONTROLS, PUBLISHED, SOUND, Cell, Experiment, Run, Scored
+from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment, Run, Scored, Trial
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """All runs of one cell."""
 
-    cell: Cell
+    cell: Trial
     runs: tuple[Run, ...]
 
     def values(self, measure: str) -> tuple[float, ...]:
         """What every run gave, those without such a figure left out."""
-        found = (getattr(run.outcome, measure) for run in self.runs)
-        return tuple(float(value) for value in found if value is not None)
+        values = (getattr(run.outcome, measure) for run in self.runs)
+        return tuple(float(value) for value in values if value is not None)
 
     def mean(self, measure: str) -> float | None:
         """Mean over runs; None where there is no such figure."""
@@ -40,17 +40,17 @@ class Line:
         return stdev(values) if len(values) > 1 else 0.0
 
 
-def lines_of(runs: Sequence[Run]) -> tuple[Line, ...]:
+def group_lines(runs: Sequence[Run]) -> tuple[Line, ...]:
     """Runs by cell, in the order they first come."""
-    found: dict[str, list[Run]] = {}
+    by_trial: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.cell.name, []).append(run)
-    return tuple(Line(replace(group[0].cell, seed=0), tuple(group)) for group in found.values())
+        by_trial.setdefault(run.cell.name, []).append(run)
+    return tuple(Line(replace(group[0].cell, seed=0), tuple(group)) for group in by_trial.values())
 
 
-def markdown_of(experiment: Experiment, runs: Sequence[Run], *, command: str) -> str:
+def make_markdown(experiment: Experiment, runs: Sequence[Run], *, command: str) -> str:
     """The table with its title, source, command and notes."""
-    lines = lines_of(runs)
+    lines = group_lines(runs)
     told = [line for line in lines if not line.cell.imitated]
     named = [(name, [text(line) for line in told]) for name, text in _columns(experiment, lines)]
     shown = [(name, texts) for name, texts in named if any(texts)]
@@ -109,12 +109,12 @@ def _columns(
 def _beside(line: Line, lines: Sequence[Line], variant: str) -> str:
     """The figure of the line that differs in its variant, beside those it puts in place."""
     if variant == SOUND:
-        wanted = replace(line.cell, variant=SOUND, scored=Scored.HELD_OUT)
+        counterpart = replace(line.cell, variant=SOUND, scored=Scored.HELD_OUT)
         belongs = line.cell.variant == PUBLISHED
     else:
-        wanted = replace(line.cell, variant=CONTROLS.get(line.cell.variant, ""))
+        counterpart = replace(line.cell, variant=CONTROLS.get(line.cell.variant, ""))
         belongs = line.cell.variant in CONTROLS
-    found = (_percent(other) for other in lines if other.cell.name == wanted.name)
+    found = (_percent(other) for other in lines if other.cell.name == counterpart.name)
     return next(found, "") if belongs else ""
 
 

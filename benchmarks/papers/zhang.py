@@ -1,10 +1,11 @@
 """Zhang, Hao and Wang (2019), DPSVMDVP: accuracy against epsilon, rows and columns.
 
 An RBF machine (C = 1, gamma = 1/d) with noise on its dual variables, beside PrivateSVM as printed
-(C = 1 too) and as a sound form (C of the public rule, `common.methods.penalty`), on rows held out.
-The figures' tables are not in the data folder: ``cod-rna`` (8 numeric columns) is replaced by the
-six numeric columns of Adult, and the "splice" whose table says 123 columns (its text says 60) by
-all 3,175 rows of LIBSVM's, 60 columns, of which 1,000 are held out as in the paper.
+(C = 1 too) and as a sound form (C of the public rule, `dppca.common.estimators.base.penalty`), on
+rows held out. The figures' tables are not in the data folder: ``cod-rna`` (8 numeric columns) is
+replaced by the six numeric columns of Adult, and the "splice" whose table says 123 columns (its
+text says 60) by all 3,175 rows of LIBSVM's, 60 columns, of which 1,000 are held out as in the
+paper.
 
 There is no random subspace here: these methods keep all columns.
 """
@@ -13,13 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.papers.cells import PUBLISHED, SOUND, Cell, Experiment, Outcome, Scope
-from benchmarks.papers.data import table_of
-from benchmarks.papers.grids import Form, crossed
-from benchmarks.papers.machines import score, split_of
-from common.methods.dpsvmdvp import DPSVMDVP
-from common.methods.private_svm import PrivateSVM
-from common.methods.svm import SVM
+from benchmarks.papers.data import load_table
+from benchmarks.papers.grids import GridForm, crossed
+from benchmarks.papers.machines import score, split_rows
+from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
+from dppca.common.estimators.dpsvmdvp import DPSVMDVP
+from dppca.common.estimators.private_svm import PrivateSVM
+from dppca.common.estimators.svm import SVM
 
 EPSILONS = ("0.0005", "0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1")
 COD_RNA, SPLICE = "adult-numeric", "splice-all"
@@ -27,11 +28,11 @@ FREE = "DPSVMDVP, free vectors only"
 """Noise on multipliers strictly between 0 and C, as in the paper's listing; its text has all."""
 _PAPER_RUNS = 3
 _FORMS = (
-    Form("SVM"),
-    Form("DPSVMDVP", PUBLISHED),
-    Form(FREE, PUBLISHED),
-    Form("PrivateSVM", PUBLISHED),
-    Form("PrivateSVM", SOUND),
+    GridForm("SVM"),
+    GridForm("DPSVMDVP", PUBLISHED),
+    GridForm(FREE, PUBLISHED),
+    GridForm("PrivateSVM", PUBLISHED),
+    GridForm("PrivateSVM", SOUND),
 )
 _FULL_ROWS = {COD_RNA: 10_000, SPLICE: 2175}
 _SIZES = {COD_RNA: (2000, 4000, 6000, 8000, 10_000), SPLICE: (1300, 1600, 1900, 2175)}
@@ -39,14 +40,14 @@ _WIDTHS = {COD_RNA: (3, 4, 5, 6), SPLICE: (55, 56, 57, 58, 59, 60)}
 _QUICK_ROWS = 1500
 
 
-def compute(cell: Cell) -> Outcome:
+def compute(cell: Trial) -> TrialOutcome:
     """One machine, tested on rows held out."""
-    table = table_of(cell.source)
+    table = load_table(cell.source)
     share = 1000 / len(table.rows) if cell.source.name == SPLICE else 0.2
-    return score(_machine(cell), split_of(table, cell, test_share=share))
+    return score(_machine(cell), split_rows(table, cell, test_share=share))
 
 
-def _machine(cell: Cell) -> Any:
+def _machine(cell: Trial) -> Any:
     if cell.method == "SVM":
         return SVM(allow_constant=True)
     if cell.method in ("DPSVMDVP", FREE):
@@ -58,6 +59,7 @@ def _machine(cell: Cell) -> Any:
         )
     return PrivateSVM(
         epsilon=cell.epsilon,
+        max_rows_per_person=1,
         variant=cell.variant,
         allow_constant=True,
         entropy=cell.entropy,
@@ -72,8 +74,8 @@ def _cells(
     epsilons: tuple[str, ...] = ("0.1",),
     sizes: tuple[int, ...] = (),
     widths: tuple[int, ...] = (),
-) -> tuple[Cell, ...]:
-    cells: list[Cell] = []
+) -> tuple[Trial, ...]:
+    cells: list[Trial] = []
     for source in scope.sources(table):
         full = _FULL_ROWS[table] if scope.source is None else 0
         cells += crossed(
@@ -89,21 +91,21 @@ def _cells(
 
 def _within(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
     """Sizes up to a limit; where it is below all of them, quarters of it."""
-    kept = tuple(size for size in sizes if not limit or size <= limit)
-    if kept or not sizes:
-        return kept or (limit,)
+    affordable = tuple(size for size in sizes if not limit or size <= limit)
+    if affordable or not sizes:
+        return affordable or (limit,)
     return tuple(max(1, limit * quarter // 4) for quarter in (1, 2, 3, 4))
 
 
 def _widths(scope: Scope, table: str) -> tuple[int, ...]:
     if scope.source is None:
         return _WIDTHS[table][::3] if scope.quick else _WIDTHS[table]
-    d = table_of(scope.source).rows.shape[1]
+    d = load_table(scope.source).rows.shape[1]
     return tuple(sorted({max(1, round(d * share / 4)) for share in (1, 2, 3, 4)}))
 
 
 def _against_epsilon(table: str) -> Any:
-    def grid(scope: Scope) -> tuple[Cell, ...]:
+    def grid(scope: Scope) -> tuple[Trial, ...]:
         return _cells(scope, table, epsilons=EPSILONS[1::2] if scope.quick else EPSILONS)
 
     return grid

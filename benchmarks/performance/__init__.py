@@ -12,4 +12,4 @@ alike; medians and their ratios are what is reported. With `Plan.quick` it runs 
 at sizes that say nothing about speed: that is what the tests run.
 """
 
-import common.transport  # noqa: F401 - before any module here imports gRPC, for TLS 1.3
+import dppca.common.transport  # noqa: F401 - before any module here imports gRPC, for TLS 1.3

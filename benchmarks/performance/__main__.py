@@ -11,9 +11,9 @@ import click
 
 from benchmarks.performance.machine import load, machine_facts
 from benchmarks.performance.page import keep, section, table_text
-from benchmarks.performance.registry import BENCHMARKS, Plan, benchmark_of
-from common.console import run
-from common.errors import SettingError
+from benchmarks.performance.registry import BENCHMARKS, BenchmarkPlan, find_benchmark
+from dppca.common.console import run
+from dppca.common.errors import SettingError
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,10 +43,11 @@ def cli(
       python -m benchmarks.performance --write
     """
     if quick and write:
-        message = "--quick measures nothing that is worth keeping: leave out --quick or --write"
-        raise SettingError(message)
+        raise SettingError(
+            "--quick measures nothing that is worth keeping: leave out --quick or --write"
+        )
     for name in names:
-        benchmark_of(name)
+        find_benchmark(name)
     sections: dict[str, Any] = {}
     for name in names or BENCHMARKS:
         sections[name] = _measured(name, quick=quick, repeat=repeat)
@@ -58,11 +59,11 @@ def cli(
 
 
 def _measured(name: str, *, quick: bool, repeat: int) -> dict[str, Any]:
-    benchmark = benchmark_of(name)
+    benchmark = find_benchmark(name)
     facts, before = machine_facts(), load()
     click.echo(f"{benchmark.TITLE} ({repeat} rounds, load {before})", err=True)
     with tempfile.TemporaryDirectory(prefix="dppca-bench-") as scratch:
-        plan = Plan(quick=quick, rounds=repeat, scratch=Path(scratch), say=_say)
+        plan = BenchmarkPlan(quick=quick, rounds=repeat, scratch=Path(scratch), say=_say)
         tables = benchmark.measure(plan)
     for table in tables:
         click.echo(table_text(table.caption, list(table.columns), [list(r) for r in table.rows]))

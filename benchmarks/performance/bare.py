@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,10 +14,12 @@ from pathlib import Path
 
 import grpc
 
-from benchmarks.performance.hub import START_S, credentials_in
-from common.errors import UnreachableError
-from common.transport.channels import SERVER_OPTIONS
-from common.transport.channels import server_credentials as tls_of
+from benchmarks.performance.federation import credentials_in
+from dppca.common.errors import UnreachableError
+from dppca.common.files import write_file
+from dppca.common.testbed import START_TIMEOUT_S, await_address
+from dppca.common.transport.channels import SERVER_OPTIONS
+from dppca.common.transport.channels import server_credentials as tls_of
 
 METHOD = "/floor.Floor/Throw"
 _THREADS = 16
@@ -43,9 +44,7 @@ def serve(folder: str, port_file: str) -> None:
     made.add_generic_rpc_handlers((_Bare(),))
     port = made.add_secure_port("localhost:0", tls_of(credentials_in(Path(folder))))
     made.start()
-    draft = Path(f"{port_file}.draft")
-    draft.write_text(f"localhost:{port}")
-    draft.replace(port_file)
+    write_file(Path(port_file), f"localhost:{port}".encode(), durable=False)
     sys.stdin.readline()
     made.stop(0).wait()
 
@@ -55,15 +54,12 @@ def started(command: list[str], port_file: Path) -> Iterator[str]:
     """Run a server that announces its address in a file; end it by a line on its input."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE)
     try:
-        end = time.monotonic() + START_S
-        while not port_file.exists():
-            if process.poll() is not None or time.monotonic() > end:
-                message = "the bare server did not start"
-                raise UnreachableError(message)
-            time.sleep(0.02)
-        yield port_file.read_text()
+        address = await_address(port_file, process)
+        if address is None:
+            raise UnreachableError("the bare server did not start")
+        yield address
     finally:
-        process.communicate(b"\n", timeout=START_S)
+        process.communicate(b"\n", timeout=START_TIMEOUT_S)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,19 @@ from typing import Any
 import grpc
 
 from benchmarks.performance.bare import METHOD
-from benchmarks.performance.hub import Hub, credentials_in, owner_name, release_of
-from common.errors import ConflictError
-from common.proof.signatures import Purpose, signer_of
-from common.study import Study
-from common.transport.channels import open_channel, with_retries
-from common.transport.codec import contribution_parts
-from common.transport.tls import Credentials
-from common.wire import federation_pb2 as pb
+from benchmarks.performance.federation import (
+    CuratorProcess,
+    credentials_in,
+    make_release,
+    owner_name,
+)
+from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.errors import ConflictError
+from dppca.common.study import Study
+from dppca.common.transport.channels import open_channel, with_retries
+from dppca.common.transport.codec import contribution_parts
+from dppca.common.transport.tls import Credentials
+from dppca.common.wire import federation_pb2 as pb
 
 CONTRIBUTE = "/dppca.v1.Federation/Contribute"
 _WAVE = 100
@@ -50,21 +55,22 @@ class Sender:
         return [content[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
 
-def senders_of(hub: Hub, study: Study, folder: Path) -> list[Sender]:
+def make_senders(federation: CuratorProcess, study: Study, folder: Path) -> list[Sender]:
     """One for each owner of a study, enrolled and with a release of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        _sender(hub, study, number, folder / f"{number}.bin") for number in range(len(study.owners))
+        _sender(federation, study, number, folder / f"{number}.bin")
+        for number in range(len(study.owners))
     ]
 
 
-def _sender(hub: Hub, study: Study, number: int, path: Path) -> Sender:
-    stored, history = release_of(study, number)
-    credentials = credentials_in(hub.enrol(owner_name(number)))
+def _sender(federation: CuratorProcess, study: Study, number: int, path: Path) -> Sender:
+    stored, history = make_release(study, number)
+    credentials = credentials_in(federation.enrol(owner_name(number)))
     parts = contribution_parts(
         payload=stored.payload,
         receipt=stored.receipt,
-        signature=signer_of(credentials).sign(Purpose.RELEASE, stored.receipt),
+        signature=make_signer(credentials).sign(Purpose.RELEASE, stored.receipt),
         study_digest=bytes.fromhex(study.digest),
         release_id=stored.reservation.release_id,
         n_rows=stored.commitment.n_rows,
@@ -83,8 +89,7 @@ def send_all(address: str, senders: list[Sender], *, at_once: int, connected: bo
     """
     taken, answers = _all(address, CONTRIBUTE, senders, at_once, connected=connected)
     if any(pb.ContributeResponse.FromString(answer).already_stored for answer in answers):
-        message = "the curator had a release before it was sent"
-        raise ConflictError(message)
+        raise ConflictError("the curator had a release before it was sent")
     return taken
 
 
@@ -95,8 +100,7 @@ def throw_all(
     taken, answers = _all(address, METHOD, senders, at_once, connected=connected)
     for sender, answer in zip(senders, answers, strict=True):
         if int(answer) != sum(sender.sizes):
-            message = f"the bare server took {answer!r} of {sum(sender.sizes)} bytes"
-            raise ConflictError(message)
+            raise ConflictError(f"the bare server took {answer!r} of {sum(sender.sizes)} bytes")
     return taken
 
 

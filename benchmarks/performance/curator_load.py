@@ -6,11 +6,11 @@ import sys
 import time
 
 from benchmarks.performance.bare import started
-from benchmarks.performance.crowd import Sender, send_all, senders_of, throw_all
-from benchmarks.performance.hub import Hub, study_of
-from benchmarks.performance.registry import Cell, Plan, Table
-from common.study import Study
-from owner.client import CuratorClient
+from benchmarks.performance.crowd import Sender, make_senders, send_all, throw_all
+from benchmarks.performance.federation import CuratorProcess, make_study
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.common.study import Study
+from dppca.owner.client.calls import CuratorClient
 
 TITLE = "The curator under load"
 ABOUT = """
@@ -25,13 +25,13 @@ owners' certificates and receipts, not by their contributions.
 """
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Throughput, memory, and 64 at once."""
     columns = 12 if plan.quick else 512
     crowds = [(4, 2), (6, 6)] if plan.quick else [(100, 16), (1000, 16), (64, 64)]
     rows = [_crowd(plan, owners, columns, at_once) for owners, at_once in crowds]
     return [
-        Table(
+        FigureTable(
             f"Contributions of {columns} columns: seconds until all are acknowledged, megabytes a "
             "second, and what the daemon took in all.",
             (
@@ -43,22 +43,24 @@ def measure(plan: Plan) -> list[Table]:
     ]
 
 
-def _crowd(plan: Plan, owners: int, columns: int, at_once: int) -> tuple[Cell, ...]:
+def _crowd(plan: BenchmarkPlan, owners: int, columns: int, at_once: int) -> tuple[Cell, ...]:
     plan.say(f"{owners} owners, {at_once} at once")
     folder = plan.scratch / f"crowd-{owners}"
-    study = study_of("crowd", owners=owners, columns=columns, components=20)
+    study = make_study("crowd", owners=owners, columns=columns, components=20)
     megabytes = owners * 8 * study.table.layout.n_entries / 1e6
-    with Hub(folder) as hub:
-        hub.create(study)
-        senders = senders_of(hub, study, folder / "releases")
+    with CuratorProcess(folder) as federation:
+        federation.create(study)
+        senders = make_senders(federation, study, folder / "releases")
         port_file = folder / "bare"
         command = [sys.executable, "-m", "benchmarks.performance.bare"]
-        with started([*command, str(hub.hub_folder), str(port_file)], port_file) as address:
+        with started(
+            [*command, str(federation.curator.credentials), str(port_file)], port_file
+        ) as address:
             bare = throw_all(address, senders, at_once=at_once)
-            taken = send_all(hub.address, senders, at_once=at_once)
-            accepted, decomposed = _outcome(hub.address, study, senders[0])
+            taken = send_all(federation.address, senders, at_once=at_once)
+            accepted, decomposed = _outcome(federation.address, study, senders[0])
             bare = (bare + throw_all(address, senders, at_once=at_once)) / 2
-        peak = hub.peak_bytes()
+        peak = federation.peak_bytes()
     for sender in senders:
         sender.path.unlink()
     return (

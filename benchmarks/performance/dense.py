@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from threadpoolctl import threadpool_limits
 
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
-from common.numerics.gram import GramSum
-from common.numerics.sums import moments_of_columns
-from common.numerics.threads import one_blas_thread
-from common.schema import Schema, encode
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.numerics.moments.gram import GramSum
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import Schema, encode
 
 TITLE = "Numeric rows in memory"
 ABOUT = """
@@ -30,7 +30,7 @@ SHAPES = ((1_000_000, 20), (400_000, 200), (30_000, 1000))
 _TINY = ((3000, 4), (500, 70))
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """The whole pass, then the kernel alone."""
     rows: list[tuple[Cell, ...]] = []
     for n, d in _TINY if plan.quick else SHAPES:
@@ -39,13 +39,13 @@ def measure(plan: Plan) -> list[Table]:
         coarse = numeric_schema(d, resolution_bits=6)
         for threads in (1, 2):
             plan.say(f"n = {n}, d = {d}, {threads} threads")
-            timings = race(
+            timings = time_subjects(
                 [
-                    Contestant("dsyrk", _dsyrk(normal, threads)),
-                    Contestant("normal", _ours(normal, numeric_schema(d), threads)),
-                    Contestant("bounds", _ours(normal, _own_bounds(d), threads)),
-                    Contestant("uniform", _ours(uniform, numeric_schema(d), threads)),
-                    Contestant("coarse", _ours(normal, coarse, threads)),
+                    BenchmarkSubject("dsyrk", _dsyrk(normal, threads)),
+                    BenchmarkSubject("normal", _ours(normal, numeric_schema(d), threads)),
+                    BenchmarkSubject("bounds", _ours(normal, _own_bounds(d), threads)),
+                    BenchmarkSubject("uniform", _ours(uniform, numeric_schema(d), threads)),
+                    BenchmarkSubject("coarse", _ours(normal, coarse, threads)),
                 ],
                 rounds=plan.rounds,
             )
@@ -56,7 +56,7 @@ def measure(plan: Plan) -> list[Table]:
                 (n, d, threads, reference, *ours, reference / ours[0], reference / ours[1], by_cpu)
             )
     return [
-        Table(
+        FigureTable(
             "Seconds for coding and moments; the ratio is dsyrk to normal rows at g = 10.",
             (
                 "n",
@@ -77,7 +77,7 @@ def measure(plan: Plan) -> list[Table]:
     ]
 
 
-def _kernel(plan: Plan) -> Table:
+def _kernel(plan: BenchmarkPlan) -> FigureTable:
     n, d = (2000, 40) if plan.quick else (400_000, 200)
     rows: list[tuple[Cell, ...]] = []
     for g in (6, 10):
@@ -86,17 +86,17 @@ def _kernel(plan: Plan) -> Table:
         coded = encode(schema, list(normal_rows(n, d).T))
         narrow, wide = coded.astype(np.float32), coded.astype(np.float64)
         del coded
-        timings = race(
+        timings = time_subjects(
             [
-                Contestant("dsyrk", _dsyrk(wide, 1)),
-                Contestant("ours", _products(narrow, largest=1 << (2 * g))),
+                BenchmarkSubject("dsyrk", _dsyrk(wide, 1)),
+                BenchmarkSubject("ours", _products(narrow, largest=1 << (2 * g))),
             ],
             rounds=plan.rounds,
         )
         reference, ours = timings["dsyrk"].median_s, timings["ours"].median_s
         by_cpu = timings["dsyrk"].median_cpu_s / timings["ours"].median_cpu_s
         rows.append((n, d, g, reference, ours, reference / ours, by_cpu))
-    return Table(
+    return FigureTable(
         "Seconds for the products of integer rows alone, on one thread: float64 by dsyrk, float32 "
         "in exact blocks.",
         ("n", "d", "g", "dsyrk", "DPPCA", "ratio", "by processor time"),
@@ -122,7 +122,7 @@ def _own_bounds(d: int) -> Schema:
 
 def _ours(rows: NDArray[np.float64], schema: Schema, threads: int) -> Callable[[], None]:
     def run() -> None:
-        moments_of_columns(schema, rows, workers=threads)
+        accumulate_moments(schema, rows, workers=threads)
 
     return run
 

@@ -14,10 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from benchmarks.performance.machine import peak_mib
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import numeric_schema
-from owner.records import moments_of_table, open_table
+from dppca.owner.records import moments_of_table, open_table
 
 TITLE = "Files larger than memory"
 ABOUT = """
@@ -51,12 +51,12 @@ _TINY_RATES = (("parquet", "three decimals", 4, 3000), ("csv", "all digits", 3, 
 _TINY_PEAKS = (("parquet", 4, 3000), ("csv", 4, 2000))
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Rates beside pyarrow's, then peaks."""
     rates = _TINY_RATES if plan.quick else _RATES
     peaks = _TINY_PEAKS if plan.quick else _PEAKS
     return [
-        Table(
+        FigureTable(
             "Million cells a second, and seconds of opening; the ratio is DPPCA to pyarrow alone.",
             (
                 "format",
@@ -71,7 +71,7 @@ def measure(plan: Plan) -> list[Table]:
             ),
             tuple(_rate(plan, *each) for each in rates),
         ),
-        Table(
+        FigureTable(
             "Peak memory of a process, opening included.",
             ("format", "columns", "n", "file MiB", "seconds", "peak MiB"),
             tuple(_peak(plan, *each) for each in peaks),
@@ -79,7 +79,7 @@ def measure(plan: Plan) -> list[Table]:
     ]
 
 
-def _rate(plan: Plan, kind: str, numbers: str, d: int, n: int) -> tuple[Cell, ...]:
+def _rate(plan: BenchmarkPlan, kind: str, numbers: str, d: int, n: int) -> tuple[Cell, ...]:
     plan.say(f"{kind}, {numbers}, d = {d}, n = {n}")
     path = plan.scratch / f"rows.{kind}"
     _write(path, d, n, decimals=3 if numbers == "three decimals" else None)
@@ -91,8 +91,11 @@ def _rate(plan: Plan, kind: str, numbers: str, d: int, n: int) -> tuple[Cell, ..
     def ours() -> None:
         moments_of_table(table, schema)
 
-    timings = race(
-        [Contestant("pyarrow", _scan(path, kind), n * d), Contestant("ours", ours, n * d)],
+    timings = time_subjects(
+        [
+            BenchmarkSubject("pyarrow", _scan(path, kind), n * d),
+            BenchmarkSubject("ours", ours, n * d),
+        ],
         rounds=plan.rounds,
     )
     path.unlink()
@@ -101,7 +104,7 @@ def _rate(plan: Plan, kind: str, numbers: str, d: int, n: int) -> tuple[Cell, ..
     return kind, numbers, d, n, alone / 1e6, mine / 1e6, mine / alone, by_cpu, opening
 
 
-def _peak(plan: Plan, kind: str, d: int, n: int) -> tuple[Cell, ...]:
+def _peak(plan: BenchmarkPlan, kind: str, d: int, n: int) -> tuple[Cell, ...]:
     plan.say(f"memory: {kind}, d = {d}, n = {n}")
     path = plan.scratch / f"rows.{kind}"
     _write(path, d, n, decimals=None)

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.performance.machine import peak_mib
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Plan, Table
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, FigureTable
 from benchmarks.studies import adult, data_folder
-from common.numerics.sums import Method, MomentSums
-from common.numerics.threads import one_blas_thread
-from common.schema import Attribute, Column, Numeric, Schema
-from owner.records import column_of, moments_of_table, open_table
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import Attribute, Column, Numeric, Schema
+from dppca.owner.records import moments_of_table, open_table, parse_column
 
 TITLE = "Categorical rows"
 ABOUT = """
@@ -33,17 +33,21 @@ numbers as they are, texts as codes of the file's own list of them. The last is 
 ROWS = 10_000_000
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Rates of both methods, and the memory of a wide attribute."""
     schema, columns = _adult()
     repeats = 1 if plan.quick else -(-ROWS // len(columns[0]))
     n_rows = len(columns[0]) * repeats
     plan.say(f"Adult, {n_rows} rows")
-    timings = race(
+    timings = time_subjects(
         [
-            Contestant("counts", _adding(schema, columns, repeats, Method.COUNTS), n_rows),
-            Contestant("two threads", _adding_twice(schema, columns, repeats), n_rows),
-            Contestant("dense", _adding(schema, columns, repeats, Method.DENSE), n_rows),
+            BenchmarkSubject(
+                "counts", _adding(schema, columns, repeats, ProductMethod.COUNTS), n_rows
+            ),
+            BenchmarkSubject("two threads", _adding_twice(schema, columns, repeats), n_rows),
+            BenchmarkSubject(
+                "dense", _adding(schema, columns, repeats, ProductMethod.DENSE), n_rows
+            ),
         ],
         rounds=min(plan.rounds, 3),
         warm_up=False,
@@ -53,7 +57,7 @@ def measure(plan: Plan) -> list[Table]:
     by_cpu = dense.median_cpu_s / counts.median_cpu_s
     both = timings["two threads"].rate / 1e6
     return [
-        Table(
+        FigureTable(
             "Million rows a second, on one thread; and counted on two.",
             ("n", "counted", "indicators", "ratio", "by processor time", "counted on two"),
             ((n_rows, *rates, rates[0] / rates[1], by_cpu, both),),
@@ -67,13 +71,13 @@ def _adult() -> tuple[Schema, list[Column]]:
     data = adult(data_folder())
     schema = Schema.from_document({"attributes": list(data.attributes)})
     return schema, [
-        column_of(attribute, pa.array([row[index] for row in data.rows]))
+        parse_column(attribute, pa.array([row[index] for row in data.rows]))
         for index, attribute in enumerate(schema.attributes)
     ]
 
 
 def _adding(
-    schema: Schema, columns: list[Column], repeats: int, method: Method
+    schema: Schema, columns: list[Column], repeats: int, method: ProductMethod
 ) -> Callable[[], None]:
     def run() -> None:
         sums = MomentSums(schema, method=method)
@@ -86,7 +90,7 @@ def _adding(
 
 
 def _adding_twice(schema: Schema, columns: list[Column], repeats: int) -> Callable[[], None]:
-    half = _adding(schema, columns, max(1, repeats // 2), Method.COUNTS)
+    half = _adding(schema, columns, max(1, repeats // 2), ProductMethod.COUNTS)
 
     def run() -> None:
         with ThreadPoolExecutor(2) as pool:
@@ -96,7 +100,7 @@ def _adding_twice(schema: Schema, columns: list[Column], repeats: int) -> Callab
     return run
 
 
-def _from_file(plan: Plan, schema: Schema, columns: list[Column]) -> Table:
+def _from_file(plan: BenchmarkPlan, schema: Schema, columns: list[Column]) -> FigureTable:
     path = plan.scratch / "rows.parquet"
     rows = pa.table({a.name: _cells(a, c) for a, c in zip(schema.attributes, columns, strict=True)})
     repeats = 1 if plan.quick else 40
@@ -110,14 +114,14 @@ def _from_file(plan: Plan, schema: Schema, columns: list[Column]) -> Table:
     def ours() -> None:
         moments_of_table(table, schema)
 
-    timings = race(
-        [Contestant("pyarrow", _scan(path), n_rows), Contestant("ours", ours, n_rows)],
+    timings = time_subjects(
+        [BenchmarkSubject("pyarrow", _scan(path), n_rows), BenchmarkSubject("ours", ours, n_rows)],
         rounds=plan.rounds,
     )
     path.unlink()
     alone, mine = timings["pyarrow"].rate / 1e6, timings["ours"].rate / 1e6
     by_cpu = timings["pyarrow"].median_cpu_s / timings["ours"].median_cpu_s
-    return Table(
+    return FigureTable(
         "Million rows a second from Parquet.",
         ("n", "pyarrow alone", "DPPCA", "ratio", "by processor time"),
         ((n_rows, alone, mine, mine / alone, by_cpu),),
@@ -144,13 +148,13 @@ def _scan(path: Path) -> Callable[[], None]:
     return run
 
 
-def _wide(plan: Plan) -> Table:
+def _wide(plan: BenchmarkPlan) -> FigureTable:
     n_rows = 20_000 if plan.quick else 2_000_000
     plan.say(f"one attribute of 5,000 categories, {n_rows} rows")
     command = [sys.executable, "-c", f"from {__name__} import run_wide; run_wide({n_rows})"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, peak, entries = done.stdout.split()
-    return Table(
+    return FigureTable(
         "One attribute of 5,000 categories: seconds for its rows, and the process's peak memory.",
         ("n", "coded columns", "entries", "seconds", "peak MiB"),
         ((n_rows, 5002, int(entries), float(seconds), float(peak)),),

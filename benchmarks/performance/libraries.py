@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import normal_rows, numeric_schema
-from common.numerics.moments import unpack
-from common.numerics.pca import decompose
-from common.numerics.sums import moments_of_columns
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.numerics.spectrum.pca import decompose
 
 TITLE = "Principal components beside other libraries"
 ABOUT = """
@@ -44,7 +44,7 @@ _GUEST = Path(__file__).with_name("guest.py")
 Fit = Callable[[], float | None]
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """One table per shape of the matrix."""
     environments = {} if plan.quick else _install(plan)
     tables = []
@@ -54,23 +54,23 @@ def measure(plan: Plan) -> list[Table]:
         np.save(path, rows)
         notes = {name: "not installed" for name in _ENVIRONMENTS if name not in environments}
         with ExitStack() as stack:
-            contestants = [Contestant("DPPCA", _ours(rows)), *_scikit_learn(rows)]
+            contestants = [BenchmarkSubject("DPPCA", _ours(rows)), *_scikit_learn(rows)]
             for name, python in environments.items():
                 plan.say(f"{name} reads {n} rows of {d}")
                 guest = stack.enter_context(_guest(python, name, path))
                 if guest is None:
                     notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 else:
-                    contestants.append(Contestant(name, guest))
+                    contestants.append(BenchmarkSubject(name, guest))
             plan.say(f"n = {n}, d = {d}")
-            timings = race(contestants, rounds=plan.rounds, warm_up=plan.quick)
+            timings = time_subjects(contestants, rounds=plan.rounds, warm_up=plan.quick)
         mine = timings["DPPCA"].median_s
         table: list[tuple[Cell, ...]] = [
             *((name, each.median_s, each.median_s / mine) for name, each in timings.items()),
             *((f"{name} ({note})", None, None) for name, note in notes.items()),
         ]
         caption = f"n = {n:,}, d = {d}: seconds, and as a multiple of DPPCA's."
-        tables.append(Table(caption, ("library", "seconds", "ratio"), tuple(table)))
+        tables.append(FigureTable(caption, ("library", "seconds", "ratio"), tuple(table)))
     return tables
 
 
@@ -78,7 +78,7 @@ def _ours(rows: NDArray[np.float64]) -> Callable[[], None]:
     schema = numeric_schema(rows.shape[1])
 
     def run() -> None:
-        moments = moments_of_columns(schema, rows, workers=_cores())
+        moments = accumulate_moments(schema, rows, workers=_cores())
         mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
         assert mean is not None
         decompose(second - np.outer(mean, mean))
@@ -86,7 +86,7 @@ def _ours(rows: NDArray[np.float64]) -> Callable[[], None]:
     return run
 
 
-def _scikit_learn(rows: NDArray[np.float64]) -> list[Contestant]:
+def _scikit_learn(rows: NDArray[np.float64]) -> list[BenchmarkSubject]:
     from sklearn.decomposition import PCA, IncrementalPCA
 
     release = version("scikit-learn")
@@ -101,12 +101,12 @@ def _scikit_learn(rows: NDArray[np.float64]) -> list[Contestant]:
             IncrementalPCA(n_components=count).fit(rows)
 
     return [
-        Contestant(f"scikit-learn {release} PCA, covariance_eigh", whole),
-        Contestant(f"scikit-learn {release} IncrementalPCA", incremental),
+        BenchmarkSubject(f"scikit-learn {release} PCA, covariance_eigh", whole),
+        BenchmarkSubject(f"scikit-learn {release} IncrementalPCA", incremental),
     ]
 
 
-def _install(plan: Plan) -> dict[str, Path]:
+def _install(plan: BenchmarkPlan) -> dict[str, Path]:
     """Environments that could be made, by contestant: their interpreters."""
     made = {}
     for name, (package, wanted) in _ENVIRONMENTS.items():

@@ -38,8 +38,7 @@ def peak_mib() -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
-    message = "this system does not say how much memory a process has held"
-    raise RuntimeError(message)
+    raise RuntimeError("this system does not say how much memory a process has held")
 
 
 def _processor() -> str:
@@ -63,9 +62,9 @@ def _version(name: str) -> str:
 def _blas() -> str:
     import scipy.linalg.blas  # noqa: F401 - loads SciPy's own
 
-    found = {
+    facts = {
         f"{each['internal_api']} {each['version']} ({each.get('architecture', 'unknown')} kernels)"
         for each in threadpool_info()
         if each["user_api"] == "blas"
     }
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(facts))

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import opendp.prelude as dp
 
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Cell, Plan, Table
-from common.privacy.entropy import OperatingSystemEntropy
-from common.privacy.sampler import discrete_gaussian, discrete_laplace
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 
 TITLE = "Exact noise"
 ABOUT = """
@@ -25,7 +25,7 @@ DRAWS = 2_000_000
 SCALES = (1, 1000, 42_000_000, 2**40)
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Both laws at several scales."""
     dp.enable_features("contrib")
     laws = {"Laplace": (_laplace, _opendp_laplace), "Gaussian": (_gaussian, _opendp_gaussian)}
@@ -34,10 +34,10 @@ def measure(plan: Plan) -> list[Table]:
     for law, (ours, theirs) in laws.items():
         for scale in SCALES:
             plan.say(f"{law} of scale {scale}")
-            timings = race(
+            timings = time_subjects(
                 [
-                    Contestant("ours", _drawing(ours(scale), ours_draws), ours_draws),
-                    Contestant("OpenDP", _drawing(theirs(scale), their_draws), their_draws),
+                    BenchmarkSubject("ours", _drawing(ours(scale), ours_draws), ours_draws),
+                    BenchmarkSubject("OpenDP", _drawing(theirs(scale), their_draws), their_draws),
                 ],
                 rounds=plan.rounds,
             )
@@ -45,7 +45,7 @@ def measure(plan: Plan) -> list[Table]:
             per = DRAWS / mine.rate, DRAWS / other.rate
             rows.append((law, scale, *per, mine.rate / other.rate))
     return [
-        Table(
+        FigureTable(
             "Seconds for two million draws.",
             ("law", "scale", "DPPCA", "OpenDP", "ratio"),
             tuple(rows),

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.performance.registry import BENCHMARKS, Cell, Table
+from benchmarks.performance.registry import BENCHMARKS, Cell, FigureTable
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
 JSON_FILE = FOLDER / "performance.json"
@@ -38,7 +38,7 @@ def section(
     rounds: int,
     facts: dict[str, str],
     loads: tuple[float, float],
-    tables: list[Table],
+    tables: list[FigureTable],
 ) -> dict[str, Any]:
     """One benchmark's results as plain values."""
     return {

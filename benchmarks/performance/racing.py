@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class BenchmarkSubject:
     """One way of doing a piece of work.
 
     Attributes
@@ -54,8 +54,8 @@ class Timing:
         return self.work / self.median_s
 
 
-def race(
-    contestants: Sequence[Contestant], *, rounds: int, warm_up: bool = True
+def time_subjects(
+    contestants: Sequence[BenchmarkSubject], *, rounds: int, warm_up: bool = True
 ) -> dict[str, Timing]:
     """Time every contestant once a round, in turn; the order is reversed every other round.
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "libraries", "resolution", "noise"),
@@ -20,7 +20,7 @@ Cell = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FigureTable:
     """Figures with a caption; a cell of None is shown as a dash."""
 
     caption: str
@@ -29,7 +29,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchmarkPlan:
     """How a benchmark is to run.
 
     Attributes
@@ -41,7 +41,7 @@ class Plan:
     scratch
         An empty folder, removed afterwards.
     say
-        Tells whoever waits what is being measured.
+        Tells anybody who waits what is being measured.
     """
 
     quick: bool
@@ -58,13 +58,12 @@ class Benchmark(Protocol):
     """Markdown under the heading: what is compared with what, and how to read it."""
 
     @staticmethod
-    def measure(plan: Plan) -> list[Table]:
+    def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         """Run it."""
 
 
-def benchmark_of(name: str) -> Benchmark:
+def find_benchmark(name: str) -> Benchmark:
     """The benchmark called ``name``; its module is imported only now."""
     if name not in BENCHMARKS:
-        message = f"there is no benchmark {name}; there are {', '.join(BENCHMARKS)}"
-        raise SettingError(message)
+        raise SettingError(f"there is no benchmark {name}; there are {', '.join(BENCHMARKS)}")
     return cast(Benchmark, import_module(f"benchmarks.performance.{name}"))

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.papers.data import table_of
-from benchmarks.papers.rows import Source
-from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.papers.data import load_table
+from benchmarks.papers.rows import PaperSource
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.studies import adult, data_folder, nltcs
-from common.numerics.moments import unpack
-from common.numerics.pca import decompose
-from common.numerics.sums import moments_of_columns
-from common.privacy.release import shape_of
-from common.privacy.sensitivity import real_l1
-from common.schema import Column, Numeric, Schema, encode
-from owner.records import column_of
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.privacy.release import sensitivity_shape
+from dppca.common.privacy.sensitivity import real_l1
+from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.owner.records import parse_column
 
 TITLE = "What a coarser grid costs"
 ABOUT = """
@@ -36,13 +36,13 @@ _COMPONENTS = 10
 Matrix = NDArray[np.float64]
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Errors by data set and resolution."""
     rows: list[tuple[Cell, ...]] = []
     for name in ("nltcs",) if plan.quick else ("nltcs", "adult", "musk"):
         plan.say(name)
         attributes, columns = _data(name)
-        exact = _covariance_of(_unrounded(attributes, columns))
+        exact = _compute_covariance(_unrounded(attributes, columns))
         best = _captured(exact, exact)
         for bits in BITS:
             schema = _schema(attributes, bits)
@@ -53,12 +53,12 @@ def measure(plan: Plan) -> list[Table]:
             cells = len(columns[0]), schema.layout.n_columns, bits
             rows.append((name, *cells, error, lost, noise))
     columns_of_table = ("data", "n", "columns", "g", "error", "lost", "error by noise")
-    return [Table("By data set and resolution.", columns_of_table, tuple(rows))]
+    return [FigureTable("By data set and resolution.", columns_of_table, tuple(rows))]
 
 
 def _data(name: str) -> tuple[list[dict[str, object]], list[Column]]:
     if name == "musk":
-        table = table_of(Source("musk")).rows
+        table = load_table(PaperSource("musk")).rows
         bounds = {"type": "numeric", "lower": -1, "upper": 1}
         names = [f"x{i}" for i in range(table.shape[1])]
         return [{"name": each, **bounds} for each in names], list(np.ascontiguousarray(table.T))
@@ -66,7 +66,7 @@ def _data(name: str) -> tuple[list[dict[str, object]], list[Column]]:
     attributes = list(data.attributes)
     schema = _schema(attributes, 10)
     return attributes, [
-        column_of(attribute, pa.array([row[index] for row in data.rows]))
+        parse_column(attribute, pa.array([row[index] for row in data.rows]))
         for index, attribute in enumerate(schema.attributes)
     ]
 
@@ -90,14 +90,14 @@ def _unrounded(attributes: list[dict[str, object]], columns: list[Column]) -> Ma
     return rows
 
 
-def _covariance_of(rows: Matrix) -> Matrix:
+def _compute_covariance(rows: Matrix) -> Matrix:
     mean = rows.mean(axis=0)
     covariance: Matrix = rows.T @ rows / len(rows) - np.outer(mean, mean)
     return covariance
 
 
 def _on_grid(schema: Schema, columns: list[Column]) -> Matrix:
-    moments = moments_of_columns(schema, columns)
+    moments = accumulate_moments(schema, columns)
     mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
     assert mean is not None
     covariance: Matrix = second - np.outer(mean, mean)
@@ -113,5 +113,5 @@ def _noise_error(schema: Schema, n_rows: int, size: float) -> float:
     """Root mean square of the noise on second moments at epsilon = 1, relative to the size."""
     i, j = schema.layout.product_index
     entries = int((i == j).sum() + 2 * (i != j).sum())
-    deviation = math.sqrt(2) * float(real_l1(shape_of(schema))) / n_rows
+    deviation = math.sqrt(2) * float(real_l1(sensitivity_shape(schema))) / n_rows
     return deviation * math.sqrt(entries) / size

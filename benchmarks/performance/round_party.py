@@ -19,12 +19,13 @@ from typing import Any
 import grpc
 import numpy as np
 
-from benchmarks.performance.hub import ROWS, credentials_in, release_of, study_of
-from common.numerics.moments import unpack
-from common.study import study_from_canonical
-from common.transport.channels import CHUNK_BYTES, SERVER_OPTIONS, open_channel
-from common.transport.channels import server_credentials as tls_of
-from owner.client import CuratorClient
+from benchmarks.performance.federation import ROWS, credentials_in, make_release, make_study
+from dppca.common.files import write_file
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.study_document import study_from_canonical
+from dppca.common.transport.channels import CHUNK_BYTES, SERVER_OPTIONS, open_channel
+from dppca.common.transport.channels import server_credentials as tls_of
+from dppca.owner.client.calls import CuratorClient
 
 METHOD = "/floor.Floor/Round"
 _WAIT_S = 600.0
@@ -39,13 +40,13 @@ def _await_go() -> None:
 def ours(address: str, folder: str, study_file: str, number: str, before: str) -> None:
     """An owner by this project's client."""
     study = study_from_canonical(Path(study_file).read_bytes())
-    stored, history = release_of(study, int(number), before=int(before))
+    stored, history = make_release(study, int(number), before=int(before))
     with CuratorClient(address, credentials_in(Path(folder))) as client:
         client.require_serving()
         _await_go()
         client.contribute(stored, history)
         found = client.wait(study, wait_s=_WAIT_S)
-        content = client.download(study.digest, found)
+        content = client.download(study, found)
         print("done", flush=True)
     if not content:
         raise SystemExit(1)
@@ -69,7 +70,7 @@ class _Floor(grpc.GenericRpcHandler):
     """Adds vectors up; when all are there, one thread decomposes and all get the result."""
 
     def __init__(self, owners: int, columns: int, components: int) -> None:
-        self._study = study_of("floor", owners=owners, columns=columns, components=components)
+        self._study = make_study("floor", owners=owners, columns=columns, components=components)
         self._components = components
         self._lock = threading.Lock()
         self._open()
@@ -127,9 +128,7 @@ def server(folder: str, port_file: str, owners: str, columns: str, components: s
     made.add_generic_rpc_handlers((handler,))
     port = made.add_secure_port("localhost:0", tls_of(credentials_in(Path(folder))))
     made.start()
-    draft = Path(f"{port_file}.draft")
-    draft.write_text(f"localhost:{port}")
-    draft.replace(port_file)
+    write_file(Path(port_file), f"localhost:{port}".encode(), durable=False)
     sys.stdin.readline()  # until told to end
     made.stop(0).wait()
 

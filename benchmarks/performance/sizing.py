@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.performance.crowd import send_all, senders_of
-from benchmarks.performance.hub import Hub, study_of
-from benchmarks.performance.registry import Cell, Plan, Table
-from owner.client import CuratorClient
+from benchmarks.performance.crowd import make_senders, send_all
+from benchmarks.performance.federation import CuratorProcess, make_study
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.owner.client.calls import CuratorClient
 
 TITLE = "Sizing"
 ABOUT = """
@@ -39,7 +39,7 @@ _CURATOR = (
 _OWNER = ((100_000, 16), (100_000, 128), (400_000, 128), (100_000, 512), (20_000, 2048))
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Both tables and both formulas."""
     curator = [_study(plan, m, d) for m, d in ([(2, 8), (4, 12)] if plan.quick else _CURATOR)]
     owner = [_owner(plan, n, d) for n, d in ([(500, 8), (800, 12)] if plan.quick else _OWNER)]
@@ -50,13 +50,13 @@ def measure(plan: Plan) -> list[Table]:
     )
     one_pass = _fit([(1, n * d, n * d * d) for n, d, *_ in owner], [row[2] for row in owner])
     return [
-        Table(
+        FigureTable(
             "The curator.",
             ("m", "d", "s to receive", "s to decompose", "bytes up", "bytes down", "peak MiB"),
             tuple(curator),
         ),
-        Table("An owner.", ("n", "d", "s", "rows/s", "peak MiB"), tuple(owner)),
-        Table(
+        FigureTable("An owner.", ("n", "d", "s", "rows/s", "peak MiB"), tuple(owner)),
+        FigureTable(
             "Seconds, fitted: coefficients of the terms named, and the largest relative error.",
             ("what", "terms", "first", "second", "third", "fourth", "fifth", "error"),
             (
@@ -68,26 +68,28 @@ def measure(plan: Plan) -> list[Table]:
     ]
 
 
-def _study(plan: Plan, owners: int, columns: int) -> tuple[int, int, float, float, int, int, float]:
+def _study(
+    plan: BenchmarkPlan, owners: int, columns: int
+) -> tuple[int, int, float, float, int, int, float]:
     plan.say(f"m = {owners}, d = {columns}")
     folder = plan.scratch / f"{owners}-{columns}"
-    study = study_of("sizing", owners=owners, columns=columns, components=20)
-    with Hub(folder) as hub:
-        hub.create(study)
-        senders = senders_of(hub, study, folder / "releases")
-        received = send_all(hub.address, senders, at_once=16, connected=False)
+    study = make_study("sizing", owners=owners, columns=columns, components=20)
+    with CuratorProcess(folder) as federation:
+        federation.create(study)
+        senders = make_senders(federation, study, folder / "releases")
+        received = send_all(federation.address, senders, at_once=16, connected=False)
         begin = time.perf_counter()
-        with CuratorClient(hub.address, senders[0].credentials) as client:
+        with CuratorClient(federation.address, senders[0].credentials) as client:
             found = client.wait(study, wait_s=600)
         decomposed = time.perf_counter() - begin
-        peak = hub.peak_bytes()
+        peak = federation.peak_bytes()
     up = 8 * study.table.layout.n_entries
     for sender in senders:
         sender.path.unlink()
     return owners, columns, received, decomposed, up, found.total_bytes, peak / 2**20
 
 
-def _owner(plan: Plan, rows: int, columns: int) -> tuple[int, int, float, float, float]:
+def _owner(plan: BenchmarkPlan, rows: int, columns: int) -> tuple[int, int, float, float, float]:
     plan.say(f"n = {rows}, d = {columns}")
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.performance.sizing_owner", str(rows), str(columns)],
@@ -95,13 +97,13 @@ def _owner(plan: Plan, rows: int, columns: int) -> tuple[int, int, float, float,
         check=True,
         text=True,
     )
-    found = json.loads(done.stdout)
-    seconds = float(found["seconds"])
-    return rows, columns, seconds, rows / seconds, float(found["peak_bytes"]) / 2**20
+    figures = json.loads(done.stdout)
+    seconds = float(figures["seconds"])
+    return rows, columns, seconds, rows / seconds, float(figures["peak_bytes"]) / 2**20
 
 
 def _edge_work(columns: int) -> int:
-    """As `common.numerics.edge` has it."""
+    """As `dppca.common.numerics.spectrum.noise_edge` has it."""
     draws = max(8, min(200, 400_000_000 // columns**3))
     return draws * columns ** (3 if columns < 200 else 2)
 
@@ -116,7 +118,7 @@ def _fit(terms: Sequence[tuple[int, ...]], seconds: list[float]) -> tuple[Cell, 
     target = np.array(seconds)
     weighted = np.array(terms, float) / target[:, None]
     scale = weighted.max(axis=0)
-    found = nnls(weighted / scale, np.ones(len(target)))[0] / scale
-    error = float(np.abs(weighted @ found - 1).max())
-    unused = [None] * (5 - len(found))
-    return (*(float(value) for value in found), *unused, error)
+    coefficients = nnls(weighted / scale, np.ones(len(target)))[0] / scale
+    error = float(np.abs(weighted @ coefficients - 1).max())
+    unused = [None] * (5 - len(coefficients))
+    return (*(float(value) for value in coefficients), *unused, error)

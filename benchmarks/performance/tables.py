@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from common.schema import Schema
+from dppca.common.schema import Schema
 
 BOUND = 4.0
 """Rows are standard normal; their public bounds are -4 and 4."""

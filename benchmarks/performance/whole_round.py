@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from benchmarks.performance.bare import started
-from benchmarks.performance.hub import Children, Hub, owner_name, study_of
-from benchmarks.performance.racing import Contestant, race
-from benchmarks.performance.registry import Cell, Plan, Table
+from benchmarks.performance.federation import Children, CuratorProcess, make_study, owner_name
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 
 TITLE = "The whole round"
 ABOUT = """
@@ -24,7 +24,7 @@ _MODULE = "benchmarks.performance.round_party"
 _COMPONENTS = 20
 
 
-def measure(plan: Plan) -> list[Table]:
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Both sizes of the target, or one tiny one."""
     sizes = [(2, 12)] if plan.quick else [(3, 500), (10, 1000)]
     rows: list[tuple[Cell, ...]] = []
@@ -33,7 +33,7 @@ def measure(plan: Plan) -> list[Table]:
         mine, bare = _medians(plan.scratch / f"{owners}-{columns}", owners, columns, plan.rounds)
         rows.append((owners, columns, mine, bare, bare / mine))
     return [
-        Table(
+        FigureTable(
             "Seconds of a round.",
             ("owners", "columns", "DPPCA", "bare gRPC", "ratio"),
             tuple(rows),
@@ -43,39 +43,50 @@ def measure(plan: Plan) -> list[Table]:
 
 def _medians(folder: Path, owners: int, columns: int, rounds: int) -> tuple[float, float]:
     runs = iter(range(10_000))
-    with Hub(folder) as hub:
-        timings = race(
+    with CuratorProcess(folder) as federation:
+        timings = time_subjects(
             [
-                Contestant("ours", lambda: _ours(hub, folder, next(runs), owners, columns)),
-                Contestant("floor", lambda: _floor(hub, folder, next(runs), owners, columns)),
+                BenchmarkSubject(
+                    "ours", lambda: _ours(federation, folder, next(runs), owners, columns)
+                ),
+                BenchmarkSubject(
+                    "floor", lambda: _floor(federation, folder, next(runs), owners, columns)
+                ),
             ],
             rounds=rounds,
         )
     return timings["ours"].median_s, timings["floor"].median_s
 
 
-def _ours(hub: Hub, folder: Path, run: int, owners: int, columns: int) -> float:
-    study = study_of(f"round-{run}", owners=owners, columns=columns, components=_COMPONENTS)
-    hub.create(study)
+def _ours(federation: CuratorProcess, folder: Path, run: int, owners: int, columns: int) -> float:
+    study = make_study(f"round-{run}", owners=owners, columns=columns, components=_COMPONENTS)
+    federation.create(study)
     document = folder / f"study-{run}.json"
     document.write_bytes(study.canonical_bytes())
     return Children(
         [
             [
-                *(sys.executable, "-m", _MODULE, "ours", hub.address),
-                *(str(hub.enrol(owner_name(number))), str(document), str(number), str(run)),
+                *(sys.executable, "-m", _MODULE, "ours", federation.address),
+                *(str(federation.enrol(owner_name(number))), str(document), str(number), str(run)),
             ]
             for number in range(owners)
         ]
     ).go()
 
 
-def _floor(hub: Hub, folder: Path, run: int, owners: int, columns: int) -> float:
-    study = study_of("floor", owners=owners, columns=columns, components=_COMPONENTS)
+def _floor(federation: CuratorProcess, folder: Path, run: int, owners: int, columns: int) -> float:
+    study = make_study("floor", owners=owners, columns=columns, components=_COMPONENTS)
     size = 8 * study.table.layout.n_entries
     port_file = folder / f"floor-{run}"
     command = [
-        *(sys.executable, "-m", _MODULE, "server", str(hub.hub_folder), str(port_file)),
+        *(
+            sys.executable,
+            "-m",
+            _MODULE,
+            "server",
+            str(federation.curator.credentials),
+            str(port_file),
+        ),
         *(str(owners), str(columns), str(min(_COMPONENTS, columns - 1))),
     ]
     with started(command, port_file) as address:
@@ -83,7 +94,7 @@ def _floor(hub: Hub, folder: Path, run: int, owners: int, columns: int) -> float
             [
                 [
                     *(sys.executable, "-m", _MODULE, "floor", address),
-                    *(str(hub.enrol(owner_name(number))), str(size)),
+                    *(str(federation.enrol(owner_name(number))), str(size)),
                 ]
                 for number in range(owners)
             ]

@@ -1,7 +1,7 @@
 """One BLAS thread for a while, for products that are small or already shared out to threads.
 
 On a busy machine BLAS' own threads wait for each other at every block: products of 24 columns
-took a thousand times as long with two as with one (docs/decisions/0046). The number of threads
+took a thousand times as long with two as with one (decision 46). The number of threads
 belongs to the process, so overlapping uses in several threads are counted, and the last one to
 leave puts back what the first has found.
 """

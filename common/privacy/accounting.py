@@ -43,9 +43,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from functools import lru_cache
 
-from common.errors import BudgetExceededError, SettingError
+from dppca.common.amounts import DECIMALS
+from dppca.common.errors import BudgetExceededError, SettingError
 
-DECIMALS = 12  # of a rounded epsilon or rho
 _STEP = Decimal(1).scaleb(-DECIMALS)
 _MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of any number of them are exact
 _MAX_AMOUNT = Decimal(10) ** 15
@@ -60,7 +60,7 @@ _EXACT = Context(prec=_DIGITS, traps=[Inexact])
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class PrivacyCost:
     """What releases cost; adds up exactly.
 
     Attributes
@@ -78,8 +78,8 @@ class Charge:
         require_amount("the charged epsilon", self.epsilon)
         require_amount("the charged rho", self.rho)
 
-    def __add__(self, other: Charge) -> Charge:
-        return Charge(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.rho, other.rho))
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.rho, other.rho))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Budget:
         if not (isinstance(self.delta, Decimal) and self.delta.is_zero()):
             require_delta(self.delta)
 
-    def spent(self, total: Charge) -> Decimal:
+    def spent(self, total: PrivacyCost) -> Decimal:
         """Epsilon of the total at this delta, equation (1); the Gaussian part is rounded up.
 
         Raises
@@ -120,11 +120,11 @@ class Budget:
         gaussian = epsilon_from_rho(total.rho, self.delta) if total.rho > 0 else Decimal(0)
         return _EXACT.add(total.epsilon, gaussian)
 
-    def remaining(self, total: Charge) -> Decimal:
+    def remaining(self, total: PrivacyCost) -> Decimal:
         """Epsilon that is left for pure releases, 0 when the budget is exceeded."""
         return max(_EXACT.subtract(self.epsilon, self.spent(total)), Decimal(0))
 
-    def admits(self, total: Charge) -> bool:
+    def admits(self, total: PrivacyCost) -> bool:
         """Whether the total, with the release in question already added, is within the budget."""
         return self.spent(total) <= self.epsilon
 
@@ -142,7 +142,7 @@ def rho_from_epsilon_delta(epsilon: Decimal, delta: Decimal) -> Decimal:
     return _largest_rho(epsilon, delta)
 
 
-@lru_cache(maxsize=256)  # some tens of milliseconds in 100 digits
+@lru_cache(maxsize=256)  # some tens of milliseconds in 100 digits, asked for at every release
 def _largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
     with localcontext(Context(prec=_DIGITS)):
         log_delta = -delta.ln()
@@ -152,7 +152,7 @@ def _largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
             return alpha * slope + _conversion(alpha, log_delta) > epsilon
 
         alpha = _bisect(below_optimum)
-        rho = _rounded_down((epsilon - _conversion(alpha, log_delta)) / alpha)
+        rho = _round_down((epsilon - _conversion(alpha, log_delta)) / alpha)
     if rho <= 0:
         raise SettingError(
             f"epsilon {epsilon} at delta {delta} allows less than 1e-{DECIMALS} of rho; "
@@ -183,7 +183,7 @@ def _smallest_epsilon(rho: Decimal, delta: Decimal) -> Decimal:
             return (log_delta - alpha.ln()) / (alpha - 1) ** 2 > rho
 
         alpha = _bisect(below_optimum)
-        return _rounded_up(max(alpha * rho + _conversion(alpha, log_delta), Decimal(0)))
+        return _round_up(max(alpha * rho + _conversion(alpha, log_delta), Decimal(0)))
 
 
 def require_epsilon(epsilon: Decimal) -> None:
@@ -227,9 +227,9 @@ def _bisect(below_optimum: Callable[[Decimal], bool]) -> Decimal:
     return 1 + low
 
 
-def _rounded_up(value: Decimal) -> Decimal:
+def _round_up(value: Decimal) -> Decimal:
     return (value + _ERROR * (1 + value)).quantize(_STEP, rounding=ROUND_CEILING)
 
 
-def _rounded_down(value: Decimal) -> Decimal:
+def _round_down(value: Decimal) -> Decimal:
     return (value - _ERROR * (1 + value)).quantize(_STEP, rounding=ROUND_FLOOR)

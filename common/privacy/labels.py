@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from common.errors import LabelError
+from dppca.common.errors import LabelError
 
 
 class Label(StrEnum):
@@ -24,7 +24,7 @@ def require_released(label: Label, artefact: str) -> None:
         return
     if label is Label.SITE_ONLY:
         message = (
-            f"{artefact} is {label}: it was computed from raw rows without noise, so whoever "
+            f"{artefact} is {label}: it was computed from raw rows without noise, so anybody who "
             "holds it can learn about single rows. Use it at this site; to share, publish "
             "synthetic rows or train a model on them"
         )

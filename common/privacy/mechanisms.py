@@ -42,19 +42,19 @@ from math import ceil, floor, isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import RangeError, SettingError
-from common.privacy.accounting import (
-    DECIMALS,
-    Charge,
+from dppca.common.amounts import round_up
+from dppca.common.errors import RangeError, SettingError
+from dppca.common.privacy.accounting import (
+    PrivacyCost,
     epsilon_from_rho,
     require_amount,
     require_delta,
     require_epsilon,
     rho_from_epsilon_delta,
 )
-from common.privacy.entropy import EntropySource
-from common.privacy.sampler import discrete_gaussian, discrete_laplace
-from common.privacy.sensitivity import Sensitivity
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.sensitivity import Sensitivity
 
 RANGE = 2**62  # what a noised sum must stay below; int64 holds twice that
 _LAPLACE_TAIL = 42
@@ -94,7 +94,7 @@ class Calibration:
     mechanism: Mechanism
     scale: int | None
     sigma_squared: int | None
-    charge: Charge
+    charge: PrivacyCost
     epsilon: Decimal
     delta: Decimal
     nominal: Decimal | None
@@ -134,6 +134,17 @@ def calibrate_gaussian(
     )
 
 
+def calibrate_noise(
+    sens: Sensitivity, *, epsilon: Decimal, delta: Decimal | None, max_rows_per_person: int
+) -> Calibration:
+    """Laplace noise where ``delta`` is None, otherwise Gaussian noise."""
+    if delta is None:
+        return calibrate_laplace(sens, epsilon=epsilon, max_rows_per_person=max_rows_per_person)
+    return calibrate_gaussian(
+        sens, epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
+    )
+
+
 def fixed_laplace(
     sens: Sensitivity,
     *,
@@ -147,12 +158,12 @@ def fixed_laplace(
     """
     _require_nominal(nominal_epsilon)
     change = _l1_of_person(sens, max_rows_per_person)
-    integer_scale = floor(_in_units(scale, sens))
+    integer_scale = floor(_to_grid_units(scale, sens))
     if integer_scale < 1:
-        raise SettingError(_too_small(scale, sens))
-    cost = _rounded_up(change / integer_scale)
-    found = _laplace(sens, max_rows_per_person, scale=integer_scale, epsilon=cost)
-    return replace(found, nominal=nominal_epsilon)
+        raise SettingError(_scale_error(scale, sens))
+    cost = round_up(change / integer_scale)
+    calibration = _laplace(sens, max_rows_per_person, scale=integer_scale, epsilon=cost)
+    return replace(calibration, nominal=nominal_epsilon)
 
 
 def fixed_gaussian(
@@ -171,11 +182,11 @@ def fixed_gaussian(
     require_delta(delta)
     _require_nominal(nominal_epsilon)
     change = _l2_squared_of_person(sens, max_rows_per_person)
-    sigma_squared = floor(_in_units(scale, sens) ** 2)
+    sigma_squared = floor(_to_grid_units(scale, sens) ** 2)
     if sigma_squared < 1:
-        raise SettingError(_too_small(scale, sens))
-    rho = _rounded_up(change / (2 * sigma_squared))
-    found = _gaussian(
+        raise SettingError(_scale_error(scale, sens))
+    rho = round_up(change / (2 * sigma_squared))
+    calibration = _gaussian(
         sens,
         max_rows_per_person,
         sigma_squared=sigma_squared,
@@ -183,7 +194,7 @@ def fixed_gaussian(
         epsilon=epsilon_from_rho(rho, delta),
         delta=delta,
     )
-    return replace(found, nominal=nominal_epsilon)
+    return replace(calibration, nominal=nominal_epsilon)
 
 
 def add_noise(
@@ -260,7 +271,7 @@ def _laplace(sens: Sensitivity, k: int, *, scale: int, epsilon: Decimal) -> Cali
         mechanism=Mechanism.LAPLACE,
         scale=scale,
         sigma_squared=None,
-        charge=Charge(epsilon=epsilon, rho=Decimal(0)),
+        charge=PrivacyCost(epsilon=epsilon, rho=Decimal(0)),
         epsilon=epsilon,
         delta=Decimal(0),
         nominal=None,
@@ -276,7 +287,7 @@ def _gaussian(
         mechanism=Mechanism.GAUSSIAN,
         scale=None,
         sigma_squared=sigma_squared,
-        charge=Charge(epsilon=Decimal(0), rho=rho),
+        charge=PrivacyCost(epsilon=Decimal(0), rho=rho),
         epsilon=epsilon,
         delta=delta,
         nominal=None,
@@ -286,14 +297,14 @@ def _gaussian(
 
 
 def _l1_of_person(sens: Sensitivity, max_rows_per_person: int) -> Fraction:
-    return Fraction(_checked_rows(max_rows_per_person) * sens.l1)
+    return Fraction(_check_rows(max_rows_per_person) * sens.l1)
 
 
 def _l2_squared_of_person(sens: Sensitivity, max_rows_per_person: int) -> Fraction:
-    return Fraction(_checked_rows(max_rows_per_person) ** 2 * sens.l2_squared)
+    return Fraction(_check_rows(max_rows_per_person) ** 2 * sens.l2_squared)
 
 
-def _checked_rows(max_rows_per_person: int) -> int:
+def _check_rows(max_rows_per_person: int) -> int:
     if max_rows_per_person < 1:
         raise SettingError(
             f"max_rows_per_person must be 1 or more, not {max_rows_per_person}; it is the largest "
@@ -307,21 +318,16 @@ def _require_nominal(nominal_epsilon: Decimal | None) -> None:
         require_epsilon(nominal_epsilon)
 
 
-def _in_units(scale: Decimal, sens: Sensitivity) -> Fraction:
+def _to_grid_units(scale: Decimal, sens: Sensitivity) -> Fraction:
     require_amount("the scale of the noise", scale)
     return Fraction(scale) * (1 << 2 * sens.resolution_bits)
 
 
-def _too_small(scale: Decimal, sens: Sensitivity) -> str:
+def _scale_error(scale: Decimal, sens: Sensitivity) -> str:
     return (
         f"a noise scale of {scale} is below one step of the sums, 4^-{sens.resolution_bits}; "
         "set a larger one"
     )
-
-
-def _rounded_up(cost: Fraction) -> Decimal:
-    # From text, which no decimal context rounds.
-    return Decimal(f"{ceil(cost * 10**DECIMALS)}E-{DECIMALS}")
 
 
 def _largest_noise(calibration: Calibration, *, n_entries: int) -> int:

@@ -1,103 +1,63 @@
 """A release: noised moments and the receipt that says what they cost and how to check it.
 
-Theory: the packed vector of exact integer sums (`common.numerics.moments`) changes by at most
-``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are replaced
-(`common.privacy.sensitivity`); integer noise calibrated to that (`common.privacy.mechanisms`)
-makes the whole vector differentially private at once. The noise is drawn once; the vector is
-complete before the first byte leaves; the same bytes are sent again and again.
+Theory: the packed vector of exact integer sums (`dppca.common.numerics.moments.moments`) changes by
+at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
+replaced (`dppca.common.privacy.sensitivity`); integer noise calibrated to that
+(`dppca.common.privacy.mechanisms`) makes the whole vector differentially private at once. The noise
+is drawn once; the vector is complete before the first byte leaves; the same bytes are sent again
+and again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from importlib.metadata import version
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtefactError, SchemaMismatchError
-from common.numerics.moments import Moments
-from common.privacy.entropy import EntropySource
-from common.privacy.labels import Label
-from common.privacy.mechanisms import (
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import ArtefactError, SchemaMismatchError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.mechanisms import (
     Calibration,
-    Mechanism,
     add_noise,
-    calibrate_gaussian,
-    calibrate_laplace,
+    calibrate_noise,
     check_range,
     fixed_gaussian,
     fixed_laplace,
 )
-from common.privacy.sensitivity import BallShape, BoxShape, sensitivity
-from common.schema import Categorical, Numeric, Schema
-from common.schema.document import canonical_json
-from common.study import LaplacePrivacy, Study, decimal_text
-
-SOFTWARE = f"dppca {version('dppca')}"
-SOURCES = {
-    Mechanism.LAPLACE: "discrete Laplace (Ghosh, Roughgarden, Sundararajan 2012)",
-    Mechanism.GAUSSIAN: "discrete Gaussian (Canonne, Kamath, Steinke 2020)",
-}
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
+from dppca.common.privacy.sensitivity import BallShape, BoxShape, sensitivity
+from dppca.common.schema import Categorical, Numeric, Schema
+from dppca.common.study import LaplacePrivacy, Study
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a third party needs to check a claim. Decimals are text; digests hexadecimal.
+class MomentClaims(Claims):
+    """What the receipt of a contribution says besides its noise, in units of ``4**-g``."""
 
-    ``l1`` and ``l2_squared`` are for one changed row, in units of ``4**-g`` and ``16**-g``;
-    ``scale`` (Laplace) and ``sigma_squared`` (Gaussian) likewise. ``epsilon`` and ``delta`` are
-    the claim; ``charged_epsilon`` and ``charged_rho`` what the ledger charged.
-    """
-
-    study_digest: str
-    schema_digest: str
-    release_id: str
-    n_rows: int
     n_entries: int
     payload_sha256: str
-    mechanism: str
-    source: str
-    relation: str
-    max_rows_per_person: int
-    resolution_bits: int
-    l1: int
-    l2_squared: int
-    scale: int | None
-    sigma_squared: int | None
-    epsilon: str
-    delta: str
-    charged_epsilon: str
-    charged_rho: str
     nominal_epsilon: str | None
-    ledger_sequence: int
-    software: str
-    label: str = Label.RELEASED.value
-    version: int = 1
-
-    def canonical_bytes(self) -> bytes:
-        """Canonical JSON."""
-        return canonical_json(asdict(self))
 
 
-def receipt_from_bytes(content: bytes) -> Receipt:
-    """Read a receipt; `ArtefactError` where it is not one."""
+MomentReceipt = Receipt[MomentClaims]
+
+
+def receipt_from_bytes(content: bytes) -> MomentReceipt:
+    """Read a contribution's receipt; `ArtefactError` where it is not one."""
     try:
-        document = json.loads(content)
-        receipt = Receipt(**document)
+        receipt = read_receipt(json.loads(content), MomentClaims)
         again = receipt.canonical_bytes()  # which refuses NaN and halves of characters
-    except (ValueError, TypeError, RecursionError) as error:
-        message = "the receipt is not one this version can read"
-        raise ArtefactError(message) from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ArtefactError("the receipt is not one this version can read") from error
     if again != content:
-        message = "the receipt is not in canonical form"
-        raise ArtefactError(message)
+        raise ArtefactError("the receipt is not in canonical form")
     return receipt
 
 
@@ -118,7 +78,7 @@ class Release:
     release_id: bytes
     n_rows: int
     packed: NDArray[np.int64]
-    receipt: Receipt
+    receipt: MomentReceipt
 
     @property
     def digest(self) -> str:
@@ -130,7 +90,7 @@ class Release:
         return self.packed.astype("<i8", copy=False).tobytes()
 
 
-def shape_of(schema: Schema) -> BoxShape | BallShape:
+def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
     """The counts of a schema that its sensitivity depends on."""
     layout = schema.layout
     if layout.unit_ball:
@@ -148,9 +108,10 @@ def shape_of(schema: Schema) -> BoxShape | BallShape:
     )
 
 
-@lru_cache(maxsize=64)
 def calibrate(study: Study) -> Calibration:
     """Noise and charge that a study asks of each owner, from the document alone.
+
+    Gaussian noise takes tens of milliseconds: compute it once, and hand it on.
 
     Raises
     ------
@@ -158,43 +119,40 @@ def calibrate(study: Study) -> Calibration:
         The integers of a contribution could leave 64 bits.
     """
     schema, privacy = study.table, study.privacy
-    sens = sensitivity(shape_of(schema), resolution_bits=schema.resolution_bits)
-    k = schema.max_rows_per_person
-    if isinstance(privacy, LaplacePrivacy):
-        if privacy.epsilon is not None:
-            found = calibrate_laplace(sens, epsilon=privacy.epsilon, max_rows_per_person=k)
-        else:
-            found = fixed_laplace(
-                sens,
-                scale=_given(privacy.scale),
-                max_rows_per_person=k,
-                nominal_epsilon=privacy.nominal_epsilon,
-            )
-    elif privacy.epsilon is not None:
-        found = calibrate_gaussian(
-            sens, epsilon=privacy.epsilon, delta=privacy.delta, max_rows_per_person=k
-        )
-    else:
-        found = fixed_gaussian(
+    sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
+    k = study.max_rows_per_person
+    delta = None if isinstance(privacy, LaplacePrivacy) else privacy.delta
+    if privacy.epsilon is not None:
+        noise = calibrate_noise(sens, epsilon=privacy.epsilon, delta=delta, max_rows_per_person=k)
+    elif delta is None:
+        noise = fixed_laplace(
             sens,
             scale=_given(privacy.scale),
-            delta=privacy.delta,
+            max_rows_per_person=k,
+            nominal_epsilon=privacy.nominal_epsilon,
+        )
+    else:
+        noise = fixed_gaussian(
+            sens,
+            scale=_given(privacy.scale),
+            delta=delta,
             max_rows_per_person=k,
             nominal_epsilon=privacy.nominal_epsilon,
         )
     check_range(
-        found,
+        noise,
         resolution_bits=schema.resolution_bits,
         max_rows=study.max_rows,
         n_entries=schema.layout.n_entries,
         n_owners=len(study.owners),
         sum_weight=Fraction(schema.sum_weight),
     )
-    return found
+    return noise
 
 
 def draw(
     study: Study,
+    calibration: Calibration,
     moments: Moments,
     *,
     release_id: bytes,
@@ -205,6 +163,8 @@ def draw(
 
     Parameters
     ----------
+    calibration
+        Of the study: `calibrate`.
     moments
         Exact sums over the owner's rows, in the layout of the study's schema.
     release_id, ledger_sequence
@@ -214,9 +174,9 @@ def draw(
     """
     schema = study.table
     if moments.packed.shape != (schema.layout.n_entries,):
-        message = f"moments of {moments.packed.shape[0]} entries for {schema.layout.n_entries}"
-        raise SchemaMismatchError(message)
-    calibration = calibrate(study)
+        raise SchemaMismatchError(
+            f"moments of {moments.packed.shape[0]} entries for {schema.layout.n_entries}"
+        )
     packed = add_noise(moments.packed, calibration, entropy=entropy)
     payload = packed.astype("<i8", copy=False).tobytes()
     receipt = receipt_for(
@@ -240,8 +200,8 @@ def receipt_for(
     payload_sha256: str,
     ledger_sequence: int,
     software: str,
-) -> Receipt:
-    """The one receipt that a release of ``study`` can carry: whoever has one can compare.
+) -> MomentReceipt:
+    """The one receipt that a release of ``study`` can carry: anybody who has one can compare.
 
     Parameters
     ----------
@@ -258,49 +218,17 @@ def receipt_for(
         schema_digest=schema.digest,
         release_id=release_id.hex(),
         n_rows=n_rows,
-        n_entries=schema.layout.n_entries,
-        payload_sha256=payload_sha256,
-        resolution_bits=schema.resolution_bits,
-        **noise_claims(calibration),
-        nominal_epsilon=None if calibration.nominal is None else decimal_text(calibration.nominal),
+        claims=MomentClaims(
+            n_entries=schema.layout.n_entries,
+            payload_sha256=payload_sha256,
+            nominal_epsilon=None
+            if calibration.nominal is None
+            else decimal_text(calibration.nominal),
+        ),
+        noise=NoiseSection.from_calibrations(calibration),
         ledger_sequence=ledger_sequence,
         software=software,
     )
-
-
-class NoiseClaims(TypedDict):
-    """What every receipt says of its noise; decimals are text."""
-
-    mechanism: str
-    source: str
-    relation: str
-    max_rows_per_person: int
-    l1: int
-    l2_squared: int
-    scale: int | None
-    sigma_squared: int | None
-    epsilon: str
-    delta: str
-    charged_epsilon: str
-    charged_rho: str
-
-
-def noise_claims(calibration: Calibration) -> NoiseClaims:
-    """The fields of a receipt that follow from the noise."""
-    return {
-        "mechanism": calibration.mechanism.value,
-        "source": SOURCES[calibration.mechanism],
-        "relation": calibration.sensitivity.relation.value,
-        "max_rows_per_person": calibration.max_rows_per_person,
-        "l1": calibration.sensitivity.l1,
-        "l2_squared": calibration.sensitivity.l2_squared,
-        "scale": calibration.scale,
-        "sigma_squared": calibration.sigma_squared,
-        "epsilon": decimal_text(calibration.epsilon),
-        "delta": decimal_text(calibration.delta),
-        "charged_epsilon": decimal_text(calibration.charge.epsilon),
-        "charged_rho": decimal_text(calibration.charge.rho),
-    }
 
 
 def _given(value: Decimal | None) -> Decimal:

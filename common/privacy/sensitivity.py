@@ -61,7 +61,7 @@ from enum import StrEnum
 from fractions import Fraction
 from math import ceil, comb, floor, isqrt
 
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 MAX_RESOLUTION_BITS = 14
 ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96
@@ -226,15 +226,15 @@ def _scalar_l1(shape: BoxShape, *, flipped: int) -> Fraction:
 
 def _ball_l1(d: int) -> Fraction:
     """Equation (5)."""
-    return min(_root_up(Fraction(d * d, 2)) + 1, _root_up(Fraction(d * (d + 3), 2)))
+    return min(_square_root_up(Fraction(d * d, 2)) + 1, _square_root_up(Fraction(d * (d + 3), 2)))
 
 
 def _ball_l1_with_sums(shape: BallShape) -> Fraction:
     """Equation (6); any s is valid, this one is the minimiser up to rounding."""
     d = shape.n_columns
     a, b = Fraction(d * (d + 3), 4), shape.sum_weight**2 * d / 2
-    s = (_root_up(b * b + 8 * a * b) - b) / (4 * a)
-    return _root_up(2 * (1 + s) ** 2 * (a + b / s))
+    s = (_square_root_up(b * b + 8 * a * b) - b) / (4 * a)
+    return _square_root_up(2 * (1 + s) ** 2 * (a + b / s))
 
 
 def _require_weight(weight: Fraction) -> None:
@@ -242,7 +242,7 @@ def _require_weight(weight: Fraction) -> None:
         raise SettingError(f"the weight of the sums must be above 0, not {weight}")
 
 
-def _root_up(value: Fraction) -> Fraction:
+def _square_root_up(value: Fraction) -> Fraction:
     """Square root, rounded up to a multiple of 2^-96."""
     scaled = value * 4**ROOT_BITS
     root = isqrt(ceil(scaled))

@@ -1,17 +1,19 @@
 """What a table looks like to everybody before anybody has read a row of it."""
 
-from common.schema.attributes import Attribute, Binary, Categorical, Numeric, label_text
-from common.schema.coding import (
+from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric, label_text
+from dppca.common.schema.coding import (
     MISSING,
     UNKNOWN,
     Column,
     Faults,
     encode,
     encode_unit_ball,
+    find_attribute_faults,
     find_faults,
+    known_labels,
 )
-from common.schema.document import MAX_COLUMNS, RowNorm, Schema
-from common.schema.layout import ColumnKind, Layout
+from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
+from dppca.common.schema.layout import ColumnKind, Layout
 
 __all__ = [
     "MAX_COLUMNS",
@@ -29,6 +31,8 @@ __all__ = [
     "Schema",
     "encode",
     "encode_unit_ball",
+    "find_attribute_faults",
     "find_faults",
+    "known_labels",
     "label_text",
 ]

@@ -9,7 +9,8 @@ file or a data file are compared by their canonical text (`label_text`), so ``1`
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -17,10 +18,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    model_serializer,
     model_validator,
 )
 
+from dppca.common.names import check_name
+
 MAX_LABEL_LENGTH = 256
+STORED = MappingProxyType({"stored": True})
+"""Context of pydantic's for a document that was in use before: its names are taken as they are."""
 
 
 def label_text(value: object) -> str:
@@ -45,29 +53,27 @@ def label_text(value: object) -> str:
     return str(value)
 
 
-def _label(value: object) -> str:
+def _label(value: object, info: ValidationInfo) -> str:
     if value is None or isinstance(value, (list, dict)):
-        message = "a label is text, a number or a boolean; quote words such as null"
-        raise ValueError(message)
+        raise ValueError("a label is text, a number or a boolean; quote words such as null")
     text = label_text(value)
     if not text or len(text) > MAX_LABEL_LENGTH:
-        message = f"a label has 1 to {MAX_LABEL_LENGTH} characters"
-        raise ValueError(message)
-    return text
+        raise ValueError(f"a label has 1 to {MAX_LABEL_LENGTH} characters")
+    return text if info.context is STORED else check_name(text)
 
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        message = "must be finite"
-        raise ValueError(message)
+        raise ValueError("must be finite")
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
 
 
-def _name(value: str) -> str:
+def _name(value: str, info: ValidationInfo) -> str:
     if value != value.strip():
-        message = "a name neither starts nor ends with blanks, which a file's header may have"
-        raise ValueError(message)
-    return value
+        raise ValueError(
+            "a name neither starts nor ends with blanks, which a file's header may have"
+        )
+    return value if info.context is STORED else check_name(value)
 
 
 Label = Annotated[str, BeforeValidator(_label)]
@@ -85,6 +91,17 @@ class Numeric(_Strict):
     Box coding needs ``lower < upper``: values are clipped to them, scaled and centred to
     ``[-1/2, 1/2]``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``.
     A missing or non-finite value is coded as the middle.
+
+    Attributes
+    ----------
+    name
+        Name of the column in the owners' files.
+    type
+        The kind of attribute.
+    lower, upper
+        Public bounds; values outside are clipped to them. Agreed before anybody looks at rows.
+    centre, scale
+        For unit-ball rows, instead of bounds: a value becomes ``(x - centre) / scale``.
     """
 
     name: Name
@@ -99,18 +116,16 @@ class Numeric(_Strict):
         box = (self.lower is not None, self.upper is not None)
         ball = (self.centre is not None, self.scale is not None)
         if any(box) == any(ball) or any(box) != all(box) or any(ball) != all(ball):
-            message = "a numeric needs lower and upper (or, with row_norm, centre and scale)"
-            raise ValueError(message)
+            raise ValueError(
+                "a numeric needs lower and upper (or, with row_norm, centre and scale)"
+            )
         if self.lower is not None and self.upper is not None:
             if not self.lower < self.upper:
-                message = "lower must be below upper"
-                raise ValueError(message)
+                raise ValueError("lower must be below upper")
             if not math.isfinite(self.upper - self.lower):
-                message = "upper - lower must be finite"
-                raise ValueError(message)
+                raise ValueError("upper - lower must be finite")
         if self.scale is not None and not self.scale > 0:
-            message = "scale must be above 0"
-            raise ValueError(message)
+            raise ValueError("scale must be above 0")
         return self
 
     @property
@@ -126,7 +141,17 @@ class Numeric(_Strict):
 class Binary(_Strict):
     """One of two labels; the second is coded positive.
 
-    A missing or unknown value is coded as ``missing``, else as the first.
+    Attributes
+    ----------
+    name
+        Name of the column in the owners' files.
+    type
+        The kind of attribute.
+    values
+        The two labels. Only ``true`` and ``false`` are booleans; ``No`` and ``010`` are text.
+    missing
+        The one of them that a missing or unknown value is coded as; the first where it is not said.
+        A missing value is then not counted as a fault.
     """
 
     name: Name
@@ -153,28 +178,63 @@ class Binary(_Strict):
 class Categorical(_Strict):
     """One of three or more labels, coded as indicators.
 
-    A missing or unknown value is coded as ``missing``, else as the first.
+    A missing or unknown value is coded as ``unknown``, which is a label of its own after the
+    categories; without one as ``missing``, which is one of the categories; else as the first.
+    A document without ``unknown`` has the bytes and the digest that it had before there was one.
+
+    Attributes
+    ----------
+    name
+        Name of the column in the owners' files.
+    type
+        The kind of attribute.
+    categories
+        The labels; three at least, ``unknown`` included.
+    missing
+        The category that a missing or unknown value is coded as; the first where neither this nor
+        ``unknown`` is said. A missing value is then not counted as a fault.
+    unknown
+        A label of its own, after the categories, for missing values and labels that are not listed.
+        It costs one more coded column. Not together with ``missing``.
     """
 
     name: Name
     type: Literal["categorical"]
-    categories: Annotated[tuple[Label, ...], Field(min_length=3)]
+    categories: Annotated[tuple[Label, ...], Field(min_length=2)]
     missing: Label | None = None
+    unknown: Label | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        _check_labels(self.categories, self.missing)
+        if self.unknown is not None and self.missing is not None:
+            raise ValueError("give missing (one of the categories) or unknown (a label of its own)")
+        if self.unknown in self.categories:
+            raise ValueError(
+                "unknown must be a label of its own: take it out of categories, or say "
+                "missing instead"
+            )
+        if len(self.labels) < 3:
+            raise ValueError("a categorical has three labels at least; one with two is a binary")
+        _check_labels(self.labels, self.missing)
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = written(self)
+        if self.unknown is None:
+            document.pop("unknown", None)
+        return document
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels in the order of their codes."""
-        return self.categories
+        return self.categories if self.unknown is None else (*self.categories, self.unknown)
 
     @property
     def missing_code(self) -> int:
         """Code of a missing or unknown value."""
-        return 0 if self.missing is None else self.categories.index(self.missing)
+        label = self.missing if self.unknown is None else self.unknown
+        return 0 if label is None else self.labels.index(label)
 
 
 Attribute = Annotated[Numeric | Binary | Categorical, Field(discriminator="type")]
@@ -182,8 +242,6 @@ Attribute = Annotated[Numeric | Binary | Categorical, Field(discriminator="type"
 
 def _check_labels(labels: tuple[str, ...], missing: str | None) -> None:
     if len(set(labels)) != len(labels):
-        message = "labels must differ"
-        raise ValueError(message)
+        raise ValueError("labels must differ")
     if missing is not None and missing not in labels:
-        message = "missing must be one of the labels"
-        raise ValueError(message)
+        raise ValueError("missing must be one of the labels")

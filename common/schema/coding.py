@@ -1,6 +1,6 @@
 """Rows to integers, and back.
 
-Coding is total: every row has one code, whatever it holds, by rules that are public. A release
+Coding is total: every row, even a malformed one, has one code by public rules. A release
 that happened or not depending on a row would protect nobody. What the rules had to mend is found
 by `find_faults`, which is for the owner's eyes only.
 
@@ -8,6 +8,8 @@ by `find_faults`, which is for the owner's eyes only.
   ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``; missing and non-finite: the middle.
 * binary: ``-2**(g-1)`` or ``2**(g-1)``.
 * categorical: one indicator is ``2**g``, the others 0.
+* a missing or unknown label: ``unknown``, a categorical's label of its own; else ``missing``;
+  else the first.
 * unit-ball rows: ``(x - centre)/scale``, the row multiplied by ``min(1, 1/norm)`` and rounded
   *toward zero*; then ``sum(z**2) <= 4**g`` is made true in integers by taking one from the
   largest ``|z|`` while it is not.
@@ -24,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.schema.attributes import Categorical, Numeric
-from common.schema.document import Schema
+from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
+from dppca.common.schema.document import Schema
 
 UNKNOWN = -1
 """Code of a label that the attribute does not list."""
@@ -132,7 +134,7 @@ def encode_unit_ball(rows: NDArray[np.float64], *, resolution_bits: int) -> NDAr
     # Dividing by the largest entry first keeps the squares, and the norm, from overflowing.
     largest = np.abs(rows).max(axis=1, initial=1.0)[:, None]
     rows = rows / largest
-    norm = np.sqrt(np.square(rows).sum(axis=1))[:, None]
+    norm = row_norms(rows)[:, None]
     scaled = rows / np.maximum(norm, 1 / largest) * unit
     grid = np.clip(np.trunc(np.nan_to_num(scaled)), -unit, unit)
     coded: NDArray[np.int32] = grid.astype(np.int32)
@@ -144,24 +146,50 @@ def encode_unit_ball(rows: NDArray[np.float64], *, resolution_bits: int) -> NDAr
     return coded
 
 
+def known_labels(attribute: Binary | Categorical, column: Column) -> NDArray[np.int64]:
+    """Codes of a column's labels, shape (n_rows,); -1 where a value has none.
+
+    A missing or unknown value has one where the attribute has a label of its own for it.
+    """
+    codes = np.asarray(column, np.int64)
+    own = isinstance(attribute, Categorical) and attribute.unknown is not None
+    known = (codes >= 0) & (codes < len(attribute.labels))
+    return np.where(known, codes, attribute.missing_code if own else -1)
+
+
+def row_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """L2 norms of rows (n, d), shape (n,), each a function of its row alone.
+
+    Squares are added from left to right, one operation at a time: sums along an axis are formed in
+    an order that depends on how the rows lie in memory.
+    """
+    squares = np.zeros(len(rows))
+    for column in range(rows.shape[1]):
+        squares += np.square(rows[:, column])
+    return np.sqrt(squares)
+
+
 def find_faults(schema: Schema, columns: Sequence[Column]) -> Mapping[str, Faults]:
     """What the rules of coding would have to mend, by attribute; every attribute has an entry.
 
     Counts and positions are `site-only`: choosing other bounds because of them is a choice made
     from data, outside the guarantee.
     """
-    found: dict[str, Faults] = {}
-    for attribute, column in zip(schema.attributes, columns, strict=True):
-        none = np.zeros(len(column), dtype=bool)
-        if isinstance(attribute, Numeric):
-            missing = np.isnan(column)
-            invalid = np.isinf(column)
-            out = none
-            if attribute.lower is not None and attribute.upper is not None:
-                out = ((column < attribute.lower) | (column > attribute.upper)) & ~invalid
-            found[attribute.name] = Faults(missing=missing, invalid=invalid, out=out)
-        else:
-            missing = column == MISSING
-            invalid = ((column < 0) | (column >= len(attribute.labels))) & ~missing
-            found[attribute.name] = Faults(missing=missing, invalid=invalid, out=none)
-    return found
+    return {
+        attribute.name: find_attribute_faults(attribute, column)
+        for attribute, column in zip(schema.attributes, columns, strict=True)
+    }
+
+
+def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
+    """`find_faults` of one attribute."""
+    none = np.zeros(len(column), dtype=bool)
+    if not isinstance(attribute, Numeric):
+        missing = column == MISSING
+        invalid = ((column < 0) | (column >= len(attribute.labels))) & ~missing
+        return Faults(missing=missing, invalid=invalid, out=none)
+    invalid = np.isinf(column)
+    out = none
+    if attribute.lower is not None and attribute.upper is not None:
+        out = ((column < attribute.lower) | (column > attribute.upper)) & ~invalid
+    return Faults(missing=np.isnan(column), invalid=invalid, out=out)

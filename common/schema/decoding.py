@@ -1,4 +1,4 @@
-"""From coded units back to values: what `common.schema.coding` does, backwards.
+"""From coded units back to values: what `dppca.common.schema.coding` does, backwards.
 
 A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds (in the unit ball, centre
 plus scale times the coordinate); a code stays a code, whose label is ``attribute.labels[code]``.
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import SchemaMismatchError
-from common.schema.attributes import Numeric
-from common.schema.coding import Column
-from common.schema.document import Schema
+from dppca.common.errors import SchemaMismatchError
+from dppca.common.schema.attributes import Numeric
+from dppca.common.schema.coding import Column
+from dppca.common.schema.document import Schema
 
 
 def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
@@ -42,21 +42,24 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
         or a coordinate that is not finite.
     """
     if len(columns) != len(schema.attributes):
-        message = f"{len(columns)} decoded columns for {len(schema.attributes)} attributes"
-        raise SchemaMismatchError(message)
+        raise SchemaMismatchError(
+            f"{len(columns)} decoded columns for {len(schema.attributes)} attributes"
+        )
     values: list[Column] = []
     for attribute, column in zip(schema.attributes, columns, strict=True):
         if isinstance(attribute, Numeric):
             coordinates = np.asarray(column, np.float64)
             if not np.isfinite(coordinates).all():
-                message = f"decoded values of {attribute.name} are not finite: decode again"
-                raise SchemaMismatchError(message)
+                raise SchemaMismatchError(
+                    f"decoded values of {attribute.name} are not finite: decode again"
+                )
             values.append(_in_own_unit(attribute, coordinates))
         else:
             codes = np.array(column, np.int32)
             if codes.size and not 0 <= codes.min() <= codes.max() < len(attribute.labels):
-                message = f"decoded codes of {attribute.name} are none of its labels"
-                raise SchemaMismatchError(message)
+                raise SchemaMismatchError(
+                    f"decoded codes of {attribute.name} are none of its labels"
+                )
             values.append(codes)
     return values
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -16,10 +17,12 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from common.schema.attributes import Attribute, Categorical, Numeric
-from common.schema.layout import ColumnKind, Layout
+from dppca.common.schema.attributes import STORED, Attribute, Categorical, Numeric
+from dppca.common.schema.layout import ColumnKind, Layout
 
 MAX_COLUMNS = 8192
+FINEST_BITS = 14
+"""Resolution of every schema's grid: coded rows in real units are multiples of ``2**-14``."""
 
 
 class RowNorm(BaseModel):
@@ -27,6 +30,12 @@ class RowNorm(BaseModel):
 
     A value becomes ``(x - centre) / scale``; the row is multiplied by ``min(1, 1/norm)`` and
     rounded toward zero, so its norm never exceeds 1 in exact integers.
+
+    Attributes
+    ----------
+    include_sums
+        Whether column sums are released beside the products. Without them the second moment is
+        decomposed around ``centre`` and not around the mean.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,7 +52,8 @@ class Schema(BaseModel):
         ``g``: a coded value is an integer number of ``2**-g``.
     max_rows_per_person
         ``k``: the most rows one person may have at one owner. Every sensitivity is multiplied
-        by it. It is an assertion of the sites, which no software can check.
+        by it. It is an assertion of the sites, which no software can check. A study must say it; a
+        schema without it codes rows only.
     sum_weight
         ``w``: weight of column sums against products; ``w * 2**g`` must be an integer.
     row_norm
@@ -54,8 +64,8 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    resolution_bits: Annotated[int, Field(ge=1, le=14)] = 10
-    max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    resolution_bits: Annotated[int, Field(ge=1, le=FINEST_BITS)] = 10
+    max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
     row_norm: RowNorm | None = None
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
@@ -66,25 +76,28 @@ class Schema(BaseModel):
         for attribute in self.attributes:
             scaled = isinstance(attribute, Numeric) and attribute.scale is not None
             if self.row_norm is not None and not scaled:
-                message = f"row_norm takes numerics with centre and scale only: {attribute.name}"
-                raise ValueError(message)
+                raise ValueError(
+                    f"row_norm takes numerics with centre and scale only: {attribute.name}"
+                )
             if self.row_norm is None and scaled:
-                message = f"centre and scale need row_norm: {attribute.name}"
-                raise ValueError(message)
+                raise ValueError(f"centre and scale need row_norm: {attribute.name}")
         columns = sum(_width(attribute) for attribute in self.attributes)
         if not 2 <= columns <= MAX_COLUMNS:
-            message = f"the schema has {columns} coded columns; 2 to {MAX_COLUMNS} are possible"
-            raise ValueError(message)
+            raise ValueError(
+                f"the schema has {columns} coded columns; 2 to {MAX_COLUMNS} are possible"
+            )
         _check_distinct("names of coded columns", self.column_names)
         if (Fraction(self.sum_weight) * 2**self.resolution_bits).denominator != 1:
-            message = "sum_weight times 2**resolution_bits must be an integer"
-            raise ValueError(message)
+            raise ValueError("sum_weight times 2**resolution_bits must be an integer")
         return self
 
     @classmethod
-    def from_document(cls, document: Mapping[str, object]) -> Schema:
-        """Validate a mapping; raises pydantic's ``ValidationError``."""
-        return cls.model_validate(document)
+    def from_document(cls, document: Mapping[str, object], *, stored: bool = False) -> Schema:
+        """Validate a mapping; raises pydantic's ``ValidationError``.
+
+        ``stored`` accepts any names, since the document was in use before names were checked.
+        """
+        return cls.model_validate(document, context=STORED if stored else None)
 
     def canonical_bytes(self) -> bytes:
         """The document that is hashed."""
@@ -126,13 +139,24 @@ class Schema(BaseModel):
                 return index
         raise KeyError(name)
 
+    def largest_norm(self, *, without: str) -> float:
+        """Bound on the length of a coded row, in units of the values, without one attribute.
+
+        1 for unit-ball rows; else the square root of 1/4 for each numeric or binary attribute and
+        1 for each categorical. Prover and verifier of a released model both take it from here.
+        """
+        if self.row_norm is not None:
+            return 1.0
+        others = [attribute for attribute in self.attributes if attribute.name != without]
+        return math.sqrt(sum(1.0 if isinstance(a, Categorical) else 0.25 for a in others))
+
     @property
     def column_names(self) -> tuple[str, ...]:
         """Name of each coded column; indicators are called ``attribute=category``."""
         names: list[str] = []
         for attribute in self.attributes:
             if isinstance(attribute, Categorical):
-                names += [f"{attribute.name}={label}" for label in attribute.categories]
+                names += [f"{attribute.name}={label}" for label in attribute.labels]
             else:
                 names.append(attribute.name)
         return tuple(names)
@@ -148,9 +172,8 @@ def canonical_json(document: object) -> bytes:
 def _check_distinct(what: str, names: Sequence[str]) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        message = f"{what} must differ: {', '.join(repeated)}"
-        raise ValueError(message)
+        raise ValueError(f"{what} must differ: {', '.join(repeated)}")
 
 
 def _width(attribute: Attribute) -> int:
-    return len(attribute.categories) if isinstance(attribute, Categorical) else 1
+    return len(attribute.labels) if isinstance(attribute, Categorical) else 1

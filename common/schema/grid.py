@@ -14,7 +14,7 @@ and every step of (1) is non-decreasing in ``x`` also after rounding, so that cl
 its bounds is clipping the result to the codes of the bounds. (Where ``(u - l) / 2^g`` would not be
 a normal number, the two steps are kept apart.) The last step is on the integers, in float32 as
 they are handed on, which holds the codes of the bounds exactly and rounds others in their order:
-they are in range whatever was before.
+they are always in range.
 
 Cells that are not finite are looked for where a block's sum of squares is not.
 """
@@ -28,7 +28,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from common.schema.attributes import Numeric
+from dppca.common.schema.attributes import Numeric
 
 _Kind = TypeVar("_Kind", np.float32, np.float64)
 _CACHE_LINE = 64
@@ -89,13 +89,13 @@ class Grid:
             np.copyto(out, work, casting="same_kind")
             np.clip(out, self.lowest, self.highest, out=out)
 
-    def beside(self, n_rows: int) -> Grid:
+    def tile(self, n_rows: int) -> Grid:
         """The grid of ``n_rows`` rows as one: a long row is coded faster than short ones."""
 
         def repeated(each: NDArray[_Kind]) -> NDArray[_Kind]:
             if not each.ndim:
                 return each
-            row = aligned(n_rows * len(each), each.dtype.type)
+            row = allocate_aligned(n_rows * len(each), each.dtype.type)
             row.reshape(n_rows, -1)[:] = each
             return row
 
@@ -108,7 +108,7 @@ class Grid:
         )
 
 
-def grid_of(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
+def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
     """The grid of numerics with bounds, for resolution g."""
     unit = float(1 << resolution_bits)
     lower = np.array([each.lower for each in numerics], dtype=np.float64)
@@ -119,11 +119,11 @@ def grid_of(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
 
     def bound(values: NDArray[np.float64]) -> NDArray[np.float32]:
         codes = np.rint((values - middle) / width * unit)
-        return _common(np.clip(codes, -unit / 2, unit / 2).astype(np.float32))
+        return _collapse(np.clip(codes, -unit / 2, unit / 2).astype(np.float32))
 
     return Grid(
-        middle=_common(middle),
-        step=_common(width / unit if normal else width),
+        middle=_collapse(middle),
+        step=_collapse(width / unit if normal else width),
         unit=1.0 if normal else unit,
         lowest=bound(lower),
         highest=bound(upper),
@@ -131,12 +131,12 @@ def grid_of(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
     )
 
 
-def _common(values: NDArray[_Kind]) -> NDArray[_Kind]:
+def _collapse(values: NDArray[_Kind]) -> NDArray[_Kind]:
     """One value where all are the same: what is done with one is done faster."""
     return np.asarray(values[0]) if (values == values[0]).all() else values
 
 
-def aligned(n_values: int, kind: type[_Kind]) -> NDArray[_Kind]:
+def allocate_aligned(n_values: int, kind: type[_Kind]) -> NDArray[_Kind]:
     """An uninitialised array, shape (n_values,), that begins with a line of the cache.
 
     On some processors what does not takes half as long again.

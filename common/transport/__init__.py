@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sys
 
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 VARIABLE = "GRPC_SSL_CIPHER_SUITES"
 NO_TLS_12 = "ECDHE-PSK-CHACHA20-POLY1305"
@@ -30,8 +30,7 @@ os.environ[VARIABLE] = NO_TLS_12
 def require_tls_13() -> None:
     """Raise `SettingError` where gRPC may have been loaded with TLS 1.2."""
     if _TOO_LATE:
-        message = (
+        raise SettingError(
             "gRPC was imported before dppca, so it would take TLS 1.2 too: import dppca's modules "
             f"first, or start Python with {VARIABLE}={NO_TLS_12}"
         )
-        raise SettingError(message)

@@ -14,16 +14,17 @@ from typing import TypeVar
 import grpc
 import tenacity
 
-from common.errors import IdentityError
-from common.transport import require_tls_13
-from common.transport.status import from_rpc_error, is_busy, may_retry
-from common.transport.tls import Credentials
+from dppca.common.errors import DppcaError, IdentityError
+from dppca.common.transport import require_tls_13
+from dppca.common.transport.hosts import DialTarget, other_host_error
+from dppca.common.transport.status import from_rpc_error, is_busy, is_other_host, may_retry
+from dppca.common.transport.tls import Credentials
 
 MAX_MESSAGE_BYTES = 8 << 20
 MAX_STREAMS = 64
-MAX_CONNECTIONS = 512
 CHUNK_BYTES = 1 << 20
 KEEPALIVE_S = 30
+IDLE_S = 300
 CONNECT_TIMEOUT_S = 10.0
 
 _T = TypeVar("_T")
@@ -42,6 +43,8 @@ CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.enable_retries", 0),  # retries are ours: bounded, and visible
     ("grpc.enable_http_proxy", 0),  # an address in a site file is meant
     ("grpc.use_local_subchannel_pool", 1),
+    # A curator that refused a connection, or closed it, is asked again soon.
+    ("grpc.max_reconnect_backoff_ms", 5_000),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -54,8 +57,26 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     # Windows that do not grow: what comes before it is asked for is 64 KiB for each call. A message
     # that is asked for still comes in one go.
     ("grpc.http2.bdp_probe", 0),
-    ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
 )
+
+
+def server_options(*, connections: int, handshake_s: float) -> tuple[tuple[str, int], ...]:
+    """Options of a server that strangers can reach.
+
+    Parameters
+    ----------
+    connections
+        That gRPC takes; it closes further ones as they come, whosoever they are.
+    handshake_s
+        Seconds for TLS and the first words of HTTP/2.
+    """
+    return (
+        *SERVER_OPTIONS,
+        ("grpc.max_allowed_incoming_connections", connections),
+        ("grpc.server_handshake_timeout_ms", int(1000 * handshake_s)),
+        # A client that has not called for so long connects again when it does.
+        ("grpc.max_connection_idle_ms", IDLE_S * 1000),
+    )
 
 
 def open_channel(
@@ -82,8 +103,9 @@ def open_channel(
         )
         return grpc.secure_channel(address, tls, options=options)
     except (ValueError, RuntimeError) as error:
-        message = "the certificate or key cannot be used: run `dppca-owner doctor`"
-        raise IdentityError(message) from error
+        raise IdentityError(
+            "the certificate or key cannot be used: fetch them again from where they were made"
+        ) from error
 
 
 def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
@@ -102,7 +124,7 @@ def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.Ser
     Connections that are open keep what they began with.
     """
     require_tls_13()
-    shown = current()
+    in_use = current()
 
     def configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
         return grpc.ssl_server_certificate_configuration(
@@ -110,15 +132,15 @@ def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.Ser
         )
 
     def fetch() -> grpc.ServerCertificateConfiguration | None:
-        nonlocal shown
-        found = current()
-        if found == shown:
+        nonlocal in_use
+        latest = current()
+        if latest == in_use:
             return None
-        shown = found
-        return configuration(found)
+        in_use = latest
+        return configuration(latest)
 
     return grpc.dynamic_ssl_server_credentials(
-        configuration(shown),
+        configuration(in_use),
         fetch,  # type: ignore[arg-type] # None is for "unchanged"; the stub forgets it
         require_client_authentication=True,
     )
@@ -129,6 +151,7 @@ def with_retries(
     *,
     deadline_s: float,
     attempts: int = 8,
+    dialled: DialTarget | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
@@ -143,6 +166,8 @@ def with_retries(
         For all attempts together.
     attempts
         At most so many; those that find the other side busy are not counted.
+    dialled
+        For what an error says; None in tests and tools.
 
     Raises
     ------
@@ -170,4 +195,13 @@ def with_retries(
     try:
         return retrying(lambda: call(max(end - clock(), 0.001)))
     except grpc.RpcError as error:
-        raise from_rpc_error(error) from error
+        raise explain_failure(error, dialled) from error
+
+
+def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaError:
+    """What a failed call stands for, said to the party that dialled."""
+    if dialled is None:
+        return from_rpc_error(error)
+    if is_other_host(error):
+        return other_host_error(dialled)
+    return from_rpc_error(error, role=dialled.role)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
-from common.checkpoints import checkpoint
-from common.conversation import RELEASE_ID_BYTES
-from common.conversation import Form as Form
-from common.conversation import Header as Header
-from common.conversation import StudyState as StudyState
-from common.errors import LimitError, UploadError
-from common.transport.channels import CHUNK_BYTES
-from common.wire import federation_pb2 as pb
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import LimitError, UploadError
+from dppca.common.messages import RELEASE_ID_BYTES
+from dppca.common.messages import Form as Form
+from dppca.common.messages import Header as Header
+from dppca.common.messages import StudyState as StudyState
+from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.wire import federation_pb2 as pb
 
 DIGEST_BYTES = 32
 MAX_RECEIPT_BYTES = 64 << 10
@@ -45,8 +45,7 @@ def state_from_wire(value: int) -> StudyState:
     for state, number in _STATES.items():
         if number == value:
             return state
-    message = f"unknown state {value}: the other side speaks a newer protocol"
-    raise UploadError(message)
+    raise UploadError(f"unknown state {value}: the other side speaks a newer protocol")
 
 
 def form_to_wire(form: Form) -> pb.SyntheticForm.ValueType:
@@ -59,8 +58,7 @@ def form_from_wire(value: int) -> Form:
     for form, number in _FORMS.items():
         if number == value:
             return form
-    message = f"unknown form of synthetic rows {value}"
-    raise UploadError(message)
+    raise UploadError(f"unknown form of synthetic rows {value}")
 
 
 def header_from_wire(message: pb.ContributionHeader) -> Header:
@@ -150,7 +148,7 @@ def chunks(content: bytes) -> Iterator[pb.Chunk]:
         yield pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])
 
 
-class Order:
+class ChunkVerifier:
     """The chunks of a content, checked as they come: size and place, not yet what is in them.
 
     Give every chunk to `take`, keep what it returns, and give the digest of all of it to
@@ -159,8 +157,7 @@ class Order:
 
     def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
         if total_bytes > cap:
-            message = f"{total_bytes} bytes are announced; {cap} are allowed"
-            raise LimitError(message)
+            raise LimitError(f"{total_bytes} bytes are announced; {cap} are allowed")
         self._total = total_bytes
         self._expected = sha256
         self._received = 0
@@ -174,14 +171,13 @@ class Order:
         """Check one chunk and return its bytes; `UploadError` where it is not the next."""
         content = chunk.content  # a copy, each time that it is asked for
         if chunk.offset != self._received:
-            message = f"a chunk begins at byte {chunk.offset}; {self._received} was expected"
-            raise UploadError(message)
+            raise UploadError(
+                f"a chunk begins at byte {chunk.offset}; {self._received} was expected"
+            )
         if not 0 < len(content) <= CHUNK_BYTES:
-            message = f"a chunk has {len(content)} bytes; 1 to {CHUNK_BYTES} are allowed"
-            raise UploadError(message)
+            raise UploadError(f"a chunk has {len(content)} bytes; 1 to {CHUNK_BYTES} are allowed")
         if self._received + len(content) > self._total:
-            message = f"more than the {self._total} bytes announced have come"
-            raise UploadError(message)
+            raise UploadError(f"more than the {self._total} bytes announced have come")
         self._received += len(content)
         return content
 
@@ -194,14 +190,12 @@ class Order:
             Of all that `take` has returned, 32 bytes.
         """
         if self._received != self._total:
-            message = f"the content ends after {self._received} of {self._total} bytes"
-            raise UploadError(message)
+            raise UploadError(f"the content ends after {self._received} of {self._total} bytes")
         if sha256 != self._expected:
-            message = "the content does not have the digest announced"
-            raise UploadError(message)
+            raise UploadError("the content does not have the digest announced")
 
 
-class Reassembly(Order):
+class Reassembly(ChunkVerifier):
     """Chunks back to their content, with their digest; keeps no bytes itself.
 
     Feed every chunk to `add`, write what it returns, and call `finish`: only then is the content

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
 
 import grpc
 
-from common import errors
-from common.errors import DppcaError
+from dppca.common import errors
+from dppca.common.errors import DppcaError
+from dppca.common.names import one_line
+from dppca.common.transport.tls import Role
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext
@@ -58,9 +60,8 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.BusyError: "run the same command again later: nothing is lost or charged twice",
     errors.UnreachableError: "check the address and that the curator is running, then run the "
     "same command again: nothing is lost or charged twice",
-    errors.IdentityError: "run `dppca-owner doctor`; the certificate must be signed by the "
-    "curator's authority, be in date, not be revoked, and name this party; both sides must speak "
-    "TLS 1.3",
+    errors.IdentityError: "this party's certificate and the curator's must be signed by one "
+    "authority, be in date and not revoked, and name who uses them; both sides must speak TLS 1.3",
     errors.StudyError: "its deadline must lie ahead by the curator's clock too; the curator's log "
     "says what is wrong",
     errors.PermissionDeniedError: "use a certificate of the role this needs",
@@ -78,6 +79,14 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
 }
 
 
+OPERATOR_WHAT_TO_DO: dict[type[DppcaError], str] = {
+    errors.UnknownStudyError: "check the name: `dppca-curator study list` shows all studies",
+    errors.StudyStateError: "`dppca-curator study show` tells its state",
+    errors.ConflictError: "the curator keeps what it has",
+}
+"""What an operator is told otherwise than an owner."""
+
+
 @runtime_checkable
 class _FailedCall(Protocol):
     """What gRPC's errors are as well, blocking or not; their base class does not say so."""
@@ -93,10 +102,11 @@ class _FailedCall(Protocol):
 _TOO_MANY_CALLS = "concurrent rpc limit"
 # Not "handshake" alone: one that was broken off or took too long ("Handshake read failed",
 # "Handshake timed out") says nothing about certificates, and the same call may succeed.
-_HANDSHAKE = ("certificate", "handshake failed", "ssl", "hostname verification", "peer name")
+_OTHER_HOST = ("hostname verification", "peer name")
+_HANDSHAKE = ("certificate", "handshake failed", "ssl", *_OTHER_HOST)
 
 
-def status_of(error: DppcaError) -> grpc.StatusCode:
+def choose_status(error: DppcaError) -> grpc.StatusCode:
     """Status of an error, by its class or the nearest ancestor that has one."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
@@ -104,34 +114,44 @@ def status_of(error: DppcaError) -> grpc.StatusCode:
 async def abort(context: ServicerContext[object, object], error: DppcaError) -> NoReturn:
     """End a call on the server's side; nothing but constants leaves."""
     context.set_trailing_metadata(((TRAILER, type(error).__name__),))
-    await context.abort(status_of(error), error.public)
+    await context.abort(choose_status(error), error.public)
     raise AssertionError  # abort does not return
 
 
-def from_rpc_error(error: grpc.RpcError) -> DppcaError:
-    """The error that a failed call stands for, on the client's side."""
-    code, details, trailers = _parts(error)
+def from_rpc_error(error: grpc.RpcError, *, role: Role = Role.OWNER) -> DppcaError:
+    """The error that a failed call stands for, on the side of a client of some role."""
+    code, details, trailers = _status_parts(error)
     named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
-    reason = named.public if not details or named.public == details else details
+    reason = named.public if not details or named.public == details else one_line(details)
     hint = WHAT_TO_DO.get(named)
+    if role is Role.OPERATOR:
+        hint = OPERATOR_WHAT_TO_DO.get(named, hint)
     return named(f"{reason} ({hint})" if hint else reason)
 
 
 def may_retry(error: grpc.RpcError) -> bool:
     """Whether the same call may succeed later."""
-    code, details, _ = _parts(error)
+    code, details, _ = _status_parts(error)
     kind = _by_status(code, details)
     return kind is errors.BusyError or (code in RETRIED and kind is not errors.IdentityError)
 
 
 def is_busy(error: grpc.RpcError) -> bool:
     """Whether the other side does well and has too many calls: worth waiting for."""
-    code, details, trailers = _parts(error)
+    code, details, trailers = _status_parts(error)
     named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
     return named is errors.BusyError
 
 
-def _parts(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, dict[str, str | bytes]]:
+def is_other_host(error: grpc.RpcError) -> bool:
+    """Whether the other side's certificate is good but not for the host that was dialled."""
+    code, details, _ = _status_parts(error)
+    return code is grpc.StatusCode.UNAVAILABLE and any(
+        word in details.lower() for word in _OTHER_HOST
+    )
+
+
+def _status_parts(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, dict[str, str | bytes]]:
     failed: object = error
     if not isinstance(failed, _FailedCall):
         return grpc.StatusCode.UNKNOWN, str(error), {}

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import IdentityError
+from dppca.common.errors import IdentityError
+from dppca.common.files import CredentialFolder
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
 URI_PREFIX = "urn:dppca:"
-EXPIRY_WARNING = timedelta(days=30)
+_EXPIRY_WARNING = timedelta(days=30)
 _PARSED_KEPT = 256
 """Certificates whose reading is remembered: a call's is asked for what is in it several times."""
 
@@ -65,21 +65,20 @@ class Credentials:
         return "Credentials(...)"
 
 
-def load_credentials(*, ca: Path, certificate: Path, key: Path) -> Credentials:
+def load_credentials(folder: CredentialFolder) -> Credentials:
     """Read three PEM files; `IdentityError` names the one that is missing and where it is from."""
     origins = {
-        ca: "the curator's operator hands out ca.pem",
-        certificate: "the operator makes it from your request: dppca-curator pki sign",
-        key: "`dppca-owner init` or `dppca-curator pki issue` makes it",
+        folder.ca: "the curator's operator hands out ca.pem",
+        folder.certificate: "the operator makes it from your request: dppca-curator pki sign",
+        folder.key: "`dppca-owner init` or `dppca-curator pki issue` makes it",
     }
     contents = []
-    for path in (ca, certificate, key):
+    for path, origin in origins.items():
         try:
             contents.append(path.read_bytes())
         except OSError as error:
             reason = error.strerror or "unreadable"
-            message = f"cannot read {path} ({reason}): {origins[path]}"
-            raise IdentityError(message) from error
+            raise IdentityError(f"cannot read {path} ({reason}): {origin}") from error
     return Credentials(*contents)
 
 
@@ -101,7 +100,7 @@ def x509_faults() -> tuple[type[Exception], ...]:
 
 
 @lru_cache(maxsize=_PARSED_KEPT)
-def identity_in(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Identity:
+def parse_identity(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Identity:
     """The one party a document names; `IdentityError` where it names none, or several."""
     from cryptography import x509
 
@@ -109,12 +108,11 @@ def identity_in(certificate: x509.Certificate | x509.CertificateSigningRequest) 
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         names = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
     except x509_faults() as error:
-        message = "the certificate carries no subject alternative names"
-        raise IdentityError(message) from error
+        raise IdentityError("the certificate carries no subject alternative names") from error
     return _identity(names)
 
 
-def identity_of(auth_context: Mapping[str, Iterable[bytes]]) -> Identity:
+def peer_identity(auth_context: Mapping[str, Iterable[bytes]]) -> Identity:
     """The party at the other end of a gRPC call that passed mutual TLS.
 
     Parameters
@@ -122,31 +120,29 @@ def identity_of(auth_context: Mapping[str, Iterable[bytes]]) -> Identity:
     auth_context
         As gRPC's ``ServicerContext.auth_context()`` gives it.
     """
-    return identity_in(certificate_of(auth_context))
+    return parse_identity(peer_certificate(auth_context))
 
 
 @lru_cache(maxsize=_PARSED_KEPT)
-def certificate_in(pem: bytes) -> x509.Certificate:
+def parse_certificate(pem: bytes) -> x509.Certificate:
     """The certificate in PEM bytes; one of `x509_faults` where there is none."""
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(pem)
 
 
-def certificate_of(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:
+def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:
     """The certificate at the other end of such a call; `IdentityError` where there is none."""
     pem = next(iter(auth_context.get("x509_pem_cert", ())), None)
     if pem is None:
-        message = "the call carries no certificate"
-        raise IdentityError(message)
+        raise IdentityError("the call carries no certificate")
     try:
-        return certificate_in(pem)
+        return parse_certificate(pem)
     except x509_faults() as error:
-        message = "the caller's certificate cannot be read"
-        raise IdentityError(message) from error
+        raise IdentityError("the caller's certificate cannot be read") from error
 
 
-def fingerprint_of(key: ec.EllipticCurvePublicKey) -> str:
+def compute_fingerprint(key: ec.EllipticCurvePublicKey) -> str:
     """SHA-256 of a public key (DER), hexadecimal: what two people compare by telephone."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -169,7 +165,7 @@ def check_credentials(
     Returns
     -------
     datetime
-        When the certificate expires; warn from `EXPIRY_WARNING` before.
+        When the certificate expires.
 
     Raises
     ------
@@ -185,54 +181,70 @@ def check_credentials(
         authority = x509.load_pem_x509_certificate(credentials.ca)
         key = load_pem_private_key(credentials.key, password=None)
     except x509_faults() as error:
-        message = "a certificate or key file is not PEM: fetch it again from where it was made"
-        raise IdentityError(message) from error
+        raise IdentityError(
+            "a certificate or key file is not PEM: fetch it again from where it was made"
+        ) from error
     try:
         certificate.verify_directly_issued_by(authority)
     except x509_faults() as error:
-        message = "the certificate was not signed by this ca.pem: take both from the same operator"
-        raise IdentityError(message) from error
+        raise IdentityError(
+            "the certificate was not signed by this ca.pem: take both from the same operator"
+        ) from error
     if certificate.public_key() != key.public_key():
-        message = "key.pem is not the certificate's: sign the request that was made with this key"
-        raise IdentityError(message)
-    found = identity_in(certificate)
-    if found.role is not role or (name is not None and found.name != name):
-        message = (
-            f"the certificate is for {found.role.value} {found.name}, not for "
+        raise IdentityError(
+            "key.pem is not the certificate's: sign the request that was made with this key"
+        )
+    identity = parse_identity(certificate)
+    if identity.role is not role or (name is not None and identity.name != name):
+        raise IdentityError(
+            f"the certificate is for {identity.role.value} {identity.name}, not for "
             f"{role.value} {name or ''}".rstrip()
             + ": ask the operator for the right one"
         )
-        raise IdentityError(message)
     for what, document in (("certificate", certificate), ("authority's certificate", authority)):
         if now < document.not_valid_before_utc:
-            message = (
+            raise IdentityError(
                 f"the {what} is not valid before {document.not_valid_before_utc:%Y-%m-%d %H:%M} "
                 "UTC: check this machine's clock"
             )
-            raise IdentityError(message)
         if now >= document.not_valid_after_utc:
-            message = (
+            raise IdentityError(
                 f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d}: run `dppca-owner "
                 "renew`, or send the operator your request.pem to sign again"
             )
-            raise IdentityError(message)
     return certificate.not_valid_after_utc
 
 
-def authority_expires(credentials: Credentials) -> datetime:
-    """When the authority's own certificate ends, and with it all that it has signed."""
-    from cryptography import x509
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Until when a certificate is valid, and from when its end is worth a warning.
 
-    return x509.load_pem_x509_certificate(credentials.ca).not_valid_after_utc
+    The warning begins 30 days before the end, or when a third of the term is left where the whole
+    term is shorter than 90 days: a certificate that was just issued never needs a warning.
+    """
+
+    ends: datetime
+    warn_from: datetime
+
+    @classmethod
+    def from_certificate(cls, certificate: x509.Certificate) -> Term:
+        """Read the term of an X.509 certificate."""
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return cls(ends, ends - min(_EXPIRY_WARNING, (ends - begins) / 3))
+
+    @classmethod
+    def from_pem(cls, pem: bytes) -> Term:
+        """Read the term of a PEM certificate; `ValueError` where it is none."""
+        from cryptography import x509
+
+        return cls.from_certificate(x509.load_pem_x509_certificate(pem))
 
 
 def _identity(names: Iterable[str]) -> Identity:
     ours = [name.removeprefix(URI_PREFIX) for name in names if name.startswith(URI_PREFIX)]
     if len(ours) != 1:
-        message = "the certificate does not name exactly one party of a study"
-        raise IdentityError(message)
+        raise IdentityError("the certificate does not name exactly one party of a study")
     role, _, name = ours[0].partition(":")
     if role not in set(Role) or not name:
-        message = "the certificate names no known role"
-        raise IdentityError(message)
+        raise IdentityError("the certificate names no known role")
     return Identity(name, Role(role))

@@ -106,16 +106,25 @@ class ListStudiesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STUDIES_FIELD_NUMBER: _builtins.int
+    LEDGER_LENGTH_FIELD_NUMBER: _builtins.int
+    LEDGER_HEAD_FIELD_NUMBER: _builtins.int
+    ledger_length: _builtins.int
+    """Length and head of the chain that was seen of the caller's ledger (owners only); 0 and empty
+    where none was.
+    """
+    ledger_head: _builtins.bytes
     @_builtins.property
     def studies(self) -> _containers.RepeatedCompositeFieldContainer[Global___StudySummary]: ...
     def __init__(
         self,
         *,
         studies: _abc.Iterable[Global___StudySummary] | None = ...,
+        ledger_length: _builtins.int = ...,
+        ledger_head: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["studies", b"studies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_head", b"ledger_head", "ledger_length", b"ledger_length", "studies", b"studies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -132,6 +141,7 @@ class StudySummary(_message.Message):
     CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
     OWNERS_FIELD_NUMBER: _builtins.int
     CREATED_S_FIELD_NUMBER: _builtins.int
+    RELEASE_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique at this curator."""
     digest: _builtins.bytes
@@ -144,6 +154,8 @@ class StudySummary(_message.Message):
     owners: _builtins.int
     created_s: _builtins.int
     """Seconds since 1970 UTC, when the study was created."""
+    release_id: _builtins.bytes
+    """Of the caller's contribution (owners only); 16 bytes, empty where there is none."""
     def __init__(
         self,
         *,
@@ -154,10 +166,11 @@ class StudySummary(_message.Message):
         contributions: _builtins.int = ...,
         owners: _builtins.int = ...,
         created_s: _builtins.int = ...,
+        release_id: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributed", b"contributed", "contributions", b"contributions", "created_s", b"created_s", "digest", b"digest", "name", b"name", "owners", b"owners", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributed", b"contributed", "contributions", b"contributions", "created_s", b"created_s", "digest", b"digest", "name", b"name", "owners", b"owners", "release_id", b"release_id", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -328,18 +341,24 @@ class ContributeResponse(_message.Message):
 
     ALREADY_STORED_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
     already_stored: _builtins.bool
     """True where this very release was stored before."""
     state: Global___StudyState.ValueType
+    acknowledgement: _builtins.bytes
+    """What the curator signs of the contribution it has stored (docs/reference/receipts.md): canonical
+    JSON, the same for the same release. Empty from a curator of an earlier version.
+    """
     def __init__(
         self,
         *,
         already_stored: _builtins.bool = ...,
         state: Global___StudyState.ValueType = ...,
+        acknowledgement: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_stored", b"already_stored", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "already_stored", b"already_stored", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -740,3 +759,270 @@ class AbortStudyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AbortStudyResponse: _TypeAlias = AbortStudyResponse  # noqa: Y015
+
+@_typing.final
+class ListContributionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListContributionsRequest: _TypeAlias = ListContributionsRequest  # noqa: Y015
+
+@_typing.final
+class HeldContribution(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_FIELD_NUMBER: _builtins.int
+    STUDY_DIGEST_FIELD_NUMBER: _builtins.int
+    RELEASE_ID_FIELD_NUMBER: _builtins.int
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    CERTIFICATE_FIELD_NUMBER: _builtins.int
+    RECEIVED_S_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
+    study: _builtins.str
+    """Name and digest of its study."""
+    study_digest: _builtins.bytes
+    release_id: _builtins.bytes
+    receipt: _builtins.bytes
+    """As they came; signature and certificate are empty for contributions of the first version."""
+    signature: _builtins.bytes
+    certificate: _builtins.bytes
+    received_s: _builtins.int
+    acknowledgement: _builtins.bytes
+    """As in ContributeResponse. Empty from a curator of an earlier version."""
+    def __init__(
+        self,
+        *,
+        study: _builtins.str = ...,
+        study_digest: _builtins.bytes = ...,
+        release_id: _builtins.bytes = ...,
+        receipt: _builtins.bytes = ...,
+        signature: _builtins.bytes = ...,
+        certificate: _builtins.bytes = ...,
+        received_s: _builtins.int = ...,
+        acknowledgement: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledgement", b"acknowledgement", "certificate", b"certificate", "receipt", b"receipt", "received_s", b"received_s", "release_id", b"release_id", "signature", b"signature", "study", b"study", "study_digest", b"study_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeldContribution: _TypeAlias = HeldContribution  # noqa: Y015
+
+@_typing.final
+class ContinueLedgerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEDGER_LENGTH_FIELD_NUMBER: _builtins.int
+    LEDGER_HEAD_FIELD_NUMBER: _builtins.int
+    ACCOUNTS_FOR_FIELD_NUMBER: _builtins.int
+    ledger_length: _builtins.int
+    """Of the ledger as it is now."""
+    ledger_head: _builtins.bytes
+    accounts_for: _builtins.bytes
+    """SHA-256 of the identifiers of all releases that are held of the caller, ascending: the caller
+    says that its ledger knows each of them.
+    """
+    def __init__(
+        self,
+        *,
+        ledger_length: _builtins.int = ...,
+        ledger_head: _builtins.bytes = ...,
+        accounts_for: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounts_for", b"accounts_for", "ledger_head", b"ledger_head", "ledger_length", b"ledger_length"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContinueLedgerRequest: _TypeAlias = ContinueLedgerRequest  # noqa: Y015
+
+@_typing.final
+class ContinueLedgerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContinueLedgerResponse: _TypeAlias = ContinueLedgerResponse  # noqa: Y015
+
+@_typing.final
+class ShowOwnerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShowOwnerRequest: _TypeAlias = ShowOwnerRequest  # noqa: Y015
+
+@_typing.final
+class ShowOwnerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEDGER_LENGTH_FIELD_NUMBER: _builtins.int
+    LEDGER_HEAD_FIELD_NUMBER: _builtins.int
+    CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
+    SETTLEMENTS_FIELD_NUMBER: _builtins.int
+    ledger_length: _builtins.int
+    """The chain that was seen; 0 and empty where none was, or it was set aside."""
+    ledger_head: _builtins.bytes
+    @_builtins.property
+    def contributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeenContribution]: ...
+    @_builtins.property
+    def settlements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Settlement]: ...
+    def __init__(
+        self,
+        *,
+        ledger_length: _builtins.int = ...,
+        ledger_head: _builtins.bytes = ...,
+        contributions: _abc.Iterable[Global___SeenContribution] | None = ...,
+        settlements: _abc.Iterable[Global___Settlement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributions", b"contributions", "ledger_head", b"ledger_head", "ledger_length", b"ledger_length", "settlements", b"settlements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShowOwnerResponse: _TypeAlias = ShowOwnerResponse  # noqa: Y015
+
+@_typing.final
+class SeenContribution(_message.Message):
+    """A contribution and the chain that came with it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_FIELD_NUMBER: _builtins.int
+    RECEIVED_S_FIELD_NUMBER: _builtins.int
+    LEDGER_LENGTH_FIELD_NUMBER: _builtins.int
+    LEDGER_HEAD_FIELD_NUMBER: _builtins.int
+    study: _builtins.str
+    received_s: _builtins.int
+    ledger_length: _builtins.int
+    ledger_head: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        study: _builtins.str = ...,
+        received_s: _builtins.int = ...,
+        ledger_length: _builtins.int = ...,
+        ledger_head: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_head", b"ledger_head", "ledger_length", b"ledger_length", "received_s", b"received_s", "study", b"study"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeenContribution: _TypeAlias = SeenContribution  # noqa: Y015
+
+@_typing.final
+class Settlement(_message.Message):
+    """A chain that was set aside, and what took its place (0 and empty: nothing)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTLED_S_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SEEN_LENGTH_FIELD_NUMBER: _builtins.int
+    SEEN_HEAD_FIELD_NUMBER: _builtins.int
+    LEDGER_LENGTH_FIELD_NUMBER: _builtins.int
+    LEDGER_HEAD_FIELD_NUMBER: _builtins.int
+    settled_s: _builtins.int
+    by: _builtins.str
+    """`operator:NAME` or `owner:NAME`."""
+    reason: _builtins.str
+    seen_length: _builtins.int
+    seen_head: _builtins.bytes
+    ledger_length: _builtins.int
+    ledger_head: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        settled_s: _builtins.int = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        seen_length: _builtins.int = ...,
+        seen_head: _builtins.bytes = ...,
+        ledger_length: _builtins.int = ...,
+        ledger_head: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "ledger_head", b"ledger_head", "ledger_length", b"ledger_length", "reason", b"reason", "seen_head", b"seen_head", "seen_length", b"seen_length", "settled_s", b"settled_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Settlement: _TypeAlias = Settlement  # noqa: Y015
+
+@_typing.final
+class SettleLedgerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    reason: _builtins.str
+    """One line of 1 to 200 characters."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleLedgerRequest: _TypeAlias = SettleLedgerRequest  # noqa: Y015
+
+@_typing.final
+class SettleLedgerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def settlement(self) -> Global___Settlement:
+        """The last settlement of this owner."""
+
+    def __init__(
+        self,
+        *,
+        settlement: Global___Settlement | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settlement", b"settlement"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["settlement", b"settlement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleLedgerResponse: _TypeAlias = SettleLedgerResponse  # noqa: Y015

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from common.wire import federation_pb2 as common_dot_wire_dot_federation__pb2
+from dppca.common.wire import federation_pb2 as dppca_dot_common_dot_wire_dot_federation__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in common/wire/federation_pb2_grpc.py depends on'
+        + ' but the generated code in dppca/common/wire/federation_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -38,38 +38,48 @@ class FederationStub:
         """
         self.ListStudies = channel.unary_unary(
                 '/dppca.v1.Federation/ListStudies',
-                request_serializer=common_dot_wire_dot_federation__pb2.ListStudiesRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.ListStudiesResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesResponse.FromString,
                 _registered_method=True)
         self.GetStudy = channel.unary_unary(
                 '/dppca.v1.Federation/GetStudy',
-                request_serializer=common_dot_wire_dot_federation__pb2.GetStudyRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.GetStudyResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyResponse.FromString,
                 _registered_method=True)
         self.Contribute = channel.stream_unary(
                 '/dppca.v1.Federation/Contribute',
-                request_serializer=common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
                 _registered_method=True)
         self.GetResult = channel.unary_unary(
                 '/dppca.v1.Federation/GetResult',
-                request_serializer=common_dot_wire_dot_federation__pb2.GetResultRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.GetResultResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetResultRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetResultResponse.FromString,
                 _registered_method=True)
         self.DownloadComponents = channel.unary_stream(
                 '/dppca.v1.Federation/DownloadComponents',
-                request_serializer=common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.Chunk.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
                 _registered_method=True)
         self.PublishSynthetic = channel.stream_unary(
                 '/dppca.v1.Federation/PublishSynthetic',
-                request_serializer=common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.FromString,
                 _registered_method=True)
         self.DownloadSynthetic = channel.unary_stream(
                 '/dppca.v1.Federation/DownloadSynthetic',
-                request_serializer=common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.Chunk.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+                _registered_method=True)
+        self.ListContributions = channel.unary_stream(
+                '/dppca.v1.Federation/ListContributions',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListContributionsRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.HeldContribution.FromString,
+                _registered_method=True)
+        self.ContinueLedger = channel.unary_unary(
+                '/dppca.v1.Federation/ContinueLedger',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerResponse.FromString,
                 _registered_method=True)
 
 
@@ -143,43 +153,70 @@ class FederationServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListContributions(self, request, context):
+        """What is stored of the caller's own contributions, oldest study first: with it an owner whose
+        ledger was lost finds its charges again. Owners only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ContinueLedger(self, request, context):
+        """Goes on with another chain than the one that was seen, after the ledger was lost and recovered.
+        Owners only. The same chain again has no effect.
+        FAILED_PRECONDITION  the ledger does not account for all that is held  ChainError
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FederationServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'ListStudies': grpc.unary_unary_rpc_method_handler(
                     servicer.ListStudies,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.ListStudiesRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.ListStudiesResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesResponse.SerializeToString,
             ),
             'GetStudy': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStudy,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.GetStudyRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.GetStudyResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyResponse.SerializeToString,
             ),
             'Contribute': grpc.stream_unary_rpc_method_handler(
                     servicer.Contribute,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.ContributeRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.ContributeResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.SerializeToString,
             ),
             'GetResult': grpc.unary_unary_rpc_method_handler(
                     servicer.GetResult,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.GetResultRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.GetResultResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetResultRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetResultResponse.SerializeToString,
             ),
             'DownloadComponents': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadComponents,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
             ),
             'PublishSynthetic': grpc.stream_unary_rpc_method_handler(
                     servicer.PublishSynthetic,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.SerializeToString,
             ),
             'DownloadSynthetic': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadSynthetic,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
+            ),
+            'ListContributions': grpc.unary_stream_rpc_method_handler(
+                    servicer.ListContributions,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListContributionsRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.HeldContribution.SerializeToString,
+            ),
+            'ContinueLedger': grpc.unary_unary_rpc_method_handler(
+                    servicer.ContinueLedger,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -209,8 +246,8 @@ class Federation:
             request,
             target,
             '/dppca.v1.Federation/ListStudies',
-            common_dot_wire_dot_federation__pb2.ListStudiesRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.ListStudiesResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ListStudiesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -236,8 +273,8 @@ class Federation:
             request,
             target,
             '/dppca.v1.Federation/GetStudy',
-            common_dot_wire_dot_federation__pb2.GetStudyRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.GetStudyResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.GetStudyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -263,8 +300,8 @@ class Federation:
             request_iterator,
             target,
             '/dppca.v1.Federation/Contribute',
-            common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -290,8 +327,8 @@ class Federation:
             request,
             target,
             '/dppca.v1.Federation/GetResult',
-            common_dot_wire_dot_federation__pb2.GetResultRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.GetResultResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.GetResultRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.GetResultResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -317,8 +354,8 @@ class Federation:
             request,
             target,
             '/dppca.v1.Federation/DownloadComponents',
-            common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.Chunk.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
             options,
             channel_credentials,
             insecure,
@@ -344,8 +381,8 @@ class Federation:
             request_iterator,
             target,
             '/dppca.v1.Federation/PublishSynthetic',
-            common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.PublishSyntheticResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -371,8 +408,62 @@ class Federation:
             request,
             target,
             '/dppca.v1.Federation/DownloadSynthetic',
-            common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.Chunk.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSyntheticRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListContributions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/dppca.v1.Federation/ListContributions',
+            dppca_dot_common_dot_wire_dot_federation__pb2.ListContributionsRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.HeldContribution.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ContinueLedger(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dppca.v1.Federation/ContinueLedger',
+            dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ContinueLedgerResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -396,23 +487,33 @@ class AdminStub:
         """
         self.CreateStudy = channel.unary_unary(
                 '/dppca.v1.Admin/CreateStudy',
-                request_serializer=common_dot_wire_dot_federation__pb2.CreateStudyRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.CreateStudyResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyResponse.FromString,
                 _registered_method=True)
         self.ShowStudy = channel.unary_unary(
                 '/dppca.v1.Admin/ShowStudy',
-                request_serializer=common_dot_wire_dot_federation__pb2.ShowStudyRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.ShowStudyResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyResponse.FromString,
                 _registered_method=True)
         self.CloseStudy = channel.unary_unary(
                 '/dppca.v1.Admin/CloseStudy',
-                request_serializer=common_dot_wire_dot_federation__pb2.CloseStudyRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.CloseStudyResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyResponse.FromString,
                 _registered_method=True)
         self.AbortStudy = channel.unary_unary(
                 '/dppca.v1.Admin/AbortStudy',
-                request_serializer=common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
+                _registered_method=True)
+        self.ShowOwner = channel.unary_unary(
+                '/dppca.v1.Admin/ShowOwner',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.FromString,
+                _registered_method=True)
+        self.SettleLedger = channel.unary_unary(
+                '/dppca.v1.Admin/SettleLedger',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.FromString,
                 _registered_method=True)
 
 
@@ -453,28 +554,53 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShowOwner(self, request, context):
+        """What has been seen of an owner, over all studies.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleLedger(self, request, context):
+        """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
+        any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'CreateStudy': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateStudy,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.CreateStudyRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.CreateStudyResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyResponse.SerializeToString,
             ),
             'ShowStudy': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowStudy,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.ShowStudyRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.ShowStudyResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyResponse.SerializeToString,
             ),
             'CloseStudy': grpc.unary_unary_rpc_method_handler(
                     servicer.CloseStudy,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.CloseStudyRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.CloseStudyResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyResponse.SerializeToString,
             ),
             'AbortStudy': grpc.unary_unary_rpc_method_handler(
                     servicer.AbortStudy,
-                    request_deserializer=common_dot_wire_dot_federation__pb2.AbortStudyRequest.FromString,
-                    response_serializer=common_dot_wire_dot_federation__pb2.AbortStudyResponse.SerializeToString,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.SerializeToString,
+            ),
+            'ShowOwner': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowOwner,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.SerializeToString,
+            ),
+            'SettleLedger': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleLedger,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -503,8 +629,8 @@ class Admin:
             request,
             target,
             '/dppca.v1.Admin/CreateStudy',
-            common_dot_wire_dot_federation__pb2.CreateStudyRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.CreateStudyResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.CreateStudyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -530,8 +656,8 @@ class Admin:
             request,
             target,
             '/dppca.v1.Admin/ShowStudy',
-            common_dot_wire_dot_federation__pb2.ShowStudyRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.ShowStudyResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ShowStudyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -557,8 +683,8 @@ class Admin:
             request,
             target,
             '/dppca.v1.Admin/CloseStudy',
-            common_dot_wire_dot_federation__pb2.CloseStudyRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.CloseStudyResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.CloseStudyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -584,8 +710,62 @@ class Admin:
             request,
             target,
             '/dppca.v1.Admin/AbortStudy',
-            common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
-            common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowOwner(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dppca.v1.Admin/ShowOwner',
+            dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleLedger(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dppca.v1.Admin/SettleLedger',
+            dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.FromString,
             options,
             channel_credentials,
             insecure,

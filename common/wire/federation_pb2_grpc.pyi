@@ -21,7 +21,7 @@ RPC may safely be repeated.
 """
 
 from collections import abc as _abc
-from common.wire import federation_pb2 as _federation_pb2
+from dppca.common.wire import federation_pb2 as _federation_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -88,6 +88,15 @@ class FederationStub:
     """One table of all published synthetic rows of one form: an Arrow IPC stream.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
     """
+    ListContributions: _grpc.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]
+    """What is stored of the caller's own contributions, oldest study first: with it an owner whose
+    ledger was lost finds its charges again. Owners only.
+    """
+    ContinueLedger: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ContinueLedgerRequest, _federation_pb2.ContinueLedgerResponse]
+    """Goes on with another chain than the one that was seen, after the ledger was lost and recovered.
+    Owners only. The same chain again has no effect.
+      FAILED_PRECONDITION  the ledger does not account for all that is held  ChainError
+    """
 
 @_typing.type_check_only
 class FederationAsyncStub(FederationStub):
@@ -131,6 +140,15 @@ class FederationAsyncStub(FederationStub):
     DownloadSynthetic: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSyntheticRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
     """One table of all published synthetic rows of one form: an Arrow IPC stream.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
+    """
+    ListContributions: _aio.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]  # type: ignore[assignment]
+    """What is stored of the caller's own contributions, oldest study first: with it an owner whose
+    ledger was lost finds its charges again. Owners only.
+    """
+    ContinueLedger: _aio.UnaryUnaryMultiCallable[_federation_pb2.ContinueLedgerRequest, _federation_pb2.ContinueLedgerResponse]  # type: ignore[assignment]
+    """Goes on with another chain than the one that was seen, after the ledger was lost and recovered.
+    Owners only. The same chain again has no effect.
+      FAILED_PRECONDITION  the ledger does not account for all that is held  ChainError
     """
 
 class FederationServicer(metaclass=_abc_1.ABCMeta):
@@ -216,6 +234,27 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
           FAILED_PRECONDITION  nothing has been published                        NotReadyError
         """
 
+    @_abc_1.abstractmethod
+    def ListContributions(
+        self,
+        request: _federation_pb2.ListContributionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_federation_pb2.HeldContribution], _abc.AsyncIterator[_federation_pb2.HeldContribution]]:
+        """What is stored of the caller's own contributions, oldest study first: with it an owner whose
+        ledger was lost finds its charges again. Owners only.
+        """
+
+    @_abc_1.abstractmethod
+    def ContinueLedger(
+        self,
+        request: _federation_pb2.ContinueLedgerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.ContinueLedgerResponse, _abc.Awaitable[_federation_pb2.ContinueLedgerResponse]]:
+        """Goes on with another chain than the one that was seen, after the ledger was lost and recovered.
+        Owners only. The same chain again has no effect.
+          FAILED_PRECONDITION  the ledger does not account for all that is held  ChainError
+        """
+
 def add_FederationServicer_to_server(servicer: FederationServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class AdminStub:
@@ -242,6 +281,12 @@ class AdminStub:
     """Ends a study that is open. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  not open                                          StudyStateError
     """
+    ShowOwner: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
+    """What has been seen of an owner, over all studies."""
+    SettleLedger: _grpc.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]
+    """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
+    any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
+    """
 
 @_typing.type_check_only
 class AdminAsyncStub(AdminStub):
@@ -264,6 +309,12 @@ class AdminAsyncStub(AdminStub):
     AbortStudy: _aio.UnaryUnaryMultiCallable[_federation_pb2.AbortStudyRequest, _federation_pb2.AbortStudyResponse]  # type: ignore[assignment]
     """Ends a study that is open. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  not open                                          StudyStateError
+    """
+    ShowOwner: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
+    """What has been seen of an owner, over all studies."""
+    SettleLedger: _aio.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]  # type: ignore[assignment]
+    """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
+    any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
     """
 
 class AdminServicer(metaclass=_abc_1.ABCMeta):
@@ -308,6 +359,24 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_federation_pb2.AbortStudyResponse, _abc.Awaitable[_federation_pb2.AbortStudyResponse]]:
         """Ends a study that is open. What owners have sent stays charged in their ledgers.
           FAILED_PRECONDITION  not open                                          StudyStateError
+        """
+
+    @_abc_1.abstractmethod
+    def ShowOwner(
+        self,
+        request: _federation_pb2.ShowOwnerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.ShowOwnerResponse, _abc.Awaitable[_federation_pb2.ShowOwnerResponse]]:
+        """What has been seen of an owner, over all studies."""
+
+    @_abc_1.abstractmethod
+    def SettleLedger(
+        self,
+        request: _federation_pb2.SettleLedgerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.SettleLedgerResponse, _abc.Awaitable[_federation_pb2.SettleLedgerResponse]]:
+        """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
+        any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
         """
 
 def add_AdminServicer_to_server(servicer: AdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

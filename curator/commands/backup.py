@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from common.console import emit, json_option, progress
+from dppca.common.console import emit, prints, progress
+from dppca.common.documents import DigestText, Document, PathText
 
 if TYPE_CHECKING:
-    from curator.store.backup import Backup
+    from dppca.curator.store.backup import Backup
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class BackupDocument(Document):
+    """A backup that was made, or that a state folder was made of."""
+
+    folder: Annotated[PathText, "the folder that was made"]
+    version: Annotated[int, "version of the store's tables"]
+    created_s: Annotated[int, "when the backup was made, seconds since 1970 UTC"]
+    studies: Annotated[int, "number of studies"]
+    contributions: Annotated[int, "number of contributions"]
+    files: Annotated[int, "number of files"]
+    file_bytes: Annotated[int, "bytes of all files together"]
+    database_sha256: Annotated[DigestText, "SHA-256 of the database"]
 
 
 @click.command()
 @click.option("--state", type=_FOLDER, required=True, help="Folder of the daemon's studies.")
 @click.option("--to", type=_FOLDER, required=True, help="Folder to make; it must not exist.")
-@json_option
+@prints(BackupDocument)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
     """Copy all studies as they are now, while the daemon serves or not.
 
@@ -32,7 +45,7 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator backup --state state --to backup-2026-05-01
     """
-    from curator.store.backup import back_up
+    from dppca.curator.store.backup import back_up
 
     with progress("Copying bytes", enabled=not as_json) as bar:
         made = back_up(state, to, now_s=int(time.time()), advance=bar.advance)
@@ -42,7 +55,7 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 @click.command()
 @click.argument("backup", type=_FOLDER)
 @click.option("--state", type=_FOLDER, required=True, help="Folder without studies, to fill.")
-@json_option
+@prints(BackupDocument)
 def restore(backup: Path, state: Path, *, as_json: bool) -> None:
     """Make a state folder of BACKUP; every byte is compared with its digest.
 
@@ -53,15 +66,25 @@ def restore(backup: Path, state: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator restore backup-2026-05-01 --state new-state
     """
-    from curator.store.backup import restore as fill
+    from dppca.curator.store.backup import restore as fill
 
     with progress("Copying bytes", enabled=not as_json) as bar:
-        found = fill(backup, state, advance=bar.advance)
-    _tell("restore", state, found, as_json=as_json)
+        manifest = fill(backup, state, advance=bar.advance)
+    _tell("restore", state, manifest, as_json=as_json)
 
 
 def _tell(command: str, folder: Path, backup: Backup, *, as_json: bool) -> None:
-    document = {"command": command, "folder": str(folder), **asdict(backup)}
+    document: BackupDocument = {
+        "command": command,
+        "folder": str(folder),
+        "version": backup.version,
+        "created_s": backup.created_s,
+        "studies": backup.studies,
+        "contributions": backup.contributions,
+        "files": backup.files,
+        "file_bytes": backup.file_bytes,
+        "database_sha256": backup.database_sha256,
+    }
     text = (
         f"{folder}: {backup.studies} studies, {backup.contributions} contributions, "
         f"{backup.files} files of {backup.file_bytes} bytes, store version {backup.version}."

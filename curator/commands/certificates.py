@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from common.console import emit, json_option
-from common.errors import SettingError
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.errors import SettingError
 
 if TYPE_CHECKING:
-    from curator.pki import Signed
+    from dppca.curator.certificates.pki import IssuedFiles
 
 _DIRECTORY = click.option(
     "--directory",
@@ -20,6 +21,42 @@ _DIRECTORY = click.option(
     required=True,
     help="The authority's folder. Its ca-key.pem is secret.",
 )
+
+
+class CertificateDocument(Document):
+    """A certificate that was made."""
+
+    name: Annotated[str, "name of the party"]
+    role: Annotated[str, "`authority`, `curator`, `operator` or `owner`"]
+    path: Annotated[PathText, "folder or file that was written"]
+    expires: Annotated[TimeText, "when the certificate expires"]
+    fingerprint: Annotated[DigestText, "SHA-256 of the public key"]
+    serial: Annotated[DigestText, "serial number of the certificate"]
+
+
+class IssuedCertificate(TypedDict):
+    """A certificate that the authority has signed."""
+
+    role: Annotated[str, "`curator`, `operator` or `owner`"]
+    name: Annotated[str, "name of the party"]
+    serial: Annotated[DigestText, "serial number of the certificate"]
+    expires: Annotated[TimeText, "when the certificate expires"]
+    revoked: Annotated[bool, "whether it is revoked"]
+
+
+class CertificatesDocument(Document):
+    """All certificates that an authority has signed."""
+
+    certificates: Annotated[list[IssuedCertificate], "in the order in which they were signed"]
+
+
+class RevocationDocument(Document):
+    """Certificates that were revoked."""
+
+    revoked: Annotated[list[str], "serial numbers that were not revoked before"]
+    list_number: Annotated[int, "number of the revocation list"]
+    list_length: Annotated[int, "certificates on the list"]
+    paths: Annotated[list[str], "files that hold the list"]
 
 
 @click.group()
@@ -45,9 +82,9 @@ def pki() -> None:
     default=3650,
     show_default=True,
     type=click.IntRange(1, 36500),
-    help="Valid for so long.",
+    help="Days for which the certificate is valid.",
 )
-@json_option
+@prints(CertificateDocument)
 def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """Make an authority: ca-key.pem, which stays here, and ca.pem, which all parties get.
 
@@ -55,7 +92,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     Example:
       dppca-curator pki init --directory authority
     """
-    from curator.pki import init_authority
+    from dppca.curator.certificates.pki import init_authority
 
     made = init_authority(directory, name=name, days=days, now=datetime.now(UTC))
     _tell(made, "pki init", f"The authority {name} is in {directory}.", as_json=as_json)
@@ -81,9 +118,9 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     default=365,
     show_default=True,
     type=click.IntRange(1, 3650),
-    help="Valid for so long.",
+    help="Days for which the certificate is valid.",
 )
-@json_option
+@prints(CertificateDocument)
 def issue(
     directory: Path,
     role: str,
@@ -101,8 +138,8 @@ def issue(
       dppca-curator pki issue --directory authority --role operator \\
           --name alice --output alice
     """
-    from common.transport.tls import Identity, Role
-    from curator.pki import issue as issue_certificate
+    from dppca.common.transport.tls import Identity, Role
+    from dppca.curator.certificates.pki import issue as issue_certificate
 
     made = issue_certificate(
         directory,
@@ -135,10 +172,10 @@ def issue(
     default=365,
     show_default=True,
     type=click.IntRange(1, 3650),
-    help="Valid for so long.",
+    help="Days for which the certificate is valid.",
 )
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
-@json_option
+@prints(CertificateDocument)
 def sign(
     directory: Path, request: Path, output: Path, days: int, name: str | None, *, as_json: bool
 ) -> None:
@@ -149,7 +186,7 @@ def sign(
       dppca-curator pki sign --directory authority --name hospital-a \\
           --request request.pem --output certificate.pem
     """
-    from curator.pki import sign_request
+    from dppca.curator.certificates.pki import sign_request
 
     made = sign_request(
         directory,
@@ -169,7 +206,7 @@ def sign(
 
 @pki.command("list")
 @_DIRECTORY
-@json_option
+@prints(CertificatesDocument)
 def list_issued(directory: Path, *, as_json: bool) -> None:
     """Show every certificate that the authority has signed, and which are revoked.
 
@@ -177,11 +214,11 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator pki list --directory authority
     """
-    from curator.revocation import issued_by
+    from dppca.curator.certificates.revocation import list_certificates
 
     now = datetime.now(UTC)
-    found = issued_by(directory)
-    document = {
+    issued = list_certificates(directory)
+    document: CertificatesDocument = {
         "command": "pki list",
         "certificates": [
             {
@@ -191,13 +228,13 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
                 "expires": each.expires.isoformat(),
                 "revoked": each.revoked,
             }
-            for each in found
+            for each in issued
         ],
     }
     lines = [
         f"{each.identity.role.value:9} {each.identity.name:20} until {each.expires:%Y-%m-%d}  "
         + f"{each.serial}{_remark(revoked=each.revoked, ended=each.expires <= now)}"
-        for each in found
+        for each in issued
     ]
     emit(document, "\n".join(lines) or "Nothing has been signed.", as_json=as_json)
 
@@ -225,7 +262,7 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     multiple=True,
     help="Write the list here too, such as crl.pem in the daemon's credentials folder.",
 )
-@json_option
+@prints(RevocationDocument)
 def revoke(
     directory: Path,
     name: str | None,
@@ -245,13 +282,12 @@ def revoke(
     Example:
       dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
     """
-    from common.transport.tls import Identity, Role
-    from curator.revocation import REVOKED
-    from curator.revocation import revoke as revoke_certificates
+    from dppca.common.files import REVOKED
+    from dppca.common.transport.tls import Identity, Role
+    from dppca.curator.certificates.revocation import revoke as revoke_certificates
 
     if sum(given is not None for given in (name, serial, certificate)) != 1:
-        message = "give one of --name, --serial and --certificate"
-        raise SettingError(message)
+        raise SettingError("give one of --name, --serial and --certificate")
     after, new = revoke_certificates(
         directory,
         now=datetime.now(UTC),
@@ -261,7 +297,7 @@ def revoke(
         outputs=outputs,
     )
     paths = [str(directory / REVOKED), *map(str, outputs)]
-    document = {
+    document: RevocationDocument = {
         "command": "pki revoke",
         "revoked": list(new),
         "list_number": after.number,
@@ -285,12 +321,11 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise SettingError(message) from error
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _tell(made: Signed, command: str, text: str, *, as_json: bool) -> None:
-    document = {
+def _tell(made: IssuedFiles, command: str, text: str, *, as_json: bool) -> None:
+    document: CertificateDocument = {
         "command": command,
         "name": made.identity.name,
         "role": made.identity.role.value if command != "pki init" else "authority",

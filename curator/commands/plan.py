@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from common.console import emit, json_option, progress
-from common.errors import ArtefactError, SettingError
+from dppca.common.amounts import parse_positive
+from dppca.common.console import emit, prints, progress
+from dppca.common.errors import ArtefactError, SettingError
+from dppca.curator.planning.documents import StudyPlanDocument
 
 if TYPE_CHECKING:
-    from common.study import Study
-    from curator.planning.assumptions import Assumption
-    from curator.planning.plan import Plan
-    from curator.planning.report import Seconds
+    from dppca.common.study import Study
+    from dppca.curator.planning.assumptions import Assumption
+    from dppca.curator.planning.plan import StudyPlan
+    from dppca.curator.planning.report import Seconds
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
@@ -32,12 +34,9 @@ class _Positive(click.ParamType[Decimal]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Decimal:
         try:
-            number = Decimal(str(value))
-        except InvalidOperation:
-            number = Decimal(0)
-        if not number.is_finite() or number <= 0:
-            self.fail(f"{value} is not a decimal above 0", param, ctx)
-        return number
+            return parse_positive(value)
+        except ValueError as error:
+            self.fail(f"{value} {error}", param, ctx)
 
 
 @click.command()
@@ -76,7 +75,7 @@ class _Positive(click.ParamType[Decimal]):
     type=click.FloatRange(min=0, min_open=True),
     default=100.0,
     show_default=True,
-    help="Of an owner's line, Mbit/s.",
+    help="Bandwidth of an owner's line, Mbit/s.",
 )
 @click.option(
     "--plot",
@@ -84,7 +83,7 @@ class _Positive(click.ParamType[Decimal]):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the forecast into this file (.png, .svg or .pdf).",
 )
-@json_option
+@prints(StudyPlanDocument)
 def plan(
     file: Path,
     rows: tuple[str, ...],
@@ -110,18 +109,18 @@ def plan(
       dppca-curator plan nltcs.yaml --rows 7000 --rows owner-3=900 --delta 1e-9 \\
           --spectrum pilot.npz --plot nltcs.png
     """
-    from curator.commands.studies import read_study
-    from curator.planning.plan import GRID, make_plan
-    from curator.planning.report import plan_document, plan_text
+    from dppca.curator.commands.studies import read_study
+    from dppca.curator.planning.plan import GRID, make_plan
+    from dppca.curator.planning.report import plan_document, plan_text
 
     if picture is not None:
-        from common.plotting import check_plotting
+        from dppca.common.plotting import check_plotting
 
         check_plotting()
     study = read_study(file)
     assumption = _assumption(study, spectrum)
     with progress("Forecasts", enabled=not as_json) as bar:
-        found = make_plan(
+        forecast = make_plan(
             study,
             _rows(study, rows),
             assumption,
@@ -129,11 +128,11 @@ def plan(
             grid=grid or GRID,
             advance=bar.advance,
         )
-    seconds = _seconds(found, bandwidth)
-    document = {"command": "plan", **plan_document(found, seconds)}
-    text = plan_text(found, seconds)
+    seconds = _seconds(forecast, bandwidth)
+    document = plan_document(forecast, seconds)
+    text = plan_text(forecast, seconds)
     if picture is not None:
-        _draw(picture, found)
+        _draw(picture, forecast)
         document["plot"] = str(picture)
         text += f"\nPlot: {picture}"
     emit(document, text, as_json=as_json)
@@ -142,25 +141,25 @@ def plan(
 def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
     everywhere = [text for text in given if "=" not in text]
     if len(everywhere) > 1:
-        message = f"--rows {' and '.join(everywhere)}: one number for every owner is enough"
-        raise SettingError(message)
-    found = dict.fromkeys(study.owners, _count(everywhere[0])) if everywhere else {}
+        raise SettingError(
+            f"--rows {' and '.join(everywhere)}: one number for every owner is enough"
+        )
+    forecast = dict.fromkeys(study.owners, _count(everywhere[0])) if everywhere else {}
     for text in given:
         owner, separator, number = text.partition("=")
         if separator:
-            found[owner] = _count(number)
-    return found
+            forecast[owner] = _count(number)
+    return forecast
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        message = f"--rows takes a number of rows, or OWNER=NUMBER, not {text!r}"
-        raise SettingError(message)
+        raise SettingError(f"--rows takes a number of rows, or OWNER=NUMBER, not {text!r}")
     return int(text)
 
 
 def _assumption(study: Study, text: str) -> Assumption:
-    from curator.planning.assumptions import given_eigenvalues, power_law
+    from dppca.curator.planning.assumptions import given_eigenvalues, power_law
 
     layout = study.table.layout
     if text.startswith("power:"):
@@ -169,8 +168,9 @@ def _assumption(study: Study, text: str) -> Assumption:
             numbers = [float(part) for part in parts]
             exponent, share = numbers if len(numbers) == 2 else (*numbers, 1.0)
         except ValueError as error:
-            message = f"--spectrum {text}: write power:A or power:A:SHARE, such as power:1:0.5"
-            raise SettingError(message) from error
+            raise SettingError(
+                f"--spectrum {text}: write power:A or power:A:SHARE, such as power:1:0.5"
+            ) from error
         return power_law(layout, exponent, share)
     path = Path(text)
     return given_eigenvalues(layout, _eigenvalues(path), path.name)
@@ -178,7 +178,7 @@ def _assumption(study: Study, text: str) -> Assumption:
 
 def _eigenvalues(path: Path) -> list[float]:
     """Numbers of a file; of an earlier study's result those above its noise edge."""
-    from common.results import released_spectrum
+    from dppca.common.results import released_spectrum
 
     try:
         content = path.read_bytes()
@@ -189,48 +189,46 @@ def _eigenvalues(path: Path) -> list[float]:
             return [float(value) for value in json.loads(content)]
         return [float(word) for word in content.decode().replace(",", " ").split()]
     except (OSError, ValueError, TypeError, ArtefactError) as error:
-        message = (
+        raise SettingError(
             f"{path} holds no eigenvalues: give numbers (.txt, .csv), a list of them (.json), or "
             "the result of an earlier study (.npz)"
-        )
-        raise SettingError(message) from error
+        ) from error
 
 
-def _seconds(found: Plan, megabits: float) -> Seconds:
+def _seconds(forecast: StudyPlan, megabits: float) -> Seconds:
     """Measured here on one core: some of one owner's noise, and one decomposition."""
     import numpy as np
-    from scipy import linalg
     from threadpoolctl import threadpool_limits
 
-    from common.privacy.entropy import OperatingSystemEntropy
-    from common.privacy.mechanisms import add_noise
-    from common.privacy.release import calibrate
-    from curator.planning.report import Seconds
+    from dppca.common.numerics.spectrum.pca import decompose
+    from dppca.common.privacy.mechanisms import add_noise
+    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+    from dppca.common.privacy.release import calibrate
+    from dppca.curator.planning.report import Seconds
 
-    layout = found.study.table.layout
+    layout = forecast.study.table.layout
     entries = min(layout.n_entries, _TIMED_ENTRIES)
     p = layout.n_columns
-    noise = calibrate(found.study)
+    noise = calibrate(forecast.study)
     square = np.random.default_rng(0).standard_normal((p, p))
     with threadpool_limits(1):
         start = time.perf_counter()
         add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
         drawn = time.perf_counter()
-        linalg.eigh(square + square.T)
+        decompose(square + square.T)
         done = time.perf_counter()
     return Seconds(
         draw=(drawn - start) * layout.n_entries / entries,
         decompose=done - drawn,
-        transfer=8 * (found.bytes_up + found.bytes_down) / (megabits * 1e6),
+        transfer=8 * (forecast.bytes_up + forecast.bytes_down) / (megabits * 1e6),
         megabits=megabits,
     )
 
 
-def _draw(path: Path, found: Plan) -> None:
-    from curator.planning.plot import plot_plan
+def _draw(path: Path, forecast: StudyPlan) -> None:
+    from dppca.curator.planning.plot import plot_plan
 
     try:
-        plot_plan(path, found)
+        plot_plan(path, forecast)
     except (OSError, ValueError) as error:
-        message = f"cannot draw {path}: {error}"
-        raise SettingError(message) from error
+        raise SettingError(f"cannot draw {path}: {error}") from error

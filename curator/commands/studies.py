@@ -3,62 +3,114 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from common.console import emit, json_option
-from common.errors import SettingError
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.errors import SettingError
+from dppca.common.messages import StudyState
+from dppca.curator.commands.connection import as_operator, connection, credentials_in, time_text
 
 if TYPE_CHECKING:
-    from common.study import Study
-    from common.transport.tls import Credentials
-    from curator.operator import Details, OperatorClient, Summary
+    from dppca.common.study import Study
+    from dppca.curator.operator.client import OwnerLine, StudyDetails, StudyLine
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+class BegunStudyDocument(Document):
+    """A study that the curator knows now."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    already_stored: Annotated[bool, "whether the curator knew it before"]
+    owners: Annotated[list[str], "owners of the study"]
+
+
+class TemplateDocument(Document):
+    """A study file to begin with."""
+
+    template: Annotated[str, "the file's content (YAML)"]
+    path: Annotated[PathText | None, "file that was written"]
+
+
+class StudySummary(TypedDict):
+    """A study in short."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    contributions: Annotated[int, "owners that have contributed"]
+    owners: Annotated[int, "owners of the study"]
+    created: Annotated[TimeText, "when it was created"]
+
+
+class StudiesDocument(Document):
+    """All studies of a curator."""
+
+    studies: Annotated[list[StudySummary], "newest first"]
+
+
+class StudyOwner(TypedDict):
+    """What an owner has sent to a study."""
+
+    name: Annotated[str, "name of the owner"]
+    contributed: Annotated[bool, "whether it has contributed"]
+    rows: Annotated[int, "rows of its contribution"]
+    bytes: Annotated[int, "bytes of its contribution"]
+    received_s: Annotated[int | None, "when it was received, seconds since 1970 UTC"]
+    synthetic_coded_rows: Annotated[int, "coded synthetic rows that it published"]
+    synthetic_decoded_rows: Annotated[int, "decoded synthetic rows that it published"]
+
+
+class StudyDocument(Document, StudySummary):
+    """A study with its owners."""
+
+    reason: Annotated[str, "why it was aborted; empty if it was not"]
+    who: Annotated[list[StudyOwner], "what each owner has sent"]
+    document: Annotated[dict[str, object], "the study file, in canonical form"]
+
+
+class StudyStateDocument(Document):
+    """The state of a study."""
+
+    study: Annotated[str, "name of the study"]
+    state: Annotated[StudyState, "state afterwards"]
+
+
+class DownloadDocument(Document):
+    """A file that was downloaded."""
+
+    study: Annotated[str, "name of the study"]
+    path: Annotated[PathText, "the file"]
+    bytes: Annotated[int, "its size"]
+
+
+class DownloadedRowsDocument(DownloadDocument):
+    """Synthetic rows that were downloaded."""
+
+    form: Annotated[str, "`coded` or `decoded`"]
+    rows: Annotated[int, "number of rows"]
 
 
 @click.group()
 def study() -> None:
-    """Studies of a running curator. Needs an operator's certificate.
+    """Studies of a running curator. All but `template` need an operator's certificate.
 
     \b
     Example:
       export DPPCA_CURATOR=hub.example.org:7443 DPPCA_CREDENTIALS=alice
+      dppca-curator study template --output nltcs.yaml
       dppca-curator study create nltcs.yaml
       dppca-curator study show nltcs
     """
 
 
-def _connection(command: _Command) -> _Command:
-    """The options that say which curator, and as whom."""
-    command = click.option(
-        "--credentials",
-        envvar="DPPCA_CREDENTIALS",
-        type=click.Path(path_type=Path, file_okay=False),
-        required=True,
-        help="Folder with the operator's certificate.pem, key.pem and ca.pem.",
-        show_envvar=True,
-    )(command)
-    return click.option(
-        "--curator",
-        envvar="DPPCA_CURATOR",
-        required=True,
-        metavar="HOST:PORT",
-        help="Where the curator listens.",
-        show_envvar=True,
-    )(command)
-
-
 @study.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@_connection
-@json_option
+@connection
+@prints(BegunStudyDocument)
 def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
     """Begin the study described in FILE (YAML). The same file again has no effect.
 
@@ -67,9 +119,9 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
       dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
     """
     begun = read_study(file)
-    with _client(curator, credentials) as client:
+    with as_operator(curator, credentials) as client:
         existed = client.create(begun)
-    document = {
+    document: BegunStudyDocument = {
         "command": "study create",
         "study": begun.name,
         "digest": begun.digest,
@@ -80,9 +132,37 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
     emit(document, f"Study {begun.name} {verb}. Digest: {begun.digest}", as_json=as_json)
 
 
+@study.command()
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="The new file; else printed."
+)
+@prints(TemplateDocument)
+def template(output: Path | None, *, as_json: bool) -> None:
+    """A study file to begin with, every field explained. Needs no curator and no certificate.
+
+    \b
+    Example:
+      dppca-curator study template --output study.yaml
+    """
+    from dppca.curator.commands.study_template import TEMPLATE
+
+    document: TemplateDocument = {"command": "study template", "template": TEMPLATE, "path": None}
+    if output is None:
+        emit(document, TEMPLATE.rstrip("\n"), as_json=as_json)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(TEMPLATE)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    text = f"{output}: change the placeholders, then look with `dppca-curator plan {output}`"
+    document["path"] = str(output)
+    emit(document, text, as_json=as_json)
+
+
 @study.command("list")
-@_connection
-@json_option
+@connection
+@prints(StudiesDocument)
 def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
     """All studies, newest first.
 
@@ -90,31 +170,34 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study list --json
     """
-    with _client(curator, credentials) as client:
-        found = client.studies()
-    document = {"command": "study list", "studies": [_line(summary) for summary in found]}
-    lines = [f"{s.name:32} {s.state.value:12} {s.contributions} of {s.owners}" for s in found]
+    with as_operator(curator, credentials) as client:
+        studies = client.studies()
+    document: StudiesDocument = {
+        "command": "study list",
+        "studies": [_line(summary) for summary in studies],
+    }
+    lines = [f"{s.name:32} {s.state.value:12} {s.contributions} of {s.owners}" for s in studies]
     emit(document, "\n".join(lines) or "There are no studies.", as_json=as_json)
 
 
 @study.command()
 @click.argument("name")
-@_connection
-@json_option
+@connection
+@prints(StudyDocument)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Study NAME: who has come, when, with how many rows.
+    """Show study NAME: which owners have contributed, when, with how many rows.
 
     \b
     Example:
       dppca-curator study show nltcs
     """
-    with _client(curator, credentials) as client:
+    with as_operator(curator, credentials) as client:
         details = client.show(name)
-    document = {
+    document: StudyDocument = {
         "command": "study show",
         **_line(details.summary),
         "reason": details.reason,
-        "who": [asdict(owner) for owner in details.owners],
+        "who": [_owner(owner) for owner in details.owners],
         "document": json.loads(details.document),
     }
     emit(document, _describe(details), as_json=as_json)
@@ -122,8 +205,8 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 
 @study.command()
 @click.argument("name")
-@_connection
-@json_option
+@connection
+@prints(StudyStateDocument)
 def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     """Take no more synthetic rows for study NAME. Results stay available.
 
@@ -131,17 +214,17 @@ def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study close nltcs
     """
-    with _client(curator, credentials) as client:
+    with as_operator(curator, credentials) as client:
         state = client.close(name)
-    document = {"command": "study close", "study": name, "state": state.value}
+    document: StudyStateDocument = {"command": "study close", "study": name, "state": state}
     emit(document, f"Study {name} is {state.value}.", as_json=as_json)
 
 
 @study.command()
 @click.argument("name")
 @click.option("--reason", required=True, help="Shown to the owners; at most 200 characters.")
-@_connection
-@json_option
+@connection
+@prints(StudyStateDocument)
 def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     """End the open study NAME without a result. What owners sent stays charged.
 
@@ -149,9 +232,9 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
     Example:
       dppca-curator study abort nltcs --reason "The schema was wrong."
     """
-    with _client(curator, credentials) as client:
+    with as_operator(curator, credentials) as client:
         state = client.abort(name, reason)
-    document = {"command": "study abort", "study": name, "state": state.value}
+    document: StudyStateDocument = {"command": "study abort", "study": name, "state": state}
     emit(document, f"Study {name} is {state.value}.", as_json=as_json)
 
 
@@ -160,18 +243,23 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
 )
-@_connection
-@json_option
+@connection
+@prints(DownloadDocument)
 def components(name: str, output: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Download the joint components of study NAME (.npz).
+    """Download the joint components of study NAME (.npz), and verify them.
 
     \b
     Example:
       dppca-curator study components nltcs --output nltcs.npz
     """
-    with _client(curator, credentials) as client:
+    with as_operator(curator, credentials) as client:
         size = client.download_components(name, output)
-    document = {"command": "study components", "study": name, "path": str(output), "bytes": size}
+    document: DownloadDocument = {
+        "command": "study components",
+        "study": name,
+        "path": str(output),
+        "bytes": size,
+    }
     emit(document, f"{output}: {size} bytes.", as_json=as_json)
 
 
@@ -190,8 +278,8 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     required=True,
     help="Ends in .parquet, .arrow or .csv.",
 )
-@_connection
-@json_option
+@connection
+@prints(DownloadedRowsDocument)
 def synthetic(
     name: str, form: str, output: Path, curator: str, credentials: Path, *, as_json: bool
 ) -> None:
@@ -201,20 +289,22 @@ def synthetic(
     Example:
       dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
     """
-    from common.conversation import Form
-    from common.proof.signatures import signer_of
-    from curator.tables import require_format, write_table
+    from dppca.common.attestation.signatures import make_signer
+    from dppca.common.messages import Form
+    from dppca.curator.operator.downloads import require_format, require_proved, write_table
 
     require_format(output)
-    signer = signer_of(_credentials(credentials))
-    with _client(curator, credentials) as client:
+    loaded = credentials_in(credentials)
+    signer = make_signer(loaded)
+    with as_operator(curator, credentials) as client:
         stream = output.with_name(f".{output.name}.stream")
         try:
             client.download_synthetic(name, Form(form), stream)
+            require_proved(stream, ca=loaded.ca)
             n_rows = write_table(stream, output, signer)
         finally:
             stream.unlink(missing_ok=True)
-    document = {
+    document: DownloadedRowsDocument = {
         "command": "study synthetic",
         "study": name,
         "form": form,
@@ -227,54 +317,45 @@ def synthetic(
 
 def read_study(file: Path) -> Study:
     """The study a YAML file describes; `SettingError` where it cannot be read."""
-    from common.study import study_from_yaml
+    from dppca.common.study_document import study_from_yaml
 
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read {file} as text"
-        raise SettingError(message) from error
+        raise SettingError(f"cannot read {file} as text") from error
     return study_from_yaml(text)
 
 
-def _client(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
-    from common.transport.tls import Role, check_credentials
-    from curator.config import parse_address
-    from curator.operator import OperatorClient
-
-    parse_address(curator)
-    loaded = _credentials(credentials)
-    check_credentials(loaded, role=Role.OPERATOR, name=None, now=datetime.now(UTC))
-    return OperatorClient(curator, loaded)
-
-
-def _credentials(folder: Path) -> Credentials:
-    from common.transport.tls import load_credentials
-    from curator.pki import CA_CERTIFICATE, CERTIFICATE, KEY
-
-    return load_credentials(
-        ca=folder / CA_CERTIFICATE, certificate=folder / CERTIFICATE, key=folder / KEY
-    )
-
-
-def _line(summary: Summary) -> dict[str, Any]:
+def _line(summary: StudyLine) -> StudySummary:
     return {
         "study": summary.name,
         "digest": summary.digest,
-        "state": summary.state.value,
+        "state": summary.state,
         "contributions": summary.contributions,
         "owners": summary.owners,
-        "created": _time(summary.created_s),
+        "created": time_text(summary.created_s),
     }
 
 
-def _describe(details: Details) -> str:
+def _owner(line: OwnerLine) -> StudyOwner:
+    return {
+        "name": line.name,
+        "contributed": line.contributed,
+        "rows": line.rows,
+        "bytes": line.bytes,
+        "received_s": line.received_s,
+        "synthetic_coded_rows": line.synthetic_coded_rows,
+        "synthetic_decoded_rows": line.synthetic_decoded_rows,
+    }
+
+
+def _describe(details: StudyDetails) -> str:
     summary = details.summary
     lines = [
         f"Study {summary.name} is {summary.state.value}: "
         f"{summary.contributions} of {summary.owners} owners have contributed.",
         f"Digest:  {summary.digest}",
-        f"Created: {_time(summary.created_s)}",
+        f"Created: {time_text(summary.created_s)}",
     ]
     if details.reason:
         lines.append(f"Reason:  {details.reason}")
@@ -284,11 +365,7 @@ def _describe(details: Details) -> str:
             continue
         lines.append(
             f"  {owner.name:24} {owner.rows} rows, {owner.bytes} bytes, "
-            f"{_time(owner.received_s)}; synthetic rows: {owner.synthetic_coded_rows} coded, "
+            f"{time_text(owner.received_s)}; synthetic rows: {owner.synthetic_coded_rows} coded, "
             f"{owner.synthetic_decoded_rows} decoded"
         )
     return "\n".join(lines)
-
-
-def _time(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

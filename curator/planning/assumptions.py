@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import SettingError
-from common.numerics.rehearsal import largest_total_variance
-from common.schema.layout import Layout
+from dppca.common.errors import SettingError
+from dppca.common.numerics.forecast import largest_total_variance
+from dppca.common.schema.layout import Layout
 
 _ROUNDING = 1e-6  # relative, of eigenvalues that were written down in decimals
 
@@ -38,11 +38,10 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
     is at least 0 and the share above 0 and at most 1.
     """
     if not (np.isfinite(exponent) and exponent >= 0 and 0 < share <= 1):
-        message = (
+        raise SettingError(
             "a power law needs an exponent of 0 or more and a share above 0 and up to 1, not "
             f"{exponent} and {share}"
         )
-        raise SettingError(message)
     raw = np.arange(1, layout.n_columns + 1, dtype=np.float64) ** -exponent
     total = share * largest_total_variance(layout)
     words = f"eigenvalues in proportion to i^-{exponent:g}, together {share:.0%} of the largest"
@@ -57,22 +56,21 @@ def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> A
     SettingError
         Not finite, none above 0, more than columns, or more variance than the schema allows.
     """
-    found = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
+    ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
     p = layout.n_columns
-    if not len(found) or not np.isfinite(found).all() or found[0] <= 0:
-        message = f"the eigenvalues in {source} must be finite, and one of them above 0"
-        raise SettingError(message)
-    if len(found) > p:
-        message = f"{source} holds {len(found)} eigenvalues, but the schema codes {p} columns"
-        raise SettingError(message)
-    kept = np.zeros(p)
-    kept[: len(found)] = np.maximum(found, 0)
+    if not len(ordered) or not np.isfinite(ordered).all() or ordered[0] <= 0:
+        raise SettingError(f"the eigenvalues in {source} must be finite, and one of them above 0")
+    if len(ordered) > p:
+        raise SettingError(
+            f"{source} holds {len(ordered)} eigenvalues, but the schema codes {p} columns"
+        )
+    padded = np.zeros(p)
+    padded[: len(ordered)] = np.maximum(ordered, 0)
     largest = largest_total_variance(layout)
-    if kept.sum() > largest * (1 + _ROUNDING):
-        message = (
-            f"the eigenvalues in {source} add up to {kept.sum():.6g}, but no table under this "
+    if padded.sum() > largest * (1 + _ROUNDING):
+        raise SettingError(
+            f"the eigenvalues in {source} add up to {padded.sum():.6g}, but no table under this "
             f"schema has a total variance above {largest:.6g}: give them in squared coded units "
             "(a numeric or binary column has a range of 1)"
         )
-        raise SettingError(message)
-    return Assumption(kept, f"eigenvalues of {source}")
+    return Assumption(padded, f"eigenvalues of {source}")

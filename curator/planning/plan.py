@@ -3,9 +3,9 @@
 Everything follows from the study document, the expected rows of each owner and *assumed*
 eigenvalues; nobody's rows are read, so a plan costs nothing and may be made as often as wanted.
 
-Forecasts are rehearsals (`common.numerics.rehearsal`). A study **works** at an epsilon where the
-components that it keeps are expected to capture at least 0.9 of the variance that as many best ones
-would, works **in part** from 0.5 on, and **cannot work** below, or where no assumed component
+Forecasts are rehearsals (`dppca.common.numerics.forecast`). A study **works** at an epsilon where
+the components that it keeps are expected to capture at least 0.9 of the variance that as many best
+ones would, works **in part** from 0.5 on, and **cannot work** below, or where no assumed component
 stands above the noise edge. These lines are conventions of this module, not theorems.
 
 What is searched is the largest scale of noise under which k components (the study's count, or what
@@ -31,17 +31,17 @@ from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from math import ceil, log2, sqrt
 
-from common.errors import RangeError, SettingError
-from common.numerics.edge import entry_noise
-from common.numerics.noise import Law
-from common.numerics.pca import count_components
-from common.numerics.rehearsal import Outlook, Rehearsal
-from common.privacy.accounting import epsilon_from_rho, require_delta, require_epsilon
-from common.privacy.mechanisms import Calibration, Mechanism
-from common.privacy.release import calibrate
-from common.schema.layout import ColumnKind, Layout
-from common.study import ComponentRule, Covariance, GaussianPrivacy, LaplacePrivacy, Study
-from curator.planning.assumptions import Assumption
+from dppca.common.errors import RangeError, SettingError
+from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
+from dppca.common.numerics.spectrum.noise import Law
+from dppca.common.numerics.spectrum.noise_edge import entry_noise
+from dppca.common.numerics.spectrum.pca import count_components
+from dppca.common.privacy.accounting import epsilon_from_rho, require_delta, require_epsilon
+from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.release import calibrate
+from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.study import ComponentRule, Covariance, GaussianPrivacy, LaplacePrivacy, Study
+from dppca.curator.planning.assumptions import Assumption
 
 GOOD, POOR = 0.9, 0.5
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
@@ -53,7 +53,7 @@ _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _FACTORS = (1e-6, 1e6)
 
 
-class Verdict(StrEnum):
+class Feasibility(StrEnum):
     """Whether a study can work at an epsilon, if the assumption holds."""
 
     WORKS = "works"
@@ -64,7 +64,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlanLine:
     """One mechanism at one epsilon.
 
     Attributes
@@ -81,13 +81,13 @@ class Line:
     epsilon: Decimal
     delta: Decimal
     noise: float | None
-    outlook: Outlook | None
-    verdict: Verdict
+    forecast: UtilityForecast | None
+    verdict: Feasibility
     asked: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class PlanNeed:
     """What k components need of one mechanism to capture 0.9.
 
     Attributes
@@ -108,7 +108,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """All of a plan; ``k`` is what the needs are about, bytes are of one owner."""
 
     study: Study
@@ -116,23 +116,23 @@ class Plan:
     assumption: Assumption
     k: int
     draws: int
-    lines: tuple[Line, ...]
-    needs: tuple[Need, ...]
+    lines: tuple[PlanLine, ...]
+    needs: tuple[PlanNeed, ...]
     resolution_bits: int
     bytes_up: int
     bytes_down: int
 
     @property
-    def asked(self) -> Line:
+    def asked(self) -> PlanLine:
         """The study as it stands."""
         return next(line for line in self.lines if line.asked)
 
     @property
-    def other(self) -> Line | None:
+    def other(self) -> PlanLine | None:
         """The other mechanism at the epsilon asked for; None where there is no delta for it."""
         asked = self.asked
-        found = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
-        return next(found, None)
+        others = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
+        return next(others, None)
 
     @property
     def recommended(self) -> Mechanism:
@@ -140,13 +140,13 @@ class Plan:
         if self.other is None:
             return self.asked.mechanism
         captured = {
-            line.mechanism: -1.0 if line.outlook is None else line.outlook.captured
+            line.mechanism: -1.0 if line.forecast is None else line.forecast.captured
             for line in (self.asked, self.other)
         }
         gain = captured[Mechanism.GAUSSIAN] - captured[Mechanism.LAPLACE]
         return Mechanism.GAUSSIAN if gain > _LEAST_GAIN else Mechanism.LAPLACE
 
-    def need(self, mechanism: Mechanism) -> Need:
+    def need(self, mechanism: Mechanism) -> PlanNeed:
         """What a mechanism of this plan needs."""
         return next(need for need in self.needs if need.mechanism is mechanism)
 
@@ -159,7 +159,7 @@ def make_plan(
     delta: Decimal | None,
     grid: Sequence[Decimal] = GRID,
     advance: Callable[[], None] = lambda: None,
-) -> Plan:
+) -> StudyPlan:
     """Forecast a study, and both mechanisms over a grid of epsilons beside it.
 
     Parameters
@@ -184,11 +184,11 @@ def make_plan(
     asked = calibrate(study)
     layout = study.table.layout
     k = goal(study, assumption)
-    lines: list[Line] = []
-    needs: list[Need] = []
+    lines: list[PlanLine] = []
+    needs: list[PlanNeed] = []
     draws = 0
     for mechanism in (Mechanism.LAPLACE, Mechanism.GAUSSIAN):
-        used_delta = _delta_of(study, mechanism, delta)
+        used_delta = _choose_delta(study, mechanism, delta)
         if used_delta is None:
             continue
         forecaster = _Forecaster(study, rows, assumption, mechanism, used_delta, asked, advance)
@@ -196,7 +196,7 @@ def make_plan(
         lines += [forecaster.line(epsilon) for epsilon in epsilons]
         needs.append(forecaster.need(k))
         draws = forecaster.draws
-    return Plan(
+    return StudyPlan(
         study=study,
         rows=dict(rows),
         assumption=assumption,
@@ -218,12 +218,12 @@ def goal(study: Study, assumption: Assumption) -> int:
 def advised_resolution(layout: Layout, eigenvalue: float) -> int:
     """Smallest g that is fine enough for an assumed eigenvalue; see the module."""
     if layout.unit_ball:
-        wanted = log2(sqrt(layout.n_columns) / (2 * _ROUNDING_SHARE))
+        bits = log2(sqrt(layout.n_columns) / (2 * _ROUNDING_SHARE))
     elif ColumnKind.NUMERIC in layout.kinds and eigenvalue > 0:
-        wanted = log2(1 / (12 * _ROUNDING_SHARE * eigenvalue)) / 2
+        bits = log2(1 / (12 * _ROUNDING_SHARE * eigenvalue)) / 2
     else:
-        wanted = 0.0
-    return min(max(ceil(wanted), _RESOLUTIONS.start), _RESOLUTIONS.stop - 1)
+        bits = 0.0
+    return min(max(ceil(bits), _RESOLUTIONS.start), _RESOLUTIONS.stop - 1)
 
 
 class _Forecaster:
@@ -246,7 +246,7 @@ class _Forecaster:
         self._asked = asked
         self._advance = advance
         self._law: Law = "laplace" if mechanism is Mechanism.LAPLACE else "gaussian"
-        self._rehearsal = Rehearsal(
+        self._simulation = ForecastSimulation(
             study.table.layout,
             assumption.eigenvalues,
             law=self._law,
@@ -257,33 +257,37 @@ class _Forecaster:
 
     @property
     def draws(self) -> int:
-        return self._rehearsal.draws
+        return self._simulation.draws
 
-    def line(self, epsilon: Decimal) -> Line:
+    def line(self, epsilon: Decimal) -> PlanLine:
         asked = self._is_asked(epsilon)
         try:
             scale = self._scale(epsilon)
         except RangeError:
             self._advance()
-            return Line(self._mechanism, epsilon, self._delta, None, None, Verdict.REFUSED, asked)
-        outlook = self._outlook(scale, self._study.components)
+            return PlanLine(
+                self._mechanism, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
+            )
+        forecast = self._forecast(scale, self._study.components)
         noise = entry_noise(
             self._study.table.layout, mechanism=self._law, scale=scale, owner_rows=self._rows
         )
-        return Line(self._mechanism, epsilon, self._delta, noise, outlook, _verdict(outlook), asked)
+        return PlanLine(
+            self._mechanism, epsilon, self._delta, noise, forecast, _judge(forecast), asked
+        )
 
-    def need(self, k: int) -> Need:
+    def need(self, k: int) -> PlanNeed:
         try:
             scale = self._scale(self._asked.epsilon)
         except RangeError:
-            return Need(self._mechanism, None, None, None)
+            return PlanNeed(self._mechanism, None, None, None)
         factor = self._excess(scale, ComponentRule(count=k))
         if factor is None:
-            return Need(self._mechanism, None, None, None)
+            return PlanNeed(self._mechanism, None, None, None)
         mean_rows = sum(self._rows) / len(self._rows)
-        return Need(
+        return PlanNeed(
             self._mechanism,
-            self._epsilon_of(scale / factor),
+            self._epsilon_at(scale / factor),
             ceil(mean_rows * factor),
             ceil(len(self._rows) * factor**2),
         )
@@ -291,19 +295,19 @@ class _Forecaster:
     def _excess(self, scale: float, rule: ComponentRule) -> float | None:
         """How many times what 0.9 allows a scale is; None out of reach."""
         low, high = _FACTORS  # of the scale: enough, and too much
-        if not _is_enough(self._outlook(scale * low, rule)):
+        if not _is_enough(self._forecast(scale * low, rule)):
             return None
-        if _is_enough(self._outlook(scale * high, rule)):
+        if _is_enough(self._forecast(scale * high, rule)):
             return 1 / high
         while high / low > _PRECISION:
             middle = sqrt(low * high)
-            if _is_enough(self._outlook(scale * middle, rule)):
+            if _is_enough(self._forecast(scale * middle, rule)):
                 low = middle
             else:
                 high = middle
         return 1 / low
 
-    def _epsilon_of(self, scale: float) -> Decimal:
+    def _epsilon_at(self, scale: float) -> Decimal:
         sens, k = self._asked.sensitivity, self._asked.max_rows_per_person
         if self._mechanism is Mechanism.LAPLACE:
             epsilon = Decimal(k * sens.l1) / Decimal(scale)
@@ -312,20 +316,22 @@ class _Forecaster:
             epsilon = epsilon_from_rho(Decimal(f"{rho:.12f}"), self._delta)
         return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
 
-    def _outlook(self, scale: float, rule: ComponentRule) -> Outlook:
-        found = self._rehearsal.outlook(scale, rule)
+    def _forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
+        forecast = self._simulation.forecast(scale, rule)
         self._advance()
-        return found
+        return forecast
 
     def _is_asked(self, epsilon: Decimal) -> bool:
         return self._mechanism is self._asked.mechanism and epsilon == self._asked.epsilon
 
     def _scale(self, epsilon: Decimal) -> float:
         """b or sigma at an epsilon; `RangeError` where the study would be refused."""
-        found = self._asked
+        calibration = self._asked
         if not self._is_asked(epsilon):
-            found = calibrate(with_privacy(self._study, self._mechanism, epsilon, self._delta))
-        return found.width
+            calibration = calibrate(
+                with_privacy(self._study, self._mechanism, epsilon, self._delta)
+            )
+        return calibration.width
 
 
 def with_privacy(study: Study, mechanism: Mechanism, epsilon: Decimal, delta: Decimal) -> Study:
@@ -340,24 +346,25 @@ def with_privacy(study: Study, mechanism: Mechanism, epsilon: Decimal, delta: De
     return study.model_copy(update={"privacy": privacy})
 
 
-def _verdict(outlook: Outlook) -> Verdict:
-    if outlook.captured < POOR or outlook.above == 0:
-        return Verdict.CANNOT
-    return Verdict.WORKS if _is_enough(outlook) else Verdict.IN_PART
+def _judge(forecast: UtilityForecast) -> Feasibility:
+    if forecast.captured < POOR or forecast.above == 0:
+        return Feasibility.CANNOT
+    return Feasibility.WORKS if _is_enough(forecast) else Feasibility.IN_PART
 
 
-def _is_enough(outlook: Outlook) -> bool:
-    return outlook.captured >= GOOD and outlook.above > 0
+def _is_enough(forecast: UtilityForecast) -> bool:
+    return forecast.captured >= GOOD and forecast.above > 0
 
 
-def _delta_of(study: Study, mechanism: Mechanism, delta: Decimal | None) -> Decimal | None:
+def _choose_delta(study: Study, mechanism: Mechanism, delta: Decimal | None) -> Decimal | None:
     """Delta of a mechanism's lines; None leaves them out."""
     if mechanism is Mechanism.LAPLACE:
         return Decimal(0)
     if isinstance(study.privacy, GaussianPrivacy):
         if delta is not None and delta != study.privacy.delta:
-            message = f"study {study.name} says delta {study.privacy.delta}: leave --delta out"
-            raise SettingError(message)
+            raise SettingError(
+                f"study {study.name} says delta {study.privacy.delta}: leave --delta out"
+            )
         return study.privacy.delta
     return delta
 
@@ -366,24 +373,22 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
     missing = [owner for owner in study.owners if owner not in rows]
     unknown = sorted(set(rows) - set(study.owners))
     if missing or unknown:
-        found = [f"no rows for {', '.join(missing)}"] if missing else []
-        found += [f"{', '.join(unknown)} not in study {study.name}"] if unknown else []
-        raise SettingError("; ".join(found))
+        problems = [f"no rows for {', '.join(missing)}"] if missing else []
+        problems += [f"{', '.join(unknown)} not in study {study.name}"] if unknown else []
+        raise SettingError("; ".join(problems))
     few = [owner for owner in study.owners if rows[owner] < 1]
     if few:
-        message = f"every owner has at least 1 row, but not {', '.join(few)}"
-        raise SettingError(message)
+        raise SettingError(f"every owner has at least 1 row, but not {', '.join(few)}")
     total = sum(rows.values())
     if total > study.max_rows:
-        message = (
+        raise RangeError(
             f"{total} rows together, but study {study.name} allows {study.max_rows}: give it a "
             "larger max_rows"
         )
-        raise RangeError(message)
 
 
 def _result_bytes(study: Study, k: int) -> int:
-    """Arrays of a result (`common.results`): moments, mean, eigenvalues, k vectors."""
+    """Arrays of a result (`dppca.common.results`): moments, mean, eigenvalues, k vectors."""
     layout = study.table.layout
     p = layout.n_columns
     within = p * p if study.covariance is Covariance.WITHIN else 0

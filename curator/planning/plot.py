@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from common.plotting import BLUE, DPI, GREY, ORANGE, check_plotting, new_figure
-from common.privacy.mechanisms import Mechanism
-from curator.planning.plan import GOOD, Plan
+from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, check_plotting, new_figure, plain_numbers
+from dppca.common.privacy.mechanisms import Mechanism
+from dppca.curator.planning.plan import GOOD, StudyPlan
 
 _STYLES = {
     Mechanism.LAPLACE: (BLUE, "o", "-"),
@@ -17,7 +17,7 @@ _STYLES = {
 }
 
 
-def plot_plan(path: Path, plan: Plan) -> None:
+def plot_plan(path: Path, plan: StudyPlan) -> None:
     """Draw a plan; the file's ending says the format (.png, .svg, .pdf).
 
     `SettingError` where matplotlib is missing.
@@ -31,19 +31,19 @@ def plot_plan(path: Path, plan: Plan) -> None:
     figure.savefig(path, dpi=DPI)
 
 
-def _captured(axes: Any, plan: Plan) -> None:
+def _captured(axes: Any, plan: StudyPlan) -> None:
     for mechanism, (colour, marker, line) in _STYLES.items():
-        found = [
-            (float(each.epsilon), each.outlook)
+        captured = [
+            (float(each.epsilon), each.forecast)
             for each in plan.lines
-            if each.mechanism is mechanism and each.outlook is not None
+            if each.mechanism is mechanism and each.forecast is not None
         ]
-        if not found:
+        if not captured:
             continue
-        epsilons = [epsilon for epsilon, _ in found]
+        epsilons = [epsilon for epsilon, _ in captured]
         axes.plot(
             epsilons,
-            [outlook.captured for _, outlook in found],
+            [forecast.captured for _, forecast in captured],
             color=colour,
             marker=marker,
             linestyle=line,
@@ -51,8 +51,8 @@ def _captured(axes: Any, plan: Plan) -> None:
         )
         axes.fill_between(
             epsilons,
-            [outlook.captured_low for _, outlook in found],
-            [outlook.captured_high for _, outlook in found],
+            [forecast.captured_low for _, forecast in captured],
+            [forecast.captured_high for _, forecast in captured],
             color=colour,
             alpha=0.2,
             linewidth=0,
@@ -61,6 +61,7 @@ def _captured(axes: Any, plan: Plan) -> None:
     axes.axvline(float(plan.asked.epsilon), color="black", linewidth=0.8)
     axes.text(float(plan.asked.epsilon), 0.02, " asked", fontsize=8)
     axes.set_xscale("log")
+    plain_numbers(axes.xaxis)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("epsilon")
     axes.set_ylabel("captured, of the best possible")
@@ -68,7 +69,7 @@ def _captured(axes: Any, plan: Plan) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _spectrum(axes: Any, plan: Plan) -> None:
+def _spectrum(axes: Any, plan: StudyPlan) -> None:
     values = plan.assumption.eigenvalues[plan.assumption.eigenvalues > 0]
     axes.plot(
         np.arange(1, len(values) + 1),
@@ -79,16 +80,17 @@ def _spectrum(axes: Any, plan: Plan) -> None:
         label="assumed eigenvalues",
     )
     for line in (plan.asked, plan.other):
-        if line is None or line.outlook is None:
+        if line is None or line.forecast is None:
             continue
         colour, _, style = _STYLES[line.mechanism]
         axes.axhline(
-            line.outlook.noise_edge,
+            line.forecast.noise_edge,
             color=colour,
             linestyle=style,
             label=f"noise edge, {line.mechanism.value}, epsilon {line.epsilon}",
         )
     axes.set_yscale("log")
+    plain_numbers(axes.yaxis)
     axes.set_xlabel("component")
     axes.set_ylabel("variance (coded units)")
     axes.set_title("What stands above the noise", fontsize=10)

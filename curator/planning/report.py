@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from common.privacy.mechanisms import Mechanism
-from common.study import decimal_text
-from curator.planning.plan import GOOD, Line, Need, Plan, Verdict
+from dppca.common.amounts import decimal_text
+from dppca.common.privacy.mechanisms import Mechanism
+from dppca.curator.planning.documents import PlanForecast, StudyPlanDocument
+from dppca.curator.planning.plan import GOOD, Feasibility, PlanLine, PlanNeed, StudyPlan
 
 _SHOWN = 8  # eigenvalues
 
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Seconds of one owner's noise and of the decomposition on this machine, one core; and of the
-    transfer of one owner's bytes, up and down, at ``megabits`` a second."""
+    """What a study of the planned size takes, in seconds.
+
+    The noise of one owner and the decomposition are those of one core of this machine; the transfer
+    is that of one owner's bytes, up and down, at ``megabits`` a second.
+    """
 
     draw: float
     decompose: float
@@ -24,10 +27,11 @@ class Seconds:
     megabits: float
 
 
-def plan_document(plan: Plan, seconds: Seconds) -> dict[str, Any]:
+def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
     """Everything a plan says, as JSON."""
     study = plan.study
     return {
+        "command": "plan",
         "study": study.name,
         "digest": study.digest,
         "verdict": plan.asked.verdict.value,
@@ -55,30 +59,48 @@ def plan_document(plan: Plan, seconds: Seconds) -> dict[str, Any]:
             "resolution_bits": plan.resolution_bits,
         },
         "bytes": {"up": plan.bytes_up, "down": plan.bytes_down},
-        "seconds": asdict(seconds),
+        "seconds": {
+            "draw": seconds.draw,
+            "decompose": seconds.decompose,
+            "transfer": seconds.transfer,
+            "megabits": seconds.megabits,
+        },
     }
 
 
-def plan_text(plan: Plan, seconds: Seconds) -> str:
+def plan_text(plan: StudyPlan, seconds: Seconds) -> str:
     """The same for people."""
     return "\n".join(
         [*_head(plan), "", *_table(plan), "", *_answers(plan), "", *_costs(plan, seconds)]
     )
 
 
-def _line(line: Line) -> dict[str, Any]:
-    outlook = None if line.outlook is None else asdict(line.outlook)
-    return {
+def _line(line: PlanLine) -> PlanForecast:
+    document: PlanForecast = {
         "mechanism": line.mechanism.value,
         "epsilon": decimal_text(line.epsilon),
         "delta": decimal_text(line.delta),
         "noise": line.noise,
         "verdict": line.verdict.value,
-        **(outlook or {}),
+    }
+    forecast = line.forecast
+    if forecast is None:
+        return document
+    return {
+        **document,
+        "captured": forecast.captured,
+        "captured_low": forecast.captured_low,
+        "captured_high": forecast.captured_high,
+        "chance": forecast.chance,
+        "angle": forecast.angle,
+        "largest_angle": forecast.largest_angle,
+        "count": forecast.count,
+        "above": forecast.above,
+        "noise_edge": forecast.noise_edge,
     }
 
 
-def _head(plan: Plan) -> list[str]:
+def _head(plan: StudyPlan) -> list[str]:
     study, p = plan.study, plan.study.table.layout.n_columns
     values = "  ".join(f"{value:.3g}" for value in plan.assumption.eigenvalues[:_SHOWN])
     return [
@@ -91,7 +113,7 @@ def _head(plan: Plan) -> list[str]:
     ]
 
 
-def _table(plan: Plan) -> list[str]:
+def _table(plan: StudyPlan) -> list[str]:
     rows = [
         "  mechanism   epsilon  noise edge  above  kept  captured (9 runs of 10)   by chance  "
         "angle  verdict"
@@ -99,7 +121,7 @@ def _table(plan: Plan) -> list[str]:
     for line in plan.lines:
         mark = "*" if line.asked else " "
         name = f"{mark} {line.mechanism.value:10} {decimal_text(line.epsilon):>8}"
-        found = line.outlook
+        found = line.forecast
         if found is None:
             rows.append(f"{name}  {line.verdict.value}: its integers could leave their range")
             continue
@@ -112,7 +134,7 @@ def _table(plan: Plan) -> list[str]:
     return rows
 
 
-def _answers(plan: Plan) -> list[str]:
+def _answers(plan: StudyPlan) -> list[str]:
     asked = plan.asked
     lines = [_verdict(plan)]
     for need in plan.needs:
@@ -133,22 +155,22 @@ def _answers(plan: Plan) -> list[str]:
     return lines
 
 
-def _verdict(plan: Plan) -> str:
+def _verdict(plan: StudyPlan) -> str:
     asked, name = plan.asked, plan.study.name
     words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value})"
-    if asked.verdict is Verdict.WORKS:
+    if asked.verdict is Feasibility.WORKS:
         return f"Study {name} works at {words}, if the assumption holds"
-    if asked.verdict is Verdict.IN_PART:
+    if asked.verdict is Feasibility.IN_PART:
         return f"Study {name} works in part at {words}: its smaller components are mostly noise"
     why = (
         "not even the first assumed component stands above the noise"
-        if asked.outlook is not None and asked.outlook.above == 0
+        if asked.forecast is not None and asked.forecast.above == 0
         else "most of what it would find is noise"
     )
     return f"THIS STUDY CANNOT WORK at {words}: {why}"
 
 
-def _need(plan: Plan, need: Need) -> list[str]:
+def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
     start = f"{need.mechanism.value.capitalize()}: {plan.k} components are captured to {GOOD:g}"
     if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
         return [f"{start} at no epsilon within reach"]
@@ -163,7 +185,7 @@ def _need(plan: Plan, need: Need) -> list[str]:
     return lines
 
 
-def _costs(plan: Plan, seconds: Seconds) -> list[str]:
+def _costs(plan: StudyPlan, seconds: Seconds) -> list[str]:
     epsilon, delta = plan.asked.epsilon, plan.asked.delta
     per_owner = f"epsilon {decimal_text(epsilon)}"
     per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
-from common.errors import LimitError
-from common.study import MAX_DOCUMENT_BYTES, study_from_canonical
-from common.transport.codec import state_to_wire
-from common.transport.tls import Role
-from common.wire import federation_pb2 as pb
-from common.wire import federation_pb2_grpc as rpc
-from curator.log import note
-from curator.service.calls import Caller, answers
-from curator.service.views import owner_status, summary_of
-from curator.studies import Studies
+from dppca.common.errors import LimitError
+from dppca.common.study_document import MAX_DOCUMENT_BYTES, study_from_canonical
+from dppca.common.transport.codec import state_to_wire
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.curator.observability.log import log_event
+from dppca.curator.service.calls import Caller, answers
+from dppca.curator.service.coordinator import StudyCoordinator
+from dppca.curator.service.views import owner_status, seen_owner, settlement_to_wire, study_summary
 
 
 class AdminService(rpc.AdminServicer):
     """What operators call."""
 
-    def __init__(self, studies: Studies) -> None:
+    def __init__(self, studies: StudyCoordinator) -> None:
         self._studies = studies
 
     @answers(Role.OPERATOR)
@@ -28,11 +28,12 @@ class AdminService(rpc.AdminServicer):
     ) -> pb.CreateStudyResponse:
         """Begin a study."""
         if len(request.document) > MAX_DOCUMENT_BYTES:
-            message = f"{len(request.document)} bytes; a study has at most {MAX_DOCUMENT_BYTES}"
-            raise LimitError(message)
+            raise LimitError(
+                f"{len(request.document)} bytes; a study has at most {MAX_DOCUMENT_BYTES}"
+            )
         study = await asyncio.to_thread(study_from_canonical, request.document)
         record, existed = await self._studies.create(study)
-        note(
+        log_event(
             "study created",
             study=study.name,
             digest=study.digest,
@@ -45,10 +46,10 @@ class AdminService(rpc.AdminServicer):
     async def ShowStudy(  # noqa: N802
         self, request: pb.ShowStudyRequest, caller: Caller
     ) -> pb.ShowStudyResponse:
-        """Who has come."""
+        """The owners that have contributed."""
         record = self._studies.require_named(request.name)
         return pb.ShowStudyResponse(
-            summary=summary_of(record, caller),
+            summary=study_summary(record, caller),
             document=record.study.canonical_bytes(),
             owners=[owner_status(record, owner) for owner in record.study.owners],
             reason=record.reason,
@@ -60,7 +61,7 @@ class AdminService(rpc.AdminServicer):
     ) -> pb.CloseStudyResponse:
         """Take no more synthetic rows."""
         record = await self._studies.close_study(request.name)
-        note("study closed", study=request.name, operator=caller.name)
+        log_event("study closed", study=request.name, operator=caller.name)
         return pb.CloseStudyResponse(state=state_to_wire(record.state))
 
     @answers(Role.OPERATOR)
@@ -69,5 +70,31 @@ class AdminService(rpc.AdminServicer):
     ) -> pb.AbortStudyResponse:
         """End an open study."""
         record = await self._studies.abort_study(request.name, request.reason)
-        note("study aborted", study=request.name, operator=caller.name)
+        log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
+
+    @answers(Role.OPERATOR)
+    async def ShowOwner(  # noqa: N802
+        self,
+        request: pb.ShowOwnerRequest,
+        caller: Caller,  # noqa: ARG002 - any operator
+    ) -> pb.ShowOwnerResponse:
+        """What has been seen of an owner."""
+        store = self._studies.store
+        return seen_owner(request.name, store.history(request.name), store.studies())
+
+    @answers(Role.OPERATOR)
+    async def SettleLedger(  # noqa: N802
+        self, request: pb.SettleLedgerRequest, caller: Caller
+    ) -> pb.SettleLedgerResponse:
+        """Set aside the chain that was seen of an owner's ledger."""
+        by = f"operator:{caller.name}"
+        settled = await self._studies.settle_ledger(request.name, by=by, reason=request.reason)
+        log_event(
+            "ledger settled",
+            owner=request.name,
+            operator=caller.name,
+            reason=settled.reason,
+            seen_length=settled.seen.length,
+        )
+        return pb.SettleLedgerResponse(settlement=settlement_to_wire(settled))

@@ -1,9 +1,9 @@
 """Around every RPC: who calls, whether they may, and how the call ends.
 
-A handler is written for values and raises errors of `common.errors`. Here its caller is identified
-from the certificate alone, its role is checked before anything is read, and whatever it raises is
-turned into a status by `common.transport.status`; this is the one place, with ``main``, where any
-exception at all is caught. Details go to the log, constants to the caller.
+A handler is written for values and raises errors of `dppca.common.errors`. Here its caller is
+identified from the certificate alone, its role is checked before anything is read, and whatever it
+raises is turned into a status by `dppca.common.transport.status`; this is the one place, with
+``main``, where any exception at all is caught. Details go to the log, constants to the caller.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from typing import Any, NoReturn, TypeVar
 
 from grpc.aio import AbortError, ServicerContext
 
-from common.errors import DppcaError, PeerError, PermissionDeniedError
-from common.transport.status import abort
-from common.transport.tls import Identity, Role, identity_of
-from curator.log import LOGGER, note
+from dppca.common.errors import DppcaError, PeerError, PermissionDeniedError
+from dppca.common.transport.status import abort
+from dppca.common.transport.tls import Identity, Role, peer_identity
+from dppca.curator.observability.log import LOGGER, LineLimiter, log_event
+
+_REFUSALS = LineLimiter(60, clock=time.monotonic)
 
 _Service = TypeVar("_Service")
 _Request = TypeVar("_Request")
@@ -116,12 +118,13 @@ class _Boundary:
 
     def admit(self, roles: tuple[Role, ...]) -> Caller:
         context = self._context.auth_context()
-        identity = identity_of(context)
+        identity = peer_identity(context)
         self._party = f"{identity.role.value}:{identity.name}"
         if identity.role not in roles:
             allowed = " or ".join(role.value for role in roles)
-            message = f"{self._method} is for role {allowed}, not {identity.role.value}"
-            raise PermissionDeniedError(message)
+            raise PermissionDeniedError(
+                f"{self._method} is for role {allowed}, not {identity.role.value}"
+            )
         certificate = next(iter(context["x509_pem_cert"]))  # there, or identity_of had refused
         return Caller(identity, self._context.time_remaining(), certificate)
 
@@ -142,14 +145,20 @@ class _Boundary:
 async def refuse(
     context: _Context, error: DppcaError, *, method: str, party: str, began: float
 ) -> NoReturn:
-    """Log a refusal and end the call with its status. ``began`` is a monotonic time."""
-    note(
-        "call refused",
-        level=logging.WARNING,
-        method=method,
-        party=party,
-        error=type(error).__name__,
-        reason=str(error),
-        ms=round(1000 * (time.monotonic() - began)),
-    )
+    """Log a refusal and end the call with its status. ``began`` is a monotonic time.
+
+    Of one party and error 60 lines are written in a minute: nobody fills the disk with refusals.
+    """
+    unlogged = _REFUSALS.take((party, type(error)))
+    if unlogged is not None:
+        log_event(
+            "call refused",
+            level=logging.WARNING,
+            method=method,
+            party=party,
+            error=type(error).__name__,
+            reason=str(error),
+            ms=round(1000 * (time.monotonic() - began)),
+            **({"unlogged": unlogged} if unlogged else {}),
+        )
     await abort(context, error)

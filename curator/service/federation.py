@@ -12,32 +12,46 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
-from common.checkpoints import checkpoint
-from common.errors import InputError, NotReadyError, UploadError
-from common.proof.signatures import Purpose, require_signed
-from common.transport.codec import (
+from dppca.common.attestation.signatures import Purpose, require_signed
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import InputError, NotReadyError, UploadError
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.transport.codec import (
     DIGEST_BYTES,
-    Order,
+    ChunkVerifier,
     form_from_wire,
     header_from_wire,
     state_to_wire,
 )
-from common.transport.tls import Role
-from common.wire import federation_pb2 as pb
-from common.wire import federation_pb2_grpc as rpc
-from curator import admission, protocol
-from curator.admission import SyntheticHeader, Verdict
-from curator.config import Limits
-from curator.log import note
-from curator.record import Publication, StudyRecord
-from curator.service.calls import Caller, answers, streams
-from curator.service.slots import Slots
-from curator.service.transfer import chunked, first_part, pieces_of, receive, spooled
-from curator.service.views import require_sight, sees, summary_of
-from curator.store import Spool
-from curator.studies import Studies
-from curator.synthetic import check_rows, joined, receipt_of_joined
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.curator.config import Limits
+from dppca.curator.observability.log import log_event
+from dppca.curator.service.calls import Caller, answers, streams
+from dppca.curator.service.coordinator import StudyCoordinator
+from dppca.curator.service.transfer import (
+    iterate_chunks,
+    open_spool,
+    read_pieces,
+    receive_chunks,
+    receive_header,
+)
+from dppca.curator.service.upload_limiter import UploadLimiter
+from dppca.curator.service.views import (
+    chain_to_wire,
+    held_contribution,
+    is_visible,
+    require_visible,
+    study_summary,
+)
+from dppca.curator.store import Spool
+from dppca.curator.study import admission, lifecycle
+from dppca.curator.study.admission import SyntheticHeader, UploadDecision
+from dppca.curator.study.study_record import LedgerHead, Publication, StudyRecord
+from dppca.curator.study.synthetic_rows import check_rows, join_rows, make_joined_receipt
 
 ANSWER_MARGIN_S = 0.25
 """How long before the caller's deadline a waiting call is answered."""
@@ -46,10 +60,12 @@ ANSWER_MARGIN_S = 0.25
 class FederationService(rpc.FederationServicer):
     """What owners call; operators may look."""
 
-    def __init__(self, studies: Studies, limits: Limits) -> None:
+    def __init__(self, studies: StudyCoordinator, limits: Limits) -> None:
         self._studies = studies
         self._limits = limits
-        self._slots = Slots(total=limits.max_uploads, each=limits.max_uploads_per_owner)
+        self._upload_limiter = UploadLimiter(
+            max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
+        )
         # One each: no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
@@ -58,8 +74,14 @@ class FederationService(rpc.FederationServicer):
         self, _: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
         """Studies that name the caller."""
-        records = [record for record in self._studies.store.studies() if sees(caller, record)]
-        return pb.ListStudiesResponse(studies=[summary_of(record, caller) for record in records])
+        records = [record for record in self._studies.store.studies() if is_visible(caller, record)]
+        seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
+        length, head = chain_to_wire(seen)
+        return pb.ListStudiesResponse(
+            studies=[study_summary(record, caller) for record in records],
+            ledger_length=length,
+            ledger_head=head,
+        )
 
     @answers(Role.OWNER, Role.OPERATOR)
     async def GetStudy(  # noqa: N802
@@ -68,9 +90,9 @@ class FederationService(rpc.FederationServicer):
         """The document of one study."""
         if request.WhichOneof("study") == "name":
             record = self._studies.require_named(request.name)
-            require_sight(caller, record)
+            require_visible(caller, record)
         else:
-            record = self._visible(request.digest, caller)
+            record = self._require_visible(request.digest, caller)
         return pb.GetStudyResponse(
             document=record.study.canonical_bytes(), state=state_to_wire(record.state)
         )
@@ -81,16 +103,16 @@ class FederationService(rpc.FederationServicer):
     ) -> pb.ContributeResponse:
         """Take one release."""
         parts = aiter(request)
-        first = await first_part(parts, idle_timeout_s=self._limits.idle_timeout_s)
+        first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = replace(header_from_wire(first.header), certificate=caller.certificate)
-        self._visible(header.study_digest, caller)
-        order = Order(
+        self._require_visible(header.study_digest, caller)
+        verifier = ChunkVerifier(
             total_bytes=header.total_bytes,
             sha256=header.sha256,
             cap=self._limits.max_contribution_bytes,
         )
         record, verdict = await self._studies.admit(caller.name, header)
-        if verdict is Verdict.ACCEPT:
+        if verdict is UploadDecision.ACCEPT:
             require_signed(
                 Purpose.RELEASE,
                 header.receipt,
@@ -98,20 +120,24 @@ class FederationService(rpc.FederationServicer):
                 header.certificate,
                 what=f"the receipt of {caller.name}",
             )
-            async with self._place(caller) as spool:
+            async with self._open_upload(caller) as spool:
                 checkpoint("receive")
-                await receive(parts, order, spool, limits=self._limits, threads=self._threads)
+                await receive_chunks(
+                    parts, verifier, spool, limits=self._limits, threads=self._threads
+                )
                 record, verdict = await self._studies.contribute(caller.name, header, spool)
-        note(
+        log_event(
             "contribution",
             study=record.study.name,
             owner=caller.name,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is Verdict.ALREADY_STORED,
+            already_stored=verdict is UploadDecision.ALREADY_STORED,
         )
         return pb.ContributeResponse(
-            already_stored=verdict is Verdict.ALREADY_STORED, state=state_to_wire(record.state)
+            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            state=state_to_wire(record.state),
+            acknowledgement=self._studies.acknowledgement(caller.name, header.study_digest, header),
         )
 
     @answers(Role.OWNER, Role.OPERATOR)
@@ -119,7 +145,7 @@ class FederationService(rpc.FederationServicer):
         self, request: pb.GetResultRequest, caller: Caller
     ) -> pb.GetResultResponse:
         """Wait for a study to leave its first state."""
-        self._visible(request.study_digest, caller)
+        self._require_visible(request.study_digest, caller)
         wait_s = min(request.wait_ms / 1000, self._limits.max_wait_s)
         if caller.remaining_s is not None:
             wait_s = min(wait_s, caller.remaining_s - ANSWER_MARGIN_S)
@@ -140,9 +166,9 @@ class FederationService(rpc.FederationServicer):
         self, request: pb.DownloadComponentsRequest, caller: Caller
     ) -> AsyncIterator[pb.Chunk]:
         """The result file."""
-        record = self._visible(request.study_digest, caller)
-        path = self._studies.store.content(protocol.result_of(record).sha256)
-        async for chunk in chunked(pieces_of(path)):
+        record = self._require_visible(request.study_digest, caller)
+        path = self._studies.store.content(lifecycle.require_result(record).sha256)
+        async for chunk in iterate_chunks(read_pieces(path)):
             yield chunk
 
     @answers(Role.OWNER)
@@ -151,68 +177,112 @@ class FederationService(rpc.FederationServicer):
     ) -> pb.PublishSyntheticResponse:
         """Take one owner's synthetic rows of one form."""
         parts = aiter(request)
-        first = await first_part(parts, idle_timeout_s=self._limits.idle_timeout_s)
+        first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = _synthetic_header(first.header)
-        record = self._visible(header.study_digest, caller)
-        order = Order(
+        record = self._require_visible(header.study_digest, caller)
+        verifier = ChunkVerifier(
             total_bytes=header.total_bytes,
             sha256=header.sha256,
             cap=self._limits.max_synthetic_bytes,
         )
         verdict = admission.admit_publication(record, caller.name, header)
-        if verdict is Verdict.ACCEPT:
-            async with self._place(caller) as spool:
-                await receive(parts, order, spool, limits=self._limits, threads=self._threads)
-                await asyncio.to_thread(
-                    check_rows, spool.path, record.study.table, header.form, n_rows=header.n_rows
+        if verdict is UploadDecision.ACCEPT:
+            async with self._open_upload(caller) as spool:
+                await receive_chunks(
+                    parts, verifier, spool, limits=self._limits, threads=self._threads
+                )
+                # In a thread of the uploads: large ones do not keep others' questions waiting.
+                await asyncio.get_running_loop().run_in_executor(
+                    self._threads,
+                    partial(
+                        check_rows,
+                        spool.path,
+                        record.study.table,
+                        header.form,
+                        n_rows=header.n_rows,
+                    ),
                 )
                 record, verdict = await self._studies.publish(caller.name, header, spool)
-        note(
+        log_event(
             "synthetic rows",
             study=record.study.name,
             owner=caller.name,
             form=header.form.value,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is Verdict.ALREADY_STORED,
+            already_stored=verdict is UploadDecision.ALREADY_STORED,
         )
-        return pb.PublishSyntheticResponse(already_stored=verdict is Verdict.ALREADY_STORED)
+        return pb.PublishSyntheticResponse(already_stored=verdict is UploadDecision.ALREADY_STORED)
 
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadSynthetic(  # noqa: N802
         self, request: pb.DownloadSyntheticRequest, caller: Caller
     ) -> AsyncIterator[pb.Chunk]:
         """All owners' synthetic rows of one form as one table."""
-        record = self._visible(request.study_digest, caller)
+        record = self._require_visible(request.study_digest, caller)
         form = form_from_wire(request.form)
         store = self._studies.store
         parts = [p for p in record.publications if p.form is form]
         paths = [store.content(p.sha256) for p in parts]
         if not paths:
-            message = f"no {form.value} rows have been published for study {record.study.name}"
-            raise NotReadyError(message)
-        receipt = await asyncio.to_thread(self._receipt_of_rows, record, parts)
-        async for chunk in chunked(joined(paths, record.study.table, form, receipt)):
+            raise NotReadyError(
+                f"no {form.value} rows have been published for study {record.study.name}"
+            )
+        calibration = await self._studies.calibration(record)
+        receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
+        async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
             yield chunk
 
+    @streams(Role.OWNER)
+    async def ListContributions(  # noqa: N802
+        self, _: pb.ListContributionsRequest, caller: Caller
+    ) -> AsyncIterator[pb.HeldContribution]:
+        """The caller's own contributions, as they came, each acknowledged."""
+        for record in reversed(self._studies.store.studies()):
+            contribution = record.find_contribution(caller.name)
+            if contribution is not None:
+                signed = self._studies.acknowledgement(caller.name, record.digest, contribution)
+                yield held_contribution(record, contribution, signed)
+
+    @answers(Role.OWNER)
+    async def ContinueLedger(  # noqa: N802
+        self, request: pb.ContinueLedgerRequest, caller: Caller
+    ) -> pb.ContinueLedgerResponse:
+        """Go on with the chain of a ledger that was lost and recovered."""
+        if len(request.ledger_head) != DIGEST_BYTES:
+            raise InputError(
+                f"a chain's head has {DIGEST_BYTES} bytes, not {len(request.ledger_head)}"
+            )
+        chain = LedgerHead(request.ledger_length, request.ledger_head)
+        made = await self._studies.continue_ledger(caller.name, chain, request.accounts_for)
+        if made is not None:
+            log_event(
+                "ledger recovered",
+                owner=caller.name,
+                seen_length=made.seen.length,
+                ledger_length=chain.length,
+            )
+        return pb.ContinueLedgerResponse()
+
     @asynccontextmanager
-    async def _place(self, caller: Caller) -> AsyncIterator[Spool]:
+    async def _open_upload(self, caller: Caller) -> AsyncIterator[Spool]:
         """A place for an upload of a caller, and a file for its bytes."""
-        with self._slots.take(caller.name):
-            async with spooled(self._studies.store, self._threads) as spool:
+        with self._upload_limiter.take(caller.name):
+            async with open_spool(self._studies.store, self._threads) as spool:
                 yield spool
 
-    def _receipt_of_rows(self, record: StudyRecord, parts: list[Publication]) -> bytes:
+    def _receipt_of_rows(
+        self, record: StudyRecord, calibration: Calibration, parts: list[Publication]
+    ) -> bytes:
         """What joined rows claim: it follows from the components that they were drawn from."""
-        content = self._studies.store.read(protocol.result_of(record).sha256)
-        return receipt_of_joined(record.study, content, parts)
+        content = self._studies.store.read(lifecycle.require_result(record).sha256)
+        return make_joined_receipt(record.study, calibration, content, parts)
 
-    def _visible(self, digest: bytes, caller: Caller) -> StudyRecord:
+    def _require_visible(self, digest: bytes, caller: Caller) -> StudyRecord:
         if len(digest) != DIGEST_BYTES:
-            message = f"a study's digest has {DIGEST_BYTES} bytes, not {len(digest)}"
-            raise InputError(message)
+            raise InputError(f"a study's digest has {DIGEST_BYTES} bytes, not {len(digest)}")
         record = self._studies.require(digest)
-        require_sight(caller, record)
+        require_visible(caller, record)
         return record
 
 

@@ -17,27 +17,26 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
-from common.errors import StoreError, UploadError
-from common.transport.channels import CHUNK_BYTES
-from common.transport.codec import Order
-from common.wire import federation_pb2 as pb
-from curator.config import Limits
-from curator.store import Spool, Store
+from dppca.common.errors import StoreError, UploadError
+from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.transport.codec import ChunkVerifier
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.config import Limits
+from dppca.curator.store import Spool, Store
 
 _Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest)
 
 
-async def first_part(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _Part:
+async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _Part:
     """The message that begins an upload; `UploadError` unless it is a header."""
     part = await _next(parts, idle_timeout_s)
     if part is None or part.WhichOneof("part") != "header":
-        message = "an upload begins with its header"
-        raise UploadError(message)
+        raise UploadError("an upload begins with its header")
     return part
 
 
 @asynccontextmanager
-async def spooled(store: Store, threads: Executor) -> AsyncIterator[Spool]:
+async def open_spool(store: Store, threads: Executor) -> AsyncIterator[Spool]:
     """A new file for an upload, removed on leaving unless it was kept."""
     spool = store.spool()
     try:
@@ -47,9 +46,9 @@ async def spooled(store: Store, threads: Executor) -> AsyncIterator[Spool]:
             await asyncio.get_running_loop().run_in_executor(threads, spool.close)
 
 
-async def receive(
+async def receive_chunks(
     parts: AsyncIterator[_Part],
-    order: Order,
+    verifier: ChunkVerifier,
     spool: Spool,
     *,
     limits: Limits,
@@ -72,21 +71,19 @@ async def receive(
     try:
         while (part := await _next(parts, limits.idle_timeout_s)) is not None:
             if time.monotonic() > end:
-                message = f"an upload took more than {limits.max_upload_s:.0f} s"
-                raise UploadError(message)
+                raise UploadError(f"an upload took more than {limits.max_upload_s:.0f} s")
             if part.WhichOneof("part") != "chunk":
-                message = "something else than a chunk after the header"
-                raise UploadError(message)
+                raise UploadError("something else than a chunk after the header")
             if writing is not None and (held is not None or writing.done()):
                 await asyncio.shield(writing)
                 writing = None
-            coming = [chunk for chunk in (held, part.chunk) if chunk is not None]
+            chunks = [chunk for chunk in (held, part.chunk) if chunk is not None]
             if writing is None:
-                writing = loop.run_in_executor(threads, _take, coming.pop(0), order, spool)
-            held = coming[0] if coming else None
+                writing = loop.run_in_executor(threads, _take, chunks.pop(0), verifier, spool)
+            held = chunks[0] if chunks else None
         if writing is not None:
             await asyncio.shield(writing)
-        writing = loop.run_in_executor(threads, _finish, held, order, spool)
+        writing = loop.run_in_executor(threads, _finish, held, verifier, spool)
         await asyncio.shield(writing)
     finally:
         if writing is not None:  # nobody closes the file under the thread that writes it
@@ -94,18 +91,17 @@ async def receive(
             writing.exception()  # the first failure is the one that counts
 
 
-def pieces_of(path: Path) -> Iterator[bytes]:
+def read_pieces(path: Path) -> Iterator[bytes]:
     """A stored file in pieces; `StoreError` where it cannot be read."""
     try:
         with path.open("rb") as file:
             while piece := file.read(CHUNK_BYTES):
                 yield piece
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise StoreError(message) from error
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
 
 
-async def chunked(pieces: Iterator[bytes]) -> AsyncIterator[pb.Chunk]:
+async def iterate_chunks(pieces: Iterator[bytes]) -> AsyncIterator[pb.Chunk]:
     """Pieces of any size as chunks; taken from the iterator in another thread."""
     offset = 0
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
@@ -121,19 +117,17 @@ async def _next(parts: AsyncIterator[_Part], idle_timeout_s: float) -> _Part | N
         async with asyncio.timeout(idle_timeout_s):
             return await anext(parts, None)
     except TimeoutError as error:
-        message = f"nothing has come for {idle_timeout_s:.0f} s"
-        raise UploadError(message) from error
+        raise UploadError(f"nothing arrived for {idle_timeout_s:.0f} s") from error
     except DecodeError as error:
-        message = "a message of the upload cannot be read"
-        raise UploadError(message) from error
+        raise UploadError("a message of the upload cannot be read") from error
 
 
-def _take(chunk: pb.Chunk, order: Order, spool: Spool) -> None:
-    spool.write(order.take(chunk))
+def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Spool) -> None:
+    spool.write(verifier.take(chunk))
 
 
-def _finish(last: pb.Chunk | None, order: Order, spool: Spool) -> None:
+def _finish(last: pb.Chunk | None, verifier: ChunkVerifier, spool: Spool) -> None:
     if last is not None:
-        _take(last, order, spool)
-    order.require_whole(spool.sha256)
+        _take(last, verifier, spool)
+    verifier.require_whole(spool.sha256)
     spool.sync()

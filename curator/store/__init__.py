@@ -4,8 +4,8 @@
 ``tests/contract/test_store.py`` is what another would have to pass.
 """
 
-from curator.store.blobs import Spool
-from curator.store.interface import Store, StoreSize
-from curator.store.sqlite import SqliteStore
+from dppca.curator.store.blobs import Spool
+from dppca.curator.store.interface import Store, StoreSize
+from dppca.curator.store.sqlite import SqliteStore
 
 __all__ = ["Spool", "SqliteStore", "Store", "StoreSize"]

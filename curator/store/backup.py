@@ -7,10 +7,10 @@
     BACKUP/blobs/DIGEST    every file that they refer to
 
 A backup may be made while a daemon serves. The database is copied first, as it is at one moment;
-whatever it refers to was durable before it was referred to (`curator.store.blobs`), never changes,
-and is copied afterwards, each file compared with its digest on the way. So the copy is the store
-of that moment, whatever arrives meanwhile. Nothing secret is in a store or its backup: keys and
-certificates lie elsewhere, and everything here was released.
+whatever it refers to was durable before it was referred to (`dppca.curator.store.blobs`), never
+changes, and is copied afterwards, each file compared with its digest on the way. So the copy is the
+store of that moment, whatever arrives meanwhile. Nothing secret is in a store or its backup: keys
+and certificates lie elsewhere, and everything here was released.
 
 A backup has its name once it is complete and durable. Restoring writes the database last: a folder
 without it is no store, and restoring can begin again.
@@ -28,11 +28,12 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from common.errors import ArtefactError, SettingError, StoreError
-from curator.store.blobs import Blobs
-from curator.store.migrations import version_of
-from curator.store.snapshot import copy_database, sync
-from curator.store.sqlite import DATABASE, lock_folder
+from dppca.common.errors import ArtefactError, SettingError, StoreError
+from dppca.common.files import sync
+from dppca.curator.store.blobs import Blobs
+from dppca.curator.store.migrations import read_version
+from dppca.curator.store.snapshot import copy_database
+from dppca.curator.store.sqlite import DATABASE, lock_folder
 
 MANIFEST = "backup.json"
 _BLOBS = "blobs"
@@ -92,11 +93,9 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
         A file is damaged, or the disk cannot be read or written. There is no ``to`` then.
     """
     if not (state / DATABASE).is_file():
-        message = f"{state} holds no store: give the --state of the daemon"
-        raise SettingError(message)
+        raise SettingError(f"{state} holds no store: give the --state of the daemon")
     if to.exists():
-        message = f"{to} exists already: give each backup a folder of its own"
-        raise SettingError(message)
+        raise SettingError(f"{to} exists already: give each backup a folder of its own")
     draft = to.with_name(f".{to.name}.partial-{os.getpid()}")
     try:
         draft.mkdir(mode=0o700, parents=True)
@@ -107,11 +106,11 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
         draft.rename(to)
         sync(to.parent)
     except FileNotFoundError as error:
-        message = f"{error.filename} is missing: the store is damaged; use an earlier backup"
-        raise StoreError(message) from error
+        raise StoreError(
+            f"{error.filename} is missing: the store is damaged; use an earlier backup"
+        ) from error
     except (OSError, sqlite3.Error) as error:
-        message = f"the backup cannot be written: {error}: see to that disk"
-        raise StoreError(message) from error
+        raise StoreError(f"the backup cannot be written: {error}: see to that disk") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return made
@@ -136,53 +135,49 @@ def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> 
     StoreError
         The disk cannot be read or written.
     """
-    found = _manifest(backup)
+    manifest = _manifest(backup)
     if list(state.glob(f"{DATABASE}*")):
-        message = f"{state} holds a store already: restore into a new folder"
-        raise SettingError(message)
+        raise SettingError(f"{state} holds a store already: restore into a new folder")
     Blobs(state)
     with lock_folder(state):
         try:
             draft = state / f".{DATABASE}.partial"
             copied = _copy(backup / DATABASE, draft, advance)
-            if copied != found.database_sha256:
-                message = f"{backup / DATABASE} is damaged: use another backup"
-                raise ArtefactError(message)
+            if copied != manifest.database_sha256:
+                raise ArtefactError(f"{backup / DATABASE} is damaged: use another backup")
             with closing(sqlite3.connect(draft, isolation_level=None)) as database:
-                version_of(database, draft)
+                read_version(database, draft)
                 digests = _referred(database)
             for digest in digests:
                 name = digest.hex()
                 if _copy(backup / _BLOBS / name, state / _BLOBS / name, advance) != name:
-                    message = f"{backup / _BLOBS / name} is damaged: use another backup"
-                    raise ArtefactError(message)
+                    raise ArtefactError(f"{backup / _BLOBS / name} is damaged: use another backup")
             sync(state / _BLOBS)
             draft.replace(state / DATABASE)
             sync(state)
         except FileNotFoundError as error:
-            message = f"{error.filename} is missing: use another backup"
-            raise ArtefactError(message) from error
+            raise ArtefactError(f"{error.filename} is missing: use another backup") from error
         except (OSError, sqlite3.Error) as error:
-            message = f"the backup cannot be restored: {error}"
-            raise StoreError(message) from error
+            raise StoreError(f"the backup cannot be restored: {error}") from error
         finally:
-            with suppress(OSError):  # left for the next attempt, which writes it anew
+            with suppress(OSError):  # left for the next attempt, which writes it again
                 draft.unlink(missing_ok=True)
-    return found
+    return manifest
 
 
 def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
     # Not mode=ro: reading a database in WAL mode may mean making its index.
     uri = f"{(state / DATABASE).absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
-        version_of(database, state / DATABASE)
+        read_version(database, state / DATABASE)
         copy_database(database, draft / DATABASE)
     with closing(sqlite3.connect(draft / DATABASE, isolation_level=None)) as database:
-        version = version_of(database, draft / DATABASE)
+        version = read_version(database, draft / DATABASE)
         (verdict,) = database.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
-            message = f"the database is damaged: {verdict}: keep it, and use an earlier backup"
-            raise StoreError(message)
+            raise StoreError(
+                f"the database is damaged: {verdict}: keep it, and use an earlier backup"
+            )
         digests = _referred(database)
         (studies,) = database.execute("SELECT count(*) FROM studies").fetchone()
         (contributions,) = database.execute("SELECT count(*) FROM contributions").fetchone()
@@ -191,8 +186,9 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
         name = digest.hex()
         copied = _copy(state / _BLOBS / name, draft / _BLOBS / name, advance)
         if copied != name:
-            message = f"{state / _BLOBS / name} is damaged: it has not the bytes it is named by"
-            raise StoreError(message)
+            raise StoreError(
+                f"{state / _BLOBS / name} is damaged: it has not the bytes it is named by"
+            )
         n_bytes += (draft / _BLOBS / name).stat().st_size
     made = Backup(
         version=version,
@@ -215,11 +211,9 @@ def _manifest(backup: Path) -> Backup:
         document = json.loads(path.read_text())
         made = Backup(**{field.name: document[field.name] for field in fields(Backup)})
     except FileNotFoundError as error:
-        message = f"{backup} is no backup: it has no {MANIFEST}"
-        raise ArtefactError(message) from error
+        raise ArtefactError(f"{backup} is no backup: it has no {MANIFEST}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{path} is damaged: use another backup"
-        raise ArtefactError(message) from error
+        raise ArtefactError(f"{path} is damaged: use another backup") from error
     return made
 
 

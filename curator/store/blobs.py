@@ -24,7 +24,8 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from common.errors import StoreError
+from dppca.common.errors import StoreError
+from dppca.common.files import shut, sync
 
 WARM_BYTES = 128 << 20
 _PROBE_BYTES = 64 << 10
@@ -125,6 +126,7 @@ class Blobs:
         try:
             for path in (folder, self._kept, self._incoming):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shut([folder])
         except OSError as error:
             raise StoreError(_text(f"create {folder}", error)) from error
 
@@ -148,7 +150,7 @@ class Blobs:
                     spool.path.replace(path)
                     spool.kept = True
                     self._warm[path] = spool.n_bytes
-            _sync_folder(self._kept)
+            sync(self._kept)
             while sum(self._warm.values()) > WARM_BYTES:
                 oldest = next(iter(self._warm))
                 del self._warm[oldest]
@@ -160,8 +162,7 @@ class Blobs:
         """Where the bytes of a digest lie."""
         path = self._kept / sha256.hex()
         if not path.is_file():
-            message = f"{path} is gone: restore the state folder from a copy"
-            raise StoreError(message)
+            raise StoreError(f"{path} is gone: restore the state folder from a copy")
         return path
 
     def read(self, sha256: bytes) -> bytes:
@@ -223,16 +224,7 @@ class Blobs:
 
 def _require_digest(content: bytes | memoryview, sha256: bytes) -> None:
     if hashlib.sha256(content).digest() != sha256:
-        message = f"blob {sha256.hex()} is damaged: restore the state folder from a copy"
-        raise StoreError(message)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        raise StoreError(f"blob {sha256.hex()} is damaged: restore the state folder from a copy")
 
 
 def _cool(path: Path) -> None:

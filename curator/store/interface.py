@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from curator.record import OwnerHistory, StudyRecord
-from curator.store.blobs import Spool
+from dppca.curator.store.blobs import Spool
+from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,15 @@ class Store(Protocol):
         Parameters
         ----------
         record
-            The stored study after one or more steps of `curator.protocol` or `curator.admission`.
+            The stored study after one or more steps of `dppca.curator.study.lifecycle` or
+            `dppca.curator.study.admission`.
         uploads
             The bytes that the steps refer to, complete; from `spool`. After a failure they may be
             given again.
         """
+
+    def settle(self, owner: str, settlement: Settlement) -> None:
+        """Set aside what was seen of an owner's chain; all or nothing, as `save`."""
 
     def spool(self) -> Spool:
         """A new file for bytes that are arriving; a context manager."""

@@ -24,8 +24,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import StoreError, StoreVersionError
-from curator.store.snapshot import copy_database
+from dppca.common.errors import StoreError, StoreVersionError
+from dppca.curator.store.snapshot import copy_database
 
 APPLICATION_ID = 0x44505053
 """``DPPS``, from version 2 on; the first version had none."""
@@ -115,6 +115,25 @@ CREATE TABLE publications (
             "ALTER TABLE contributions ADD COLUMN certificate BLOB NOT NULL DEFAULT x''",
         ),
     ),
+    Migration(
+        4,
+        "settlements: chains of owners' ledgers that were set aside",
+        (
+            """
+CREATE TABLE settlements (
+    owner TEXT NOT NULL,
+    settled_s INTEGER NOT NULL,
+    settled_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    seen_length INTEGER NOT NULL,
+    seen_head BLOB NOT NULL,
+    ledger_length INTEGER,
+    ledger_head BLOB,
+    releases INTEGER NOT NULL
+) STRICT
+""",
+        ),
+    ),
 )
 
 STORE_VERSION = MIGRATIONS[-1].version
@@ -124,7 +143,7 @@ _FIRST_WITH_MARK = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Upgrade:
+class StoreUpgrade:
     """What opening a store did to it; ``copy`` is of the version before, None for a new store."""
 
     before: int
@@ -132,7 +151,7 @@ class Upgrade:
     copy: Path | None
 
 
-def version_of(database: sqlite3.Connection, path: Path) -> int:
+def read_version(database: sqlite3.Connection, path: Path) -> int:
     """Version of an open store's tables, 0 where it has none yet; nothing is changed.
 
     Raises
@@ -148,18 +167,16 @@ def version_of(database: sqlite3.Connection, path: Path) -> int:
     marked = mark == APPLICATION_ID or (mark == 0 and version < _FIRST_WITH_MARK)
     ours = "studies" in tables if version else not tables
     if marked and version > STORE_VERSION:
-        message = (
+        raise StoreVersionError(
             f"{path} has version {version}; this software reads up to version {STORE_VERSION}: "
             "run the newer dppca-curator, or restore a backup made by this one"
         )
-        raise StoreVersionError(message)
     if not marked or not ours:
-        message = f"{path} is a database, but no curator's store: give another --state"
-        raise StoreError(message)
+        raise StoreError(f"{path} is a database, but no curator's store: give another --state")
     return int(version)
 
 
-def upgrade(database: sqlite3.Connection, path: Path, *, now_s: int) -> Upgrade | None:
+def upgrade(database: sqlite3.Connection, path: Path, *, now_s: int) -> StoreUpgrade | None:
     """Bring an open store to `STORE_VERSION`, after a copy of what it was; None where it is there.
 
     Parameters
@@ -172,9 +189,9 @@ def upgrade(database: sqlite3.Connection, path: Path, *, now_s: int) -> Upgrade 
     Raises
     ------
     StoreVersionError, StoreError
-        See `version_of`; or the copy cannot be written. The store is as it was.
+        See `read_version`; or the copy cannot be written. The store is as it was.
     """
-    before = version_of(database, path)
+    before = read_version(database, path)
     if before == STORE_VERSION:
         return None
     copy = None
@@ -195,4 +212,4 @@ def upgrade(database: sqlite3.Connection, path: Path, *, now_s: int) -> Upgrade 
     finally:
         if database.in_transaction:
             database.execute("ROLLBACK")
-    return Upgrade(before, STORE_VERSION, copy)
+    return StoreUpgrade(before, STORE_VERSION, copy)

@@ -1,24 +1,34 @@
-"""How rows of the store become records; what the tables are, `curator.store.migrations` says."""
+"""How rows of the store become records; `dppca.curator.store.migrations` holds the tables."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections import defaultdict
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.conversation import Form, StudyState
-from common.errors import StoreError, StudyError
-from common.study import study_from_canonical
-from curator.record import Chain, Content, Contribution, Publication, StudyRecord
-from curator.store.migrations import Upgrade, upgrade, version_of
+from dppca.common.errors import StoreError, StudyError
+from dppca.common.files import create_private
+from dppca.common.messages import Form, StudyState
+from dppca.common.study_document import study_from_canonical
+from dppca.curator.store.migrations import StoreUpgrade, read_version, upgrade
+from dppca.curator.study.study_record import (
+    Contribution,
+    LedgerHead,
+    OwnerHistory,
+    Publication,
+    Settlement,
+    StoredBlob,
+    StudyRecord,
+)
 
 _BUSY_TIMEOUT_S = 5.0
 
 
-def connect(path: Path) -> tuple[sqlite3.Connection, Upgrade | None]:
+def connect(path: Path) -> tuple[sqlite3.Connection, StoreUpgrade | None]:
     """Open, create or upgrade the database; also what became of its version.
 
     Raises
@@ -29,20 +39,20 @@ def connect(path: Path) -> tuple[sqlite3.Connection, Upgrade | None]:
         It is no store, or the disk cannot be used.
     """
     try:
+        create_private(path)
         database = sqlite3.connect(
             path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         with ExitStack() as undo:
             undo.enter_context(closing(database))
-            version_of(database, path)  # before anything is written
+            read_version(database, path)  # before anything is written
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute("PRAGMA foreign_keys = ON")
             upgraded = upgrade(database, path, now_s=int(time.time()))
             undo.pop_all()
-    except sqlite3.Error as error:
-        message = f"cannot open {path}: {error}"
-        raise StoreError(message) from error
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
     return database, upgraded
 
 
@@ -56,11 +66,11 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
         ):
             digest, document, state, created_s, reason, sha256, n_bytes = row
             records[digest] = StudyRecord(
-                study=study_from_canonical(document),
+                study=study_from_canonical(document, stored=True),
                 state=StudyState(state),
                 created_s=created_s,
                 reason=reason,
-                result=None if sha256 is None else Content(n_bytes, sha256),
+                result=None if sha256 is None else StoredBlob(n_bytes, sha256),
             )
         for digest, record in records.items():
             contributions = database.execute(
@@ -82,12 +92,73 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
                 ),
             )
     except sqlite3.Error as error:
-        message = f"the database cannot be read: {error}: restore the state folder from a copy"
-        raise StoreError(message) from error
+        raise StoreError(
+            f"the database cannot be read: {error}: restore the state folder from a copy"
+        ) from error
     except StudyError as error:
-        message = f"a stored study is not valid for this version of the software: {error}"
-        raise StoreError(message) from error
+        raise StoreError(
+            f"a stored study is not valid for this version of the software: {error}"
+        ) from error
     return records
+
+
+def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
+    """What has been seen of each owner: contributions and settlements in their order."""
+    try:
+        contributions = database.execute(
+            "SELECT owner, release_id, ledger_length, ledger_head FROM contributions ORDER BY rowid"
+        ).fetchall()
+        settlements: defaultdict[str, list[Settlement]] = defaultdict(list)
+        for (
+            owner,
+            settled_s,
+            by,
+            reason,
+            seen_length,
+            seen_head,
+            length,
+            head,
+            releases,
+        ) in database.execute(
+            "SELECT owner, settled_s, settled_by, reason, seen_length, seen_head, "
+            "ledger_length, ledger_head, releases FROM settlements ORDER BY rowid"
+        ):
+            seen = LedgerHead(seen_length, seen_head)
+            chain = None if length is None else LedgerHead(length, head)
+            made = Settlement(settled_s, by, reason, seen, chain, releases)
+            settlements[owner].append(made)
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the database cannot be read: {error}: restore the state folder from a copy"
+        ) from error
+    histories: defaultdict[str, OwnerHistory] = defaultdict(OwnerHistory)
+
+    def settle(owner: str) -> None:
+        """Take the settlements that were made when so many releases were held."""
+        waiting = settlements[owner]
+        while waiting and waiting[0].releases == len(histories[owner].releases):
+            histories[owner] = histories[owner].settled(waiting.pop(0))
+
+    for owner, release_id, length, head in contributions:
+        histories[owner] = histories[owner].contributed(release_id, LedgerHead(length, head))
+        settle(owner)
+    return dict(histories)
+
+
+def settlement_row(owner: str, settlement: Settlement) -> tuple[object, ...]:
+    """Values of one row of ``settlements``."""
+    chain = settlement.chain
+    return (
+        owner,
+        settlement.settled_s,
+        settlement.by,
+        settlement.reason,
+        settlement.seen.length,
+        settlement.seen.head,
+        None if chain is None else chain.length,
+        None if chain is None else chain.head,
+        settlement.releases,
+    )
 
 
 def _contribution(row: tuple[Any, ...]) -> Contribution:
@@ -98,7 +169,7 @@ def _contribution(row: tuple[Any, ...]) -> Contribution:
         n_rows=n_rows,
         n_bytes=n_bytes,
         sha256=sha256,
-        chain=Chain(length, head),
+        chain=LedgerHead(length, head),
         receipt=receipt,
         received_s=received_s,
         signature=row[9],

@@ -6,12 +6,12 @@ write-ahead log, so that it can be moved, and read from a disk that cannot be wr
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from common.errors import StoreError
+from dppca.common.errors import StoreError
+from dppca.common.files import sync
 
 
 def copy_database(database: sqlite3.Connection, to: Path) -> None:
@@ -35,14 +35,6 @@ def copy_database(database: sqlite3.Connection, to: Path) -> None:
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):  # what is in the way is named below
             draft.unlink(missing_ok=True)
-        message = f"cannot write {to}: {error}: see to that disk; the store is as it was"
-        raise StoreError(message) from error
-
-
-def sync(path: Path) -> None:
-    """Make a file's bytes, or a folder's names, durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        raise StoreError(
+            f"cannot write {to}: {error}: see to that disk; the store is as it was"
+        ) from error

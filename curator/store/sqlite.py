@@ -3,7 +3,7 @@
 ::
 
     STATE/lock            held while a daemon runs
-    STATE/curator.sqlite  studies, contributions, publications (WAL, synchronous=FULL)
+    STATE/curator.sqlite  studies, contributions, publications, settlements (WAL, FULL)
     STATE/curator.sqlite.version-N   the same before its last upgrade from version N
     STATE/blobs/DIGEST    vectors, results, synthetic rows
     STATE/incoming/       uploads that are arriving
@@ -23,12 +23,19 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from common.checkpoints import checkpoint
-from common.errors import StoreError
-from curator.record import Contribution, OwnerHistory, StudyRecord
-from curator.store.blobs import Blobs, Spool
-from curator.store.interface import StoreSize
-from curator.store.rows import connect, contribution_row, load
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import StoreError
+from dppca.common.files import create_private
+from dppca.curator.store.blobs import Blobs, Spool
+from dppca.curator.store.interface import StoreSize
+from dppca.curator.store.rows import (
+    connect,
+    contribution_row,
+    load,
+    load_histories,
+    settlement_row,
+)
+from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
 
 DATABASE = "curator.sqlite"
 
@@ -56,13 +63,10 @@ class SqliteStore:
             undo.enter_context(closing(self._database))
             self._file_id = _file_id(self._path)
             self._records = load(self._database)
+            self._histories = load_histories(self._database)
             self.orphans_removed = self._blobs.remove_orphans(self._referred())
             undo.pop_all()
         self._names = {record.study.name: digest for digest, record in self._records.items()}
-        self._histories: dict[str, OwnerHistory] = {}
-        for record in self._records.values():
-            for contribution in record.contributions:
-                self._remember(contribution)
 
     def study(self, digest: bytes) -> StudyRecord | None:
         """The study of this digest (32 bytes)."""
@@ -134,8 +138,18 @@ class SqliteStore:
             )
             checkpoint("store")
         self._records[digest] = record
-        for contribution in contributions:
-            self._remember(contribution)
+        for each in contributions:
+            seen = self.history(each.owner)
+            self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
+
+    def settle(self, owner: str, settlement: Settlement) -> None:
+        """Set aside what was seen of an owner's chain."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                settlement_row(owner, settlement),
+            )
+        self._histories[owner] = self.history(owner).settled(settlement)
 
     def spool(self) -> Spool:
         """A new file for bytes that are arriving; a context manager."""
@@ -157,8 +171,7 @@ class SqliteStore:
         """Raise `StoreError` unless bytes, their names and rows can all be written."""
         self._blobs.check()
         if _file_id(self._path) != self._file_id:
-            message = f"{self._path} is not the file that was opened: restart the daemon"
-            raise StoreError(message)
+            raise StoreError(f"{self._path} is not the file that was opened: restart the daemon")
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO checks VALUES (1, ?)", (int(time.time()),))
 
@@ -168,8 +181,7 @@ class SqliteStore:
             database = sum(path.stat().st_size for path in self._path.parent.glob(f"{DATABASE}*"))
             free = shutil.disk_usage(self._path.parent).free
         except OSError as error:
-            message = f"cannot look into {self._path.parent}: {error.strerror}"
-            raise StoreError(message) from error
+            raise StoreError(f"cannot look into {self._path.parent}: {error.strerror}") from error
         return StoreSize(database, *self._blobs.sizes(), free)
 
     def close(self) -> None:
@@ -190,14 +202,9 @@ class SqliteStore:
                     database.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            message = f"the database cannot be written: {error}: see to the state folder's disk"
-            raise StoreError(message) from error
-
-    def _remember(self, contribution: Contribution) -> None:
-        owner, chain = contribution.owner, contribution.chain
-        seen = self.history(owner)
-        longest = chain if seen.chain is None or chain.length >= seen.chain.length else seen.chain
-        self._histories[owner] = OwnerHistory(longest, seen.releases | {contribution.release_id})
+            raise StoreError(
+                f"the database cannot be written: {error}: see to the state folder's disk"
+            ) from error
 
     def _referred(self) -> set[bytes]:
         digests: set[bytes] = set()
@@ -212,11 +219,10 @@ class SqliteStore:
 def _file_id(path: Path) -> tuple[int, int]:
     """Device and inode: another file of the same name has others."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
-        message = f"{path} is gone: restore the state folder from a copy"
-        raise StoreError(message) from error
-    return found.st_dev, found.st_ino
+        raise StoreError(f"{path} is gone: restore the state folder from a copy") from error
+    return status.st_dev, status.st_ino
 
 
 def lock_folder(folder: Path) -> BinaryIO:
@@ -229,14 +235,15 @@ def lock_folder(folder: Path) -> BinaryIO:
     """
     path = folder / "lock"
     try:
+        create_private(path)
         file = path.open("ab")
     except OSError as error:
-        message = f"cannot open {path}: {error.strerror}"
-        raise StoreError(message) from error
+        raise StoreError(f"cannot open {path}: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        message = f"another daemon uses {folder}: stop it, or give this one another --state"
-        raise StoreError(message) from error
+        raise StoreError(
+            f"another daemon uses {folder}: stop it, or give this one another --state"
+        ) from error
     return file

@@ -1,60 +1,69 @@
 """Small subnets for private networks, because an engine's own pools give about thirty networks.
 
-Each network of a run takes a block of 8 addresses: the engine's gateway, the curator, one other
-party. Blocks lie in a range that may be chosen; which of them are in use on the engine only the
-engine can say, so it is asked for one after the other until it takes one.
+Each network of a run takes a block of 8 addresses from a range that may be chosen, of those that no
+network of the engine uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from ipaddress import IPv4Network
+from itertools import islice
 
-from common.errors import SettingError
+from dppca.common.errors import AddressSpaceError, SettingError
 
 DEFAULT_RANGE = "10.231.0.0/16"
 BLOCK_PREFIX = 29
+BLOCK_SIZE = 2 ** (32 - BLOCK_PREFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Addresses of one network, as text."""
+def choose_subnets(
+    text: str, count: int, *, used: Collection[str] = (), offset: int = 0
+) -> tuple[str, ...]:
+    """Blocks of a range that overlap none of those in use.
 
-    subnet: str
-    gateway: str
-    curator: str
-    other: str
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a range, first to last.
+    Parameters
+    ----------
+    used
+        IPv4 subnets.
+    offset
+        Block to begin with: runs that start at the same time and draw it at random seldom choose
+        alike.
 
     Raises
     ------
     SettingError
-        Not a range of IPv4 addresses such as 10.231.0.0/16, or too small for one block.
+        Not a range of IPv4 addresses such as 10.231.0.0/16, or too small.
+    AddressSpaceError
+        Too few of its blocks are free.
     """
-    return (_block(subnet) for subnet in _range(text).subnets(new_prefix=BLOCK_PREFIX))
-
-
-def capacity(text: str) -> int:
-    """How many blocks a range holds; errors as of `blocks`."""
-    return int(2 ** (BLOCK_PREFIX - _range(text).prefixlen))
+    network = _range(text)
+    n_blocks = 2 ** (BLOCK_PREFIX - network.prefixlen)
+    if n_blocks < count:
+        raise SettingError(f"{text} holds {n_blocks} networks, and {count} are needed")
+    near = [subnet for subnet in map(IPv4Network, used) if subnet.overlaps(network)]
+    blocks = (
+        IPv4Network((int(network[0]) + (offset + i) % n_blocks * BLOCK_SIZE, BLOCK_PREFIX))
+        for i in range(n_blocks)
+    )
+    free = (block for block in blocks if not any(block.overlaps(subnet) for subnet in near))
+    chosen = tuple(str(block) for block in islice(free, count))
+    if len(chosen) < count:
+        raise AddressSpaceError(
+            f"only {len(chosen)} networks of {text} are not in use, and {count} are needed: remove "
+            "networks that are not used (`dppca-simulate clean`, `docker network prune`) or give "
+            "other addresses with --subnet"
+        )
+    return chosen
 
 
 def _range(text: str) -> IPv4Network:
     try:
-        found = IPv4Network(text)
+        network = IPv4Network(text)
     except ValueError as error:
-        message = f"{text} is no range of IPv4 addresses such as {DEFAULT_RANGE}"
-        raise SettingError(message) from error
-    if found.prefixlen > BLOCK_PREFIX:
-        message = f"{text} is too small: each network takes {2 ** (32 - BLOCK_PREFIX)} addresses"
-        raise SettingError(message)
-    return found
-
-
-def _block(subnet: IPv4Network) -> Block:
-    gateway, curator, other = (str(subnet[i]) for i in (1, 2, 3))
-    return Block(str(subnet), gateway, curator, other)
+        raise SettingError(
+            f"{text} is no range of IPv4 addresses such as {DEFAULT_RANGE}"
+        ) from error
+    if network.prefixlen > BLOCK_PREFIX:
+        raise SettingError(f"{text} is too small: each network takes {BLOCK_SIZE} addresses")
+    return network

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from common.errors import DataError
+from dppca.common.errors import DataError
 
 
 def packed(name: str, content: bytes, *, mode: int, owner: int) -> bytes:
@@ -32,8 +32,7 @@ def unpacked(chunks: Iterable[bytes], path: str) -> bytes:
         members = archive.getmembers()
         content = archive.extractfile(members[0]) if len(members) == 1 else None
         if content is None or members[0].name != PurePosixPath(path).name:
-            message = f"{path} is not a file"
-            raise DataError(message)
+            raise DataError(f"{path} is not a file")
         return content.read()
 
 
@@ -49,8 +48,7 @@ def unpacked_into(chunks: Iterable[bytes], to: Path) -> None:
         for member in archive.getmembers():
             parts = PurePosixPath(member.name).parts[1:]
             if ".." in parts:
-                message = f"an archive names {member.name}, which is outside of it"
-                raise DataError(message)
+                raise DataError(f"an archive names {member.name}, which is outside of it")
             place = to.joinpath(*parts)
             content = archive.extractfile(member)
             if content is None:

@@ -1,4 +1,4 @@
-"""What a Docker engine says, as errors of ours.
+"""What a Docker engine says, as errors of `dppca.common.errors`.
 
 The engine answers most requests it cannot fulfil with status 500 and a sentence, so the sentence
 decides. Sentences are those of moby (``daemon/``, ``libnetwork/``); the last rule takes all others
@@ -22,7 +22,7 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils.socket import SocketError
 
-from common.errors import (
+from dppca.common.errors import (
     AddressSpaceError,
     DiskSpaceError,
     DppcaError,
@@ -52,42 +52,44 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise failure_of(error, doing) from error
+        raise translate_failure(error, doing) from error
 
 
-def failure_of(error: Exception, doing: str) -> DppcaError:
-    """The error of ours for one of the SDK's; pure."""
+def translate_failure(error: Exception, doing: str) -> DppcaError:
+    """Translate an error of the SDK into one of `dppca.common.errors`; pure."""
     if isinstance(error, ImageNotFound):
-        message = f"{doing}: the image is not on this engine"
-        return ImageMissingError(message)
+        return ImageMissingError(f"{doing}: the image is not on this engine")
     said = _said(error)
-    low = said.lower()
-    if any(words in low for words in NO_SPACE):
-        message = (
-            f"{doing}: the engine's disk is full ({said}); free some of it, for instance with "
-            "`docker system prune`, and run the command again"
-        )
-        return DiskSpaceError(message)
-    if any(words in low for words in NO_ADDRESSES):
-        message = (
-            f"{doing}: no free addresses ({said}); remove networks that nobody uses "
-            "(`dppca-simulate clean`, `docker network prune`) or give others with --subnet"
-        )
-        return AddressSpaceError(message)
+    known = refusal(said, doing)
+    if known is not None:
+        return known
     if isinstance(error, APIError):
-        message = f"{doing}: the engine refused: {said}"
-        return EngineError(message)
-    if "permission denied" in low:
-        message = (
+        return EngineError(f"{doing}: the engine refused: {said}")
+    if "permission denied" in said.lower():
+        return EngineError(
             f"{doing}: this user may not use the Docker engine: join its group (docker), or use "
             f"rootless Docker; {said}"
         )
-        return EngineError(message)
-    message = (
+    return EngineError(
         f"{doing}: no Docker engine answers: start it, or set DOCKER_HOST to where it listens; "
         f"{said}"
     )
-    return EngineError(message)
+
+
+def refusal(said: str, doing: str) -> DppcaError | None:
+    """The error for what an engine said, itself or through Compose; None for all other words."""
+    low = said.lower()
+    if any(words in low for words in NO_SPACE):
+        return DiskSpaceError(
+            f"{doing}: the engine's disk is full ({said}); free some of it, for instance with "
+            "`docker system prune`, and run the command again"
+        )
+    if any(words in low for words in NO_ADDRESSES):
+        return AddressSpaceError(
+            f"{doing}: no free addresses ({said}); remove networks that are not used "
+            "(`dppca-simulate clean`, `docker network prune`) or give others with --subnet"
+        )
+    return None
 
 
 def _said(error: Exception) -> str:

@@ -1,12 +1,10 @@
-"""A study with every party a host of its own: what `deploy.simulation.runner` does with processes.
+"""A study with every party a host of its own: `dppca.deploy.simulation.runner` with containers.
 
-The same commands in the same order, so the same report; only the places differ::
-
-    authority ▸ curator, healthy ▸ operator: study create
-    owner-1 … owner-M: init ▸ signed ▸ contribute
-    … when all have contributed …
-    owner-1 … owner-M: components ▸ synthesize --publish ▸ train
-    operator: the components and the published synthetic rows
+The hosts are those of the compose file (`dppca.deploy.containers.topology`), and Compose runs them
+in its order. This module only watches: it follows the steps that they write to their logs, ends
+everything when one of them fails, and reads the results from the folder that
+``docker compose up`` leaves them in. The report is as that of processes, but for one figure: the
+seconds of an owner's ``components`` hold its wait for the other owners.
 
 As with processes, one thing has no counterpart in the field: each owner's `site-only` classifier is
 fetched from its site and tried on held-out rows, in this process.
@@ -14,37 +12,48 @@ fetched from its site and tried on held-out rows, in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from common.errors import SettingError
-from common.study import Study
-from deploy.containers.addresses import DEFAULT_RANGE
-from deploy.containers.board import Board
-from deploy.containers.cluster import (
-    AUTHORITY,
+from dppca.common.errors import EngineError, UnreachableError
+from dppca.common.study import Study
+from dppca.common.testbed import Answer, failure
+from dppca.deploy.containers import DEFAULT_IMAGE
+from dppca.deploy.containers.addresses import DEFAULT_RANGE
+from dppca.deploy.containers.folder import write_folder
+from dppca.deploy.containers.orphans import hint
+from dppca.deploy.containers.progress import ProgressTable
+from dppca.deploy.containers.project import POLL_S, Host, Project, project
+from dppca.deploy.containers.topology import (
     CURATOR,
-    DEFAULT_IMAGE,
-    LEAST_SPACE,
-    MOST_OWNERS,
-    OPERATOR,
-    Cluster,
-    Plan,
-    cluster,
+    DONE,
+    MODEL,
+    STEP,
+    Topology,
+    compose_text,
+    parse_party,
 )
-from deploy.containers.leftovers import hint
-from deploy.simulation.parties import Answer, each
-from deploy.simulation.runner import WAIT_S, FederationRun, OwnerRun, judge, owner_run, policy_text
+from dppca.deploy.simulation.runner import FederationRun, judge, owner_run
 
-LEAST_OWNERS = 2
-_MODEL = "/site/model.skops"
+LEAST_SPACE = 256 << 20
+"""Bytes that must be free on the engine's disk before anything is made: volumes and logs."""
+STALL_S = 1800.0
+"""How long nothing may happen at any host."""
+_REPORTED = ("contribute", "components", "synthesize")
+_STEP = re.compile(rf"^(\S+) {STEP}(\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerFederation:
-    """A way to run a study (`deploy.simulation.runner.Federation`), in containers.
+    """A way to run a study (`dppca.deploy.simulation.runner.FederationDriver`), in containers.
 
     Attributes
     ----------
@@ -77,117 +86,176 @@ class ContainerFederation:
         Raises
         ------
         SettingError
-            Fewer than `LEAST_OWNERS` or more than `MOST_OWNERS`.
+            Too few or too many owners, or no such range of addresses.
         EngineError
             Of the class that says what the engine lacks.
         DppcaError
             Of the class that a party failed with. Nothing that was made is left, either way.
         """
-        if not LEAST_OWNERS <= len(study.owners) <= MOST_OWNERS:
-            message = (
-                f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {len(study.owners)}"
-            )
-            raise SettingError(message)
-        plan = Plan(owners=study.owners, image=self.image, addresses=self.addresses)
-        with cluster(plan) as hosts:
-            board = Board(
-                hosts.parties, traffic=hosts.traffic, shown=self.shown, stream=self.stream
-            )
-            run = _Run(hosts, board, study, on_step)
+        suffix = "".join({path.suffix for path in rows.values()})
+        topology = Topology(study, target, rows=f"rows{suffix}", image=self.image)
+        n_row_bytes = sum(path.stat().st_size for path in rows.values())
+        place = folder / "compose"
+        write_folder(place, topology, rows)
+        services = ("certificates", CURATOR, "operator", *study.owners, "rows", "results")
+        progress = ProgressTable(
+            [parse_party(service) for service in services], shown=self.shown, stream=self.stream
+        )
+        with project(place) as hosts:
+            _say_what_was_left(hosts, progress)
+            hosts.require_image(self.image)
+            hosts.require_space(LEAST_SPACE + 2 * n_row_bytes)
+            progress.say("making containers, networks and volumes")
+            watch = _Watch(hosts, progress, on_step)
+            progress.open()
             try:
-                run.bring_up(sum(path.stat().st_size for path in rows.values()))
-                owners = run.by_owners(rows, held_out=held_out, target=target, folder=folder)
-                components, coded, decoded = (
-                    run.download(output, form=form) for form in (None, "coded", "decoded")
+                hosts.up(
+                    lambda placement: compose_text(topology, placement),
+                    n_networks=len(topology.networks),
+                    addresses=self.addresses,
+                    look=watch.look,
                 )
+                watch.follow()
+                models = {name: folder / f"model-{name}.skops" for name in study.owners}
+                steps = {name: _seconds(hosts, name) for name in study.owners}
+                for name, path in models.items():
+                    path.write_bytes(hosts.read_file(name, MODEL))
             finally:
-                board.close()
-                board.say("removing containers, networks and volumes")
+                progress.close()
+                progress.say("removing containers, networks and volumes")
+        results = place / "results"
+        owners = tuple(
+            owner_run(
+                name,
+                _answers(results / name, steps[name]),
+                judge(models[name], held_out, folder / f"judged-{name}.csv"),
+            )
+            for name in study.owners
+        )
+        files = ("components.npz", "synthetic-coded.parquet", "synthetic-decoded.parquet")
+        components, coded, decoded = ((results / name).replace(output / name) for name in files)
         return FederationRun(owners, components=components, coded=coded, decoded=decoded)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    hosts: Cluster
-    board: Board
-    study: Study
+@dataclass
+class _Watch:
+    """Hosts that are followed to the end of all of them."""
+
+    hosts: Project
+    progress: ProgressTable
     on_step: Callable[[], None]
+    _seen: dict[str, int] = field(default_factory=dict)
+    _states: dict[str, str] = field(default_factory=dict)
+    _moved: float = field(default_factory=time.monotonic)
 
-    def bring_up(self, n_row_bytes: int) -> None:
-        """Hosts, a healthy curator, and the study on it."""
-        told = hint(self.hosts.engine.client)
-        if told is not None:
-            self.board.say(told)
-        self.board.say("making containers, networks and volumes")
-        self.hosts.engine.require_space(LEAST_SPACE + 2 * n_row_bytes)
-        self.hosts.make()
-        self.board.watch()
-        with self.board.at_work(AUTHORITY, "certificates", then="signing"):
-            self.hosts.certify_hub()
-        with self.board.at_work(CURATOR, "starting", then="serving"):
-            self.hosts.start(CURATOR)
-            self.hosts.wait_until_healthy()
-        self.on_step()
-        with self.board.at_work(OPERATOR, "study create"):
-            self.hosts.write_file(OPERATOR, "/results/study.yaml", self.study.canonical_bytes())
-            self.hosts.operate("create", "/results/study.yaml")
-        self.on_step()
+    def follow(self) -> None:
+        """Return when all have ended well; errors as of `look`."""
+        while not self._has_ended():
+            time.sleep(POLL_S)
 
-    def by_owners(
-        self, rows: Mapping[str, Path], *, held_out: Path, target: str, folder: Path
-    ) -> tuple[OwnerRun, ...]:
-        """Every owner's part, to its end."""
-        names, stop = self.study.owners, self.hosts.stop_all
-        given = each(names, lambda name: self._contribute(name, rows[name]), stop=stop)
-        made = each(names, lambda name: self._use_result(name, target), stop=stop)
-        models = {name: folder / f"model-{name}.skops" for name in names}
-        for name, path in models.items():
-            path.write_bytes(self.hosts.read_file(name, _MODEL))
-        return tuple(
-            owner_run(
-                name,
-                {**contribution, **results},
-                judge(models[name], held_out, folder / f"judged-{name}.csv"),
+    def look(self) -> None:
+        """Show what is new.
+
+        Raises
+        ------
+        DppcaError
+            Of the class that a host failed with.
+        UnreachableError
+            Nothing happened for `STALL_S`.
+        """
+        self._has_ended()
+
+    def _has_ended(self) -> bool:
+        hosts = self.hosts.hosts()
+        self._tell(hosts)
+        self._require_success(hosts)
+        if time.monotonic() - self._moved > STALL_S:
+            busy = ", ".join(host.service for host in hosts if host.state == "running")
+            raise UnreachableError(f"{busy}: nothing happened for {STALL_S:.0f} s")
+        return all(host.state == "exited" for host in hosts)
+
+    def _tell(self, hosts: Sequence[Host]) -> None:
+        """Show what is new of those that run, or have ended since the last look."""
+        fresh = [
+            host
+            for host in sorted(
+                hosts, key=lambda host: (not host.service.endswith("-key"), host.service)
             )
-            for name, contribution, results in zip(names, given, made, strict=True)
+            if host.state != "created" and self._states.get(host.service) != "exited"
+        ]
+        if self.progress.shown:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(self._count, fresh))
+        for host in fresh:
+            new = self._new_steps(host)
+            for step in new:
+                self.progress.begin(parse_party(host.service), step)
+                self.on_step()
+            if new or self._states.get(host.service) != host.state:
+                self._moved = time.monotonic()
+            self._states[host.service] = host.state
+
+    def _count(self, host: Host) -> None:
+        try:
+            n_bytes = self.hosts.traffic(host.service)
+        except EngineError:
+            return  # it has ended, or the engine has: the next look says so
+        self.progress.count(parse_party(host.service), n_bytes)
+
+    def _new_steps(self, host: Host) -> Sequence[str]:
+        if host.service == CURATOR:
+            steps = ["starting", *(["serving"] if host.is_healthy else [])]
+        else:
+            waits = host.service.endswith("-key")
+            found = [step for _, step in _steps(self.hosts, host.service)]
+            steps = ["waiting" if waits and step == DONE else step for step in found]
+        new = steps[self._seen.get(host.service, 0) :]
+        self._seen[host.service] = max(len(steps), self._seen.get(host.service, 0))
+        return new
+
+    def _require_success(self, hosts: Sequence[Host]) -> None:
+        """Raise the error of the host that failed first, if any did."""
+        failed = [
+            (self.hosts.finished_at(host.service), host.service)
+            for host in hosts
+            if host.state == "exited" and self.hosts.exit_code(host.service)
+        ]
+        if not failed:
+            return
+        _, service = min(failed)
+        party, said = parse_party(service), self.hosts.logs(service)
+        told = re.findall(r"^error: (.*)", said, re.MULTILINE)
+        self.progress.begin(party, "failed")
+        raise failure(party, self.hosts.exit_code(service), b"", (told or [said])[-1].encode())
+
+
+def _say_what_was_left(hosts: Project, progress: ProgressTable) -> None:
+    left = hint(hosts.client)
+    if left is not None:
+        progress.say(left)
+
+
+def _steps(hosts: Project, service: str) -> list[tuple[datetime, str]]:
+    """When a service began each step, by the engine's clock."""
+    log = hosts.logs(service, timestamps=True)
+    return [(datetime.fromisoformat(at), step) for at, step in _STEP.findall(log)]
+
+
+def _seconds(hosts: Project, owner: str) -> dict[str, float]:
+    """How long each step of an owner took."""
+    parts = [_steps(hosts, service) for service in (f"{owner}-key", owner)]
+    return {
+        step: (end - begin).total_seconds()
+        for part in parts
+        for (begin, step), (end, _) in pairwise(part)
+    }
+
+
+def _answers(folder: Path, seconds: Mapping[str, float]) -> dict[str, Answer]:
+    """What an owner's commands reported; of the others only how long they took."""
+    return {
+        step: Answer(
+            json.loads((folder / f"{step}.json").read_bytes()) if step in _REPORTED else {}, took
         )
-
-    def download(self, output: Path, *, form: str | None) -> Path:
-        """Fetch the synthetic rows of one form, or the components; what was there is replaced."""
-        name = self.study.name
-        what = ("components", name) if form is None else ("synthetic", name, "--form", form)
-        file = "components.npz" if form is None else f"synthetic-{form}.parquet"
-        with self.board.at_work(OPERATOR, f"study {what[0]}", then="done"):
-            self.hosts.operate(*what, "--output", f"/results/{file}")
-            content = self.hosts.read_file(OPERATOR, f"/results/{file}")
-        path = output / file
-        path.write_bytes(content)
-        self.on_step()
-        return path
-
-    def _contribute(self, name: str, rows: Path) -> dict[str, Answer]:
-        with self.board.at_work(name, "enrolling"):
-            answers = {"init": self.hosts.enrol(name)}
-            policy = policy_text(self.study, f"/data/{rows.name}")
-            self.hosts.furnish(name, rows=rows.read_bytes(), policy=policy, name=rows.name)
-            rows.unlink()
-        self.on_step()
-        answers["contribute"] = self._call(
-            name, "contribute", self.study.name, "--yes", then="contributed"
-        )
-        return answers
-
-    def _use_result(self, name: str, target: str) -> dict[str, Answer]:
-        study = self.study.name
-        training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")
-        return {
-            "components": self._call(name, "components", study, "--wait", str(WAIT_S)),
-            "synthesize": self._call(name, "synthesize", study, "--publish"),
-            "train": self._call(name, "train", study, *training, "--output", _MODEL, then="done"),
-        }
-
-    def _call(self, name: str, *arguments: str, then: str | None = None) -> Answer:
-        with self.board.at_work(name, arguments[0], then=then):
-            answer = self.hosts.call(name, "dppca-owner", *arguments)
-        self.on_step()
-        return answer
+        for step, took in seconds.items()
+    }

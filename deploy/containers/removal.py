@@ -17,12 +17,11 @@ from typing import Any
 import docker
 from docker.errors import NotFound
 
-from common.errors import DppcaError, EngineError
-from deploy.containers.failures import translated
+from dppca.common.errors import DppcaError, EngineError
+from dppca.deploy.containers.failures import translated
 
 LABEL_RUN = "org.dppca.simulation.run"
 LABEL_PROCESS = "org.dppca.simulation.process"
-LABEL_PARTY = "org.dppca.simulation.party"
 PATIENCE_S = 120.0
 _PAUSE_S = 0.5
 _AT_ONCE = 4
@@ -48,13 +47,13 @@ class Things:
 
 def things(client: docker.DockerClient, label: str) -> Things:
     """All that carries a label, ``KEY`` or ``KEY=VALUE``; running or not."""
-    wanted: dict[str, str | list[str] | bool] = {"label": label}
+    filters: dict[str, str | list[str] | bool] = {"label": label}
     with translated("looking for what a simulation made"):
         return Things(
             # Sparse: a container that goes while we look is no error.
-            tuple(client.containers.list(all=True, filters=wanted, sparse=True)),
-            tuple(client.networks.list(filters=wanted)),
-            tuple(client.volumes.list(filters=wanted)),
+            tuple(client.containers.list(all=True, filters=filters, sparse=True)),
+            tuple(client.networks.list(filters=filters)),
+            tuple(client.volumes.list(filters=filters)),
         )
 
 
@@ -74,11 +73,10 @@ def remove_run(client: docker.DockerClient, run: str) -> Things:
         refusal = _remove(left) or refusal
         left = things(client, label)
         if left and time.monotonic() > deadline:
-            message = (
+            raise EngineError(
                 f"run {run} could not be removed: {left} are left ({refusal}); "
                 "`dppca-simulate clean` tries again"
-            )
-            raise EngineError(message) from refusal
+            ) from refusal
         if left:
             time.sleep(_PAUSE_S)
     return first

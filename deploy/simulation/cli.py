@@ -7,24 +7,41 @@ the report.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from common.console import emit, json_option, progress, run
-from deploy.faults.command import faults
+from dppca.common.console import emit, prints, progress, run, terminable
+from dppca.deploy.containers import DEFAULT_IMAGE
+from dppca.deploy.containers.addresses import DEFAULT_RANGE
+from dppca.deploy.simulation.documents import (
+    CleanDocument,
+    ComposeDocument,
+    LeftoverRun,
+    SimulationDocument,
+)
+from dppca.deploy.simulation.harness import find_faults_command
+
+if TYPE_CHECKING:
+    from dppca.deploy.simulation.experiment import ExperimentRequest
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-# As in `deploy.containers`, which is not imported for ``--help``; a test compares them.
-IMAGE = "dppca:local"
-SUBNET = "10.231.0.0/16"
+_split_option = click.option(
+    "--split",
+    default="iid",
+    show_default=True,
+    help="iid, or by:COLUMN to keep rows with one value of a column at one owner.",
+)
+_image_option = click.option(
+    "--image",
+    envvar="DPPCA_IMAGE",
+    show_envvar=True,
+    default=DEFAULT_IMAGE,
+    show_default=True,
+    help="Containers: their image; `make image` makes it, nothing is pulled.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,12 +66,7 @@ def cli() -> None:
 @click.option("--target", required=True, help="Binary or categorical attribute to predict.")
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Who holds which rows.")
 @click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
-@click.option(
-    "--split",
-    default="iid",
-    show_default=True,
-    help="iid, or by:COLUMN to keep rows with one value of a column at one owner.",
-)
+@_split_option
 @click.option(
     "--runtime",
     type=click.Choice(["processes", "containers"]),
@@ -63,21 +75,14 @@ def cli() -> None:
     help="What each party is: a process of this machine, or a container with a network of its own "
     "to the curator.",
 )
-@click.option(
-    "--image",
-    envvar="DPPCA_IMAGE",
-    show_envvar=True,
-    default=IMAGE,
-    show_default=True,
-    help="Containers: their image; `make image` makes it, nothing is pulled.",
-)
+@_image_option
 @click.option(
     "--subnet",
-    default=SUBNET,
+    default=DEFAULT_RANGE,
     show_default=True,
     help="Containers: addresses for their networks, 8 for each owner and 8 more.",
 )
-@json_option
+@prints(SimulationDocument)
 def run_command(
     study_file: Path,
     data: Path,
@@ -103,11 +108,11 @@ def run_command(
       dppca-simulate run --runtime containers --study nltcs.yaml --data nltcs.csv \\
           --owners 20 --target outside --seed 1 --output results/nltcs-20
     """
-    from common.study import study_from_yaml
-    from deploy.simulation.experiment import Request, with_owners
+    from dppca.common.study_document import study_from_yaml
+    from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
     text = _text(study_file)
-    request = Request(
+    request = ExperimentRequest(
         command="run",
         study=with_owners(study_from_yaml(text), owners),
         data=data,
@@ -120,9 +125,9 @@ def run_command(
         document = _simulate_in_containers(request, image, subnet, as_json=as_json)
     else:
         document = _simulate(request, as_json=as_json)
-    from deploy.simulation.report import markdown_of
+    from dppca.deploy.simulation.report import make_markdown
 
-    emit(document, markdown_of(document), as_json=as_json)
+    emit(document, make_markdown(document), as_json=as_json)
 
 
 @cli.command()
@@ -133,7 +138,7 @@ def run_command(
     show_default=True,
     help="Folder for report and plots.",
 )
-@json_option
+@prints(SimulationDocument)
 def demo(output: Path, as_json: bool) -> None:
     """Three owners, the RAND Health Insurance Experiment, and what comes of it in plain words.
 
@@ -143,14 +148,14 @@ def demo(output: Path, as_json: bool) -> None:
     """
     import tempfile
 
-    from deploy.simulation.data import write_table
-    from deploy.simulation.demo import SEED, TARGET, demo_study, demo_table
-    from deploy.simulation.experiment import Request
-    from deploy.simulation.story import story_of
+    from dppca.deploy.simulation.data import write_table
+    from dppca.deploy.simulation.demo import SEED, TARGET, demo_study, demo_table
+    from dppca.deploy.simulation.experiment import ExperimentRequest
+    from dppca.deploy.simulation.story import make_story
 
     with tempfile.TemporaryDirectory(prefix="dppca-demo-") as folder:
         data = write_table(demo_table(), Path(folder), stem="rand-hie", like=Path("rows.csv"))
-        request = Request(
+        request = ExperimentRequest(
             command="demo",
             study=demo_study(),
             data=data,
@@ -160,13 +165,70 @@ def demo(output: Path, as_json: bool) -> None:
             output=output,
         )
         document = _simulate(request, as_json=as_json)
-    emit(document, story_of(document), as_json=as_json)
+    emit(document, make_story(document), as_json=as_json)
+
+
+@cli.command("compose")
+@click.option("--owners", type=int, required=True, help="M, 2 to 20: owner-1 ... owner-M.")
+@click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
+@click.option(
+    "--data", type=_FILE, required=True, help="All rows: .csv, .csv.gz or .parquet, with a header."
+)
+@click.option("--output", type=_FOLDER, required=True, help="New folder to write.")
+@click.option("--target", help="Attribute that each owner trains a classifier of; none without it.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Who holds which rows."
+)
+@_split_option
+@_image_option
+@click.option("--subnet", help="Addresses for the networks; without it the engine chooses them.")
+@prints(ComposeDocument)
+def compose_command(
+    owners: int,
+    study_file: Path,
+    data: Path,
+    output: Path,
+    target: str | None,
+    seed: int,
+    split: str,
+    image: str,
+    subnet: str | None,
+    as_json: bool,
+) -> None:
+    """Write a folder in which `docker compose up` runs a study, every party a container.
+
+    All rows are divided among the owners. The folder holds docker-compose.yml, the study, each
+    owner's rows and a README, which says what a run leaves and where.
+
+    \b
+    Example:
+      dppca-simulate compose --owners 4 --study nltcs.yaml --data nltcs.csv --output nltcs-4
+      cd nltcs-4 && docker compose up
+    """
+    from dppca.common.study_document import study_from_yaml
+    from dppca.deploy.containers.folder import write_study
+    from dppca.deploy.containers.topology import Topology
+    from dppca.deploy.simulation.experiment import with_owners
+
+    study = with_owners(study_from_yaml(_text(study_file)), owners)
+    topology = Topology(study, target, image=image)
+    counts = write_study(output, topology, data=data, seed=seed, split=split, addresses=subnet)
+    document: ComposeDocument = {
+        "command": "compose",
+        "study": study.name,
+        "digest": study.digest,
+        "folder": str(output),
+        "owners": [{"name": name, "rows": count} for name, count in counts.items()],
+    }
+    rows = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    lines = f"wrote {output}; rows: {rows}\nnext: cd {output} && docker compose up"
+    emit(document, lines, as_json=as_json)
 
 
 @cli.command()
 @click.option("--all", "everything", is_flag=True, help="Those of running simulations too.")
 @click.option("--dry-run", is_flag=True, help="Show them and remove nothing.")
-@json_option
+@prints(CleanDocument)
 def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
     """Remove containers, networks and volumes that a killed simulation left on the engine.
 
@@ -177,28 +239,38 @@ def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
     Example:
       dppca-simulate clean
     """
-    from dataclasses import asdict
+    from dppca.deploy.containers.orphans import leftovers, remove_leftovers
+    from dppca.deploy.containers.project import connect
 
-    from deploy.containers.engine import connected
-    from deploy.containers.leftovers import leftovers, remove_leftovers
-
-    client = connected()
+    client = connect()
     try:
         found = leftovers(client)
         removed = () if dry_run else remove_leftovers(client, everything=everything)
     finally:
         client.close()
     gone = {each.run for each in removed}
-    runs = [{**asdict(each), "removed": each.run in gone} for each in found]
+    runs: list[LeftoverRun] = [
+        {
+            "run": each.run,
+            "process": each.process,
+            "state": each.state,
+            "containers": each.containers,
+            "networks": each.networks,
+            "volumes": each.volumes,
+            "removed": each.run in gone,
+        }
+        for each in found
+    ]
     lines = [
         f"run {each.run}: {each.containers} containers, {each.networks} networks, {each.volumes} "
         f"volumes of {each.process}, {each.state}: {'removed' if each.run in gone else 'kept'}"
         for each in found
     ]
-    emit({"command": "clean", "runs": runs}, "\n".join(lines or ["nothing"]), as_json=as_json)
+    document: CleanDocument = {"command": "clean", "runs": runs}
+    emit(document, "\n".join(lines or ["nothing"]), as_json=as_json)
 
 
-cli.add_command(faults)
+cli.add_command(find_faults_command())
 
 
 def main() -> None:
@@ -206,9 +278,9 @@ def main() -> None:
     run(cli)
 
 
-def _simulate(request: Any, *, as_json: bool) -> dict[str, Any]:
-    from deploy.simulation.experiment import simulate
-    from deploy.simulation.runner import n_steps
+def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocument:
+    from dppca.deploy.simulation.experiment import simulate
+    from dppca.deploy.simulation.runner import n_steps
 
     total = n_steps(len(request.study.owners))
     with terminable(), progress("simulating", total, enabled=not as_json) as bar:
@@ -216,10 +288,10 @@ def _simulate(request: Any, *, as_json: bool) -> dict[str, Any]:
 
 
 def _simulate_in_containers(
-    request: Any, image: str, subnet: str, *, as_json: bool
-) -> dict[str, Any]:
-    from deploy.containers.federation import ContainerFederation
-    from deploy.simulation.experiment import simulate
+    request: ExperimentRequest, image: str, subnet: str, *, as_json: bool
+) -> SimulationDocument:
+    from dppca.deploy.containers.federation import ContainerFederation
+    from dppca.deploy.simulation.experiment import simulate
 
     federation = ContainerFederation(image=image, addresses=subnet, shown=not as_json)
     with terminable():
@@ -227,28 +299,12 @@ def _simulate_in_containers(
 
 
 def _text(path: Path) -> str:
-    from common.errors import StudyError
+    from dppca.common.errors import StudyError
 
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"the study file {path} cannot be read as text"
-        raise StudyError(message) from error
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM and a closed terminal end a simulation as Ctrl-C does: nothing of it is left."""
-    numbers = [signal.SIGTERM]
-    # Under nohup a closed terminal is to have no effect.
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        raise StudyError(f"the study file {path} cannot be read as text") from error
 
 
 if __name__ == "__main__":

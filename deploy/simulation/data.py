@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import DataError, SettingError
+from dppca.common.errors import DataError, SettingError
 
 HELD_OUT_SHARE = 0.2
 _PARQUET = (".parquet", ".pq")
@@ -80,14 +80,13 @@ def read_table(path: Path) -> Any:
             with pa.input_stream(str(path)) as stream:
                 table = csv.read_csv(stream, convert_options=text)
         else:
-            message = f"{path.name} is neither .csv, .csv.gz nor .parquet"
-            raise DataError(message)
+            raise DataError(f"{path.name} is neither .csv, .csv.gz nor .parquet")
     except (OSError, EOFError, pa.ArrowException) as error:
-        message = f"the data file {path} cannot be read: give a readable CSV or Parquet file"
-        raise DataError(message) from error
+        raise DataError(
+            f"the data file {path} cannot be read: give a readable CSV or Parquet file"
+        ) from error
     if table.num_rows == 0:
-        message = f"the data file {path} has no rows"
-        raise DataError(message)
+        raise DataError(f"the data file {path} has no rows")
     return table
 
 
@@ -104,7 +103,9 @@ def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
     return path
 
 
-def divide(table: Any, *, owners: int, seed: int, split: str = "iid") -> Division:
+def divide(
+    table: Any, *, owners: int, seed: int, split: str = "iid", hold_out: bool = True
+) -> Division:
     """Hold a fifth out and divide the rest; the same seed divides alike.
 
     Parameters
@@ -115,19 +116,21 @@ def divide(table: Any, *, owners: int, seed: int, split: str = "iid") -> Divisio
         How many.
     split
         ``iid`` or ``by:COLUMN``.
+    hold_out
+        False divides all rows.
 
     Raises
     ------
     SettingError
-        Too few rows or values for so many owners, or another split.
+        Too few rows or values for the number of owners, or an unknown split.
     DataError
         The table has no such column.
     """
     n_rows = table.num_rows
-    n_held_out = round(HELD_OUT_SHARE * n_rows)
-    if owners < 1 or n_held_out < 1 or n_rows - n_held_out < owners:
-        message = f"{n_rows} rows cannot be divided among {owners} owners with a fifth held out"
-        raise SettingError(message)
+    n_held_out = round(HELD_OUT_SHARE * n_rows) if hold_out else 0
+    if owners < 1 or (hold_out and n_held_out < 1) or n_rows - n_held_out < owners:
+        condition = " with a fifth held out" if hold_out else ""
+        raise SettingError(f"{n_rows} rows cannot be divided among {owners} owners{condition}")
     order = np.random.default_rng(seed).permutation(n_rows)
     training, held_out = order[: n_rows - n_held_out], order[n_rows - n_held_out :]
     if split == "iid":
@@ -136,15 +139,13 @@ def divide(table: Any, *, owners: int, seed: int, split: str = "iid") -> Divisio
         groups = _groups(table, split.removeprefix("by:"))
         parts = _by_group(training, groups[training], owners, split)
     else:
-        message = f'the split is "iid" or "by:COLUMN", not "{split}"'
-        raise SettingError(message)
+        raise SettingError(f'the split is "iid" or "by:COLUMN", not "{split}"')
     return Division(tuple(parts), held_out)
 
 
 def _groups(table: Any, column: str) -> NDArray[np.int64]:
     if column not in table.column_names:
-        message = f"the data have no column {column} to split by"
-        raise DataError(message)
+        raise DataError(f"the data have no column {column} to split by")
     encoded = table[column].combine_chunks().dictionary_encode(null_encoding="encode")
     codes: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
     return codes
@@ -155,8 +156,9 @@ def _by_group(
 ) -> list[NDArray[np.int64]]:
     values, sizes = np.unique(groups, return_counts=True)
     if len(values) < owners:
-        message = f"split {split}: {len(values)} values cannot be divided among {owners} owners"
-        raise SettingError(message)
+        raise SettingError(
+            f"split {split}: {len(values)} values cannot be divided among {owners} owners"
+        )
     held = np.zeros(owners, dtype=np.int64)
     owner_of = np.zeros(int(values.max()) + 1, dtype=np.int64)
     for index in np.argsort(-sizes, kind="stable"):

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from common.errors import DataError, SettingError
-from common.study import Study, study_from_yaml
+from dppca.common.errors import DataError, SettingError
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_yaml
 
 TARGET = "idp"
 SEED = 1
@@ -44,17 +45,15 @@ def demo_table() -> Any:
     """
     import pyarrow as pa
 
-    from deploy.simulation.data import read_table
+    from dppca.deploy.simulation.data import read_table
 
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
-        message = "the demo's rows ship inside statsmodels: pip install 'dppca[demo]'"
-        raise SettingError(message)
+        raise SettingError("the demo's rows ship inside statsmodels: pip install 'dppca[demo]'")
     package = Path(next(iter(spec.submodule_search_locations)))
     table = read_table(package / "datasets" / "randhie" / "randhie.csv")
     column = table.column_names.index("lncoins")
     labels = [PLANS.get(value) for value in table["lncoins"].to_pylist()]
     if None in labels:
-        message = "statsmodels' randhie.csv holds a coinsurance that this demo does not know"
-        raise DataError(message)
+        raise DataError("statsmodels' randhie.csv holds a coinsurance that this demo does not know")
     return table.set_column(column, "lncoins", pa.array(labels))

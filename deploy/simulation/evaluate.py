@@ -8,8 +8,8 @@ Variance captured
     eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 where
     the noise cost nothing. k orthonormal directions of any kind are between 0 and 1 (Ky Fan).
 Accuracy
-    Of the linear SVM of `common.methods.utility` trained on real rows (train on real, test on real:
-    ``trtr``) and on synthetic ones (``tstr``), always tested on the held-out real rows.
+    Of the linear SVM of `dppca.common.estimators.utility` trained on real rows (train on real, test
+    on real: ``trtr``) and on synthetic ones (``tstr``), always tested on the held-out real rows.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import SettingError
-from common.methods.utility import features_of, labels_of, svm_accuracy, synthetic_labels
-from common.numerics.moments import moments_of, no_moments, unpack
-from common.schema import Numeric, Schema
+from dppca.common.errors import SettingError
+from dppca.common.estimators.utility import (
+    extract_features,
+    extract_labels,
+    svm_accuracy,
+    synthetic_labels,
+)
+from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
+from dppca.common.schema import Numeric, Schema
 
 _BATCH_ROWS = 1 << 16
 
@@ -47,7 +52,7 @@ class Utility:
     majority: float
 
 
-def pooled_covariance_of(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
     """Covariance of coded rows without any noise, about their mean where a release has one.
 
     Parameters
@@ -61,9 +66,9 @@ def pooled_covariance_of(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.
         In the units of the components' eigenvalues.
     """
     layout = schema.layout
-    moments = no_moments(layout)
+    moments = empty_moments(layout)
     for start in range(0, len(rows), _BATCH_ROWS):
-        moments = moments.merge(moments_of(rows[start : start + _BATCH_ROWS], layout))
+        moments = moments.merge(compute_moments(rows[start : start + _BATCH_ROWS], layout))
     mean, second = unpack(moments.packed, moments.n_rows, layout)
     return second if mean is None else second - np.outer(mean, mean)
 
@@ -89,11 +94,11 @@ def check_target(schema: Schema, target: str) -> None:
     names = [a.name for a in schema.attributes if not isinstance(a, Numeric)]
     if target not in names:
         listed = ", ".join(names) or "none: this schema has numbers only"
-        message = f"the target must be a binary or categorical attribute, not {target}: {listed}"
-        raise SettingError(message)
+        raise SettingError(
+            f"the target must be a binary or categorical attribute, not {target}: {listed}"
+        )
     if len(schema.attributes) < 2:
-        message = "an accuracy needs a second attribute to predict the target from"
-        raise SettingError(message)
+        raise SettingError("an accuracy needs a second attribute to predict the target from")
 
 
 def evaluate(
@@ -120,22 +125,23 @@ def evaluate(
         Shape (p,), coded units; None where the release has no sums.
     """
     unit = float(1 << schema.resolution_bits)
-    truth = labels_of(schema, target, held_out)
-    test = features_of(schema, target, held_out) / unit
-    seen = labels_of(schema, target, training)
+    truth = extract_labels(schema, target, held_out)
+    test = extract_features(schema, target, held_out) / unit
+    seen = extract_labels(schema, target, training)
     classes, sizes = np.unique(seen, return_counts=True)
 
     def accuracy(features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
         return svm_accuracy(features, labels, test=test, truth=truth)
 
     return Utility(
-        trtr_accuracy=accuracy(features_of(schema, target, training) / unit, seen),
+        trtr_accuracy=accuracy(extract_features(schema, target, training) / unit, seen),
         tstr_accuracy=accuracy(
-            features_of(schema, target, coded),
+            extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
         ),
         tstr_accuracy_decoded=accuracy(
-            features_of(schema, target, decoded) / unit, labels_of(schema, target, decoded)
+            extract_features(schema, target, decoded) / unit,
+            extract_labels(schema, target, decoded),
         ),
         majority=float((truth == classes[sizes.argmax()]).mean()),
     )

@@ -12,7 +12,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,24 +20,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import DataError, SettingError
-from common.plotting import check_plotting
-from common.schema import Numeric, Schema, encode
-from common.study import Study, study_from_mapping
-from deploy.simulation.data import divide, read_table, write_table
-from deploy.simulation.evaluate import (
+from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.values import known_cells
+from dppca.common.plotting import check_plotting
+from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.deploy.simulation.data import Division, divide, read_table, write_table
+from dppca.deploy.simulation.documents import SimulationDocument
+from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
+    compute_pooled_covariance,
     evaluate,
-    pooled_covariance_of,
 )
-from deploy.simulation.plots import plot_marginals, plot_scree
-from deploy.simulation.report import Findings, document_of, markdown_of
-from deploy.simulation.runner import Federation, FederationRun, run_federation
+from dppca.deploy.simulation.plots import plot_marginals, plot_scree
+from dppca.deploy.simulation.report import Findings, make_document, make_markdown
+from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExperimentRequest:
     """What to simulate.
 
     Attributes
@@ -70,18 +73,17 @@ def with_owners(study: Study, count: int) -> Study:
         No owners; a quorum above their number.
     """
     if count < 1:
-        message = f"a simulation needs at least one owner, not {count}"
-        raise SettingError(message)
+        raise SettingError(f"a simulation needs at least one owner, not {count}")
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
     return study_from_mapping({**document, "owners": [f"owner-{i + 1}" for i in range(count)]})
 
 
 def simulate(
-    request: Request,
+    request: ExperimentRequest,
     *,
     on_step: Callable[[], None],
-    federation: Federation = run_federation,
-) -> dict[str, Any]:
+    federation: FederationDriver = run_federation,
+) -> SimulationDocument:
     """Run a study and write its report; the report's JSON document.
 
     Parameters
@@ -97,9 +99,7 @@ def simulate(
     check_plotting()
     table = read_table(request.data)
     division = divide(table, owners=len(study.owners), seed=request.seed, split=request.split)
-    _require_two_labels(
-        schema, request.target, table, dict(zip(study.owners, division.owners, strict=True))
-    )
+    _require_two_labels(schema, request.target, table, division, study.owners)
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dppca-simulate-") as name:
         folder = Path(name)
@@ -122,68 +122,79 @@ def simulate(
     findings = _evaluate(
         request,
         run,
-        training=coded_rows(schema, table.take(division.training)),
-        held_out=coded_rows(schema, table.take(division.held_out)),
+        training=read_columns(schema, table.take(division.training)),
+        held_out=read_columns(schema, table.take(division.held_out)),
         started=started,
     )
-    document = document_of(findings)
+    document = make_document(findings)
     (output / "study.json").write_bytes(study.canonical_bytes() + b"\n")
     (output / "report.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    (output / "report.md").write_text(markdown_of(document))
+    (output / "report.md").write_text(make_markdown(document))
     return document
 
 
-def coded_rows(schema: Schema, table: Any) -> NDArray[np.int32]:
-    """Rows of a ``pyarrow.Table`` as a site codes them, shape (n, p), units of ``2**-g``."""
-    from owner.records.columns import column_of
+def read_columns(schema: Schema, table: Any) -> list[Column]:
+    """Rows of a ``pyarrow.Table`` as a site reads them: what `encode` takes."""
+    from dppca.owner.records.columns import parse_column
 
     missing = [a.name for a in schema.attributes if a.name not in table.column_names]
     if missing:
-        message = f"the data have no column {', '.join(missing)}"
-        raise DataError(message)
-    columns = [column_of(a, table[a.name].combine_chunks()) for a in schema.attributes]
-    return encode(schema, columns)
+        raise DataError(f"the data have no column {', '.join(missing)}")
+    return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
 def _require_two_labels(
-    schema: Schema, target: str, table: Any, parts: Mapping[str, NDArray[np.int64]]
+    schema: Schema, target: str, table: Any, division: Division, owners: Sequence[str]
 ) -> None:
-    """Refuse a division in which an owner could not train its model at the end.
+    """Refuse a division in which an owner could not train its model at the end, or none be tested.
 
     Only a simulation, which knows everybody's rows, can ask: in the field no owner may contribute
     or not because of what its rows hold.
     """
-    from owner.records.columns import column_of
+    from dppca.owner.records.columns import parse_column
 
     attribute = schema.attributes[schema.index_of(target)]
     if isinstance(attribute, Numeric) or target not in table.column_names:
         return  # said elsewhere: by `check_target`, and by the parties, which name every column
-    codes, n_labels = column_of(attribute, table[target].combine_chunks()), len(attribute.labels)
-    for name, rows in parts.items():
+    codes = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
+    for name, rows in zip(owners, division.owners, strict=True):
         held = codes[rows]
-        if len(np.unique(held[(held >= 0) & (held < n_labels)])) < 2:
-            message = (
+        if len(np.unique(held[held >= 0])) < 2:
+            raise SettingError(
                 f"{name} would hold fewer than two labels of {target}, so it could not train the "
                 "model that each owner makes at the end: split by another column, or among fewer "
                 "owners"
             )
-            raise SettingError(message)
+    if not (codes[division.held_out] >= 0).any():
+        raise SettingError(
+            f"no row that is held out has a label of {target}: take another seed or target"
+        )
+
+
+def _known_target(schema: Schema, target: str, columns: list[Column]) -> NDArray[np.bool_]:
+    """Rows that an accuracy is about: those whose target is known."""
+    index = schema.index_of(target)
+    return known_cells(schema.attributes[index], columns[index])
 
 
 def _evaluate(
-    request: Request,
+    request: ExperimentRequest,
     run: FederationRun,
     *,
-    training: NDArray[np.int32],
-    held_out: NDArray[np.int32],
+    training: list[Column],
+    held_out: list[Column],
     started: float,
 ) -> Findings:
-    from common.results import result_from_bytes
+    from dppca.common.results import result_from_bytes
+    from dppca.owner.records import FaultCounts
 
     study, schema, output = request.study, request.study.table, request.output
     result = result_from_bytes(run.components.read_bytes(), study)
-    decoded = coded_rows(schema, read_table(run.decoded))
-    covariance = pooled_covariance_of(schema, training)
+    decoded = read_columns(schema, read_table(run.decoded))
+    coded_training = encode(schema, training)
+    covariance = compute_pooled_covariance(schema, coded_training)
+    tally = FaultCounts(schema)
+    tally.add(training)
     scree, marginals = output / "scree.png", output / "marginals.png"
     plot_scree(
         scree,
@@ -196,10 +207,10 @@ def _evaluate(
     utility = evaluate(
         schema,
         request.target,
-        training=training,
-        held_out=held_out,
+        training=coded_training[_known_target(schema, request.target, training)],
+        held_out=encode(schema, held_out)[_known_target(schema, request.target, held_out)],
         coded=_coded_synthetic(schema, run.coded),
-        decoded=decoded,
+        decoded=encode(schema, decoded),
         released_mean=result.mean,
     )
     return Findings(
@@ -209,7 +220,8 @@ def _evaluate(
         seed=request.seed,
         split=request.split,
         owners=run.owners,
-        n_held_out=len(held_out),
+        n_held_out=len(held_out[0]),
+        coded_by_rule=tally.report().counts_document(study.faults),
         count=result.header.count,
         eigenvalues=result.eigenvalues,
         noise_edge=result.header.noise_edge,

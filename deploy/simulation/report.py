@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.privacy.federation import guarantee_of
-from common.privacy.release import calibrate
-from common.study import Study
-from deploy.simulation.evaluate import Utility
-from deploy.simulation.runner import OwnerRun
+from dppca.common.documents import CodedByRule
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.deploy.simulation.documents import (
+    SimulatedComponents,
+    SimulatedOwner,
+    SimulatedStep,
+    SimulationDocument,
+)
+from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.runner import OwnerRun
 
 SIMULATION_ONLY = (
     "rows",
+    "coded_by_rule",
     "components.captured_variance",
     "utility",
     "owners[].dppca_svm_accuracy",
@@ -41,10 +48,12 @@ class Findings:
         As it was run, owners renamed.
     n_held_out
         Real rows that no owner had.
+    coded_by_rule
+        What coding had to mend in the rows of all owners (`CheckReport.counts_document`).
     eigenvalues
         All p of them, descending, coded units.
     captured_variance
-        Of the best possible (`deploy.simulation.evaluate`).
+        Of the best possible (`dppca.deploy.simulation.evaluate`).
     files, plots
         What was written, by what it is; paths as text.
     seconds
@@ -58,6 +67,7 @@ class Findings:
     split: str
     owners: Sequence[OwnerRun]
     n_held_out: int
+    coded_by_rule: CodedByRule
     count: int
     eigenvalues: NDArray[np.float64]
     noise_edge: float
@@ -68,11 +78,10 @@ class Findings:
     seconds: float
 
 
-def document_of(findings: Findings) -> dict[str, Any]:
+def make_document(findings: Findings) -> SimulationDocument:
     """The report as JSON takes it."""
     f, schema, cost = findings, findings.study.table, calibrate(findings.study)
-    claim = (cost.epsilon, cost.delta)
-    together = guarantee_of(f.study, {owner.name: claim for owner in f.owners})
+    together = compose_guarantee(f.study, epsilon=cost.epsilon, delta=cost.delta)
     return {
         "command": f.command,
         "study": f.study.name,
@@ -84,10 +93,11 @@ def document_of(findings: Findings) -> dict[str, Any]:
             "training": sum(owner.n_rows for owner in f.owners),
             "held_out": f.n_held_out,
         },
+        "coded_by_rule": f.coded_by_rule,
         "privacy": {
             "mechanism": cost.mechanism.value,
             "relation": cost.sensitivity.relation.value,
-            "max_rows_per_person": schema.max_rows_per_person,
+            "max_rows_per_person": f.study.max_rows_per_person,
             "entries": schema.layout.n_entries,
             "federation": {"epsilon": together.epsilon, "delta": together.delta},
             "assumptions": list(together.assumptions),
@@ -115,9 +125,10 @@ def document_of(findings: Findings) -> dict[str, Any]:
     }
 
 
-def markdown_of(document: Mapping[str, Any]) -> str:
+def make_markdown(document: SimulationDocument) -> str:
     """The report as Markdown, from its own JSON document."""
-    privacy, components, utility = (document[k] for k in ("privacy", "components", "utility"))
+    privacy, components = document["privacy"], document["components"]
+    utility = document["utility"]
     eigenvalues = components["eigenvalues"]
     shown = eigenvalues[:_MOST_EIGENVALUES]
     parts = [
@@ -147,6 +158,8 @@ def markdown_of(document: Mapping[str, Any]) -> str:
                 for owner in document["owners"]
             ],
         ),
+        "## Values coded by rule †",
+        *_coded_by_rule(document["coded_by_rule"]),
         "## Components",
         _table(
             ["", ""],
@@ -162,7 +175,7 @@ def markdown_of(document: Mapping[str, Any]) -> str:
         + (" …" if len(shown) < len(eigenvalues) else "")
         + ".",
         "## Utility †",
-        "Accuracy on held-out real rows of a linear SVM trained on",
+        "Accuracy of a linear SVM on held-out real rows whose target is known, trained on",
         _table(
             ["rows", "accuracy"],
             [
@@ -186,7 +199,25 @@ def markdown_of(document: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _owner(owner: OwnerRun) -> dict[str, Any]:
+def _coded_by_rule(counts: CodedByRule) -> list[str]:
+    """What was coded as something else than the file holds; all accuracies are of coded rows."""
+    if not counts["attributes"]:
+        return ["None: every value of the training rows is coded as it is."]
+    kinds = ("missing", "unknown", "text", "infinite", "out-of-bounds")
+    rows = [
+        [name, *(f"{found.get(kind, 0):,}" for kind in kinds), f"{found['share']:.2%}"]
+        for name, found in counts["attributes"].items()
+    ]
+    said = [f"`{name}`: {found['coded_as']}" for name, found in counts["attributes"].items()]
+    return [
+        "Of the training rows. In a real study each owner sees its own counts, and nobody else's.",
+        _table(["attribute", *kinds, "of the rows"], rows),
+        "A number out of bounds is coded as the nearest bound, other values as: "
+        f"{'; '.join(said)}.",
+    ]
+
+
+def _owner(owner: OwnerRun) -> SimulatedOwner:
     return {
         "name": owner.name,
         "rows": owner.n_rows,
@@ -199,7 +230,7 @@ def _owner(owner: OwnerRun) -> dict[str, Any]:
     }
 
 
-def _steps(owners: Sequence[OwnerRun]) -> list[dict[str, Any]]:
+def _steps(owners: Sequence[OwnerRun]) -> list[SimulatedStep]:
     return [
         {
             "name": same[0].name,
@@ -210,7 +241,7 @@ def _steps(owners: Sequence[OwnerRun]) -> list[dict[str, Any]]:
     ]
 
 
-def _percent(components: Mapping[str, Any]) -> str:
+def _percent(components: SimulatedComponents) -> str:
     return f"{100 * components['captured_variance']:.1f} %"
 
 

@@ -1,4 +1,4 @@
-"""``python -m deploy.simulation.rows FOLDER``: the demo's rows, divided, a folder for each owner.
+"""``python -m dppca.deploy.simulation.rows FOLDER`` writes the demo's rows, a folder an owner.
 
 The compose file's first step. The division is that of ``dppca-simulate demo``: a fifth is held
 out and reaches nobody, the rest goes to the owners of the demo's study.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from deploy.simulation.data import divide, read_table, write_table
-from deploy.simulation.demo import SEED, demo_study, demo_table
+from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.demo import SEED, demo_study, demo_table
 
 _NAME = "rows.csv"
 

@@ -21,27 +21,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
 
-from common.errors import DataError
-from common.privacy.release import calibrate
-from common.study import Study, decimal_text
-from common.transport.tls import Identity, Role
-from curator import pki
-from deploy.simulation.parties import Answer, Parties, parties
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import DataError
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.common.testbed import Answer, LocalFederation, Processes
+from dppca.curator.certificates.local import make_authority
 
-CURATOR, OWNER = "curator.cli", "owner.cli"
 DATA_SET = "rows"
 WAIT_S = 300
-DAYS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SimulationStep:
     """One command of one owner: its process's time, and the bytes it sent or received."""
 
     name: str
@@ -70,7 +67,7 @@ class OwnerRun:
     charged_epsilon: str
     charged_rho: str
     dppca_svm_accuracy: float
-    steps: tuple[Step, ...]
+    steps: tuple[SimulationStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class FederationRun:
     decoded: Path
 
 
-class Federation(Protocol):
+class FederationDriver(Protocol):
     """A way to run a study: `run_federation` says what each argument is."""
 
     def __call__(
@@ -135,13 +132,14 @@ def run_federation(
     DppcaError
         Of the class that a party failed with; every process has ended by then.
     """
-    with parties() as live:
-        hub = Hub(live, folder, on_step)
-        hub.start()
+    with Processes() as live:
+        authority = make_authority(folder / "authority")
+        federation = LocalFederation(live, folder, authority, on_command=on_step)
+        federation.start()
         study_file = folder / "study.yaml"
         study_file.write_bytes(study.canonical_bytes())
-        hub.operate("study", "create", str(study_file))
-        sites = [Site(hub, name, study, folder / "sites" / name) for name in study.owners]
+        federation.operate("study", "create", study_file)
+        sites = [SiteDriver(federation, name, study) for name in study.owners]
         given = live.each(sites, lambda site: site.contribute(rows[site.name]))
         made = live.each(sites, lambda site: site.use_result(target))
         owners = tuple(
@@ -153,90 +151,40 @@ def run_federation(
             for site, contribution, results in zip(sites, given, made, strict=True)
         )
         components, coded, decoded = live.each(
-            (None, "coded", "decoded"), lambda form: hub.download(study, output, form=form)
+            (None, "coded", "decoded"),
+            lambda form: download(federation, study, output, form=form),
         )
         return FederationRun(owners, components=components, coded=coded, decoded=decoded)
 
 
-class Hub:
-    """The authority, the curator's daemon and its operator."""
-
-    def __init__(self, live: Parties, folder: Path, on_step: Callable[[], None]) -> None:
-        self.live = live
-        self.on_step = on_step
-        self.address = ""
-        self._authority = folder / "authority"
-        self._folder = folder
-
-    def start(self) -> None:
-        """Make the keys of the hub and bring the curator up on a free port of this machine."""
-        now = datetime.now(UTC)
-        pki.init_authority(self._authority, name="simulation", days=DAYS, now=now)
-        curator = self._folder / "curator"
-        for identity, hosts, output in (
-            (Identity("curator", Role.CURATOR), ("127.0.0.1", "localhost"), curator),
-            (Identity("operator", Role.OPERATOR), (), self._folder / "operator"),
-        ):
-            pki.issue(
-                self._authority, identity=identity, hosts=hosts, output=output, days=DAYS, now=now
-            )
-        port_file = self._folder / "port"
-        arguments = ["serve", "--state", str(self._folder / "state"), "--listen", "127.0.0.1:0"]
-        arguments += ["--credentials", str(curator), "--port-file", str(port_file)]
-        log = self._folder / "curator.log"
-        self.live.serve("curator", CURATOR, *arguments, log=log, port_file=port_file)
-        self.address = port_file.read_text().strip()
-        self.on_step()
-
-    def sign(self, name: str, site: Path) -> None:
-        """Certify an owner from its request: what ``dppca-curator pki sign`` does."""
-        pki.sign_request(
-            self._authority,
-            request=(site / "request.pem").read_bytes(),
-            name=name,
-            output=site / "certificate.pem",
-            days=DAYS,
-            now=datetime.now(UTC),
-        )
-        shutil.copy(self._authority / "ca.pem", site)
-
-    def operate(self, *arguments: str) -> Answer:
-        """Run a command as the operator."""
-        connection = ("--curator", self.address, "--credentials", str(self._folder / "operator"))
-        answer = self.live.call("operator", CURATOR, *arguments, *connection)
-        self.on_step()
-        return answer
-
-    def download(self, study: Study, output: Path, *, form: str | None) -> Path:
-        """Fetch the synthetic rows of one form, or the components; what was there is replaced."""
-        if form is None:
-            path, what = output / "components.npz", ["components", study.name]
-        else:
-            path = output / f"synthetic-{form}.parquet"
-            what = ["synthetic", study.name, "--form", form]
-        path.unlink(missing_ok=True)
-        self.operate("study", *what, "--output", str(path))
-        return path
+def download(federation: LocalFederation, study: Study, output: Path, *, form: str | None) -> Path:
+    """Fetch the synthetic rows of one form, or the components; what was there is replaced."""
+    if form is None:
+        path, what = output / "components.npz", ["components", study.name]
+    else:
+        path = output / f"synthetic-{form}.parquet"
+        what = ["synthetic", study.name, "--form", form]
+    path.unlink(missing_ok=True)
+    federation.operate("study", *what, "--output", path)
+    return path
 
 
-class Site:
+class SiteDriver:
     """One owner: a folder, a key that stays there, and its own rows."""
 
-    def __init__(self, hub: Hub, name: str, study: Study, folder: Path) -> None:
+    def __init__(self, federation: LocalFederation, name: str, study: Study) -> None:
         self.name = name
-        self.model = folder / "model.skops"
-        self._hub = hub
+        self.model = federation.site(name) / "model.skops"
+        self._federation = federation
         self._study = study
-        self._folder = folder
 
     def contribute(self, rows: Path) -> dict[str, Answer]:
         """Set the site up, have its request signed, and send the one release."""
-        self._folder.mkdir(parents=True)
-        answers = {"init": self._call("init", "--name", self.name, "--curator", self._hub.address)}
-        self._hub.sign(self.name, self._folder)
-        shutil.move(rows, self._folder / rows.name)
-        (self._folder / "policy.yaml").write_text(policy_text(self._study, rows.name))
-        answers["contribute"] = self._call("contribute", self._study.name, "--yes")
+        folder = self._federation.site(self.name)
+        answers = {"init": self._federation.join(self.name)}
+        shutil.move(rows, folder / rows.name)
+        (folder / "policy.yaml").write_text(policy_text(self._study, rows.name))
+        answers["contribute"] = self._own("contribute", self._study.name, "--yes")
         return answers
 
     def use_result(self, target: str) -> dict[str, Answer]:
@@ -244,15 +192,13 @@ class Site:
         name = self._study.name
         training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")
         return {
-            "components": self._call("components", name, "--wait", str(WAIT_S)),
-            "synthesize": self._call("synthesize", name, "--publish"),
-            "train": self._call("train", name, *training, "--output", str(self.model)),
+            "components": self._own("components", name, "--wait", WAIT_S),
+            "synthesize": self._own("synthesize", name, "--publish"),
+            "train": self._own("train", name, *training, "--output", self.model),
         }
 
-    def _call(self, *arguments: str) -> Answer:
-        answer = self._hub.live.call(self.name, OWNER, "--site", str(self._folder), *arguments)
-        self._hub.on_step()
-        return answer
+    def _own(self, *arguments: object) -> Answer:
+        return self._federation.own(self.name, *arguments)
 
 
 def policy_text(study: Study, rows: str) -> str:
@@ -274,12 +220,12 @@ def policy_text(study: Study, rows: str) -> str:
 
 def judge(model: Path, held_out: Path, output: Path) -> float:
     """Accuracy on held-out rows, which stay outside every site: the site's model comes to them."""
-    from owner.training import load_model, predict_file
+    from dppca.owner.models.loader import load_model
+    from dppca.owner.models.training import predict_file
 
     accuracy = predict_file(load_model(model), held_out, output).accuracy
     if accuracy is None:
-        message = "no held-out row has a known label of the target: check the data"
-        raise DataError(message)
+        raise DataError("no held-out row has a known label of the target: check the data")
     return accuracy
 
 
@@ -295,7 +241,7 @@ def owner_run(name: str, answers: Mapping[str, Answer], accuracy: float) -> Owne
         charged_rho=str(charge["charged_rho"]),
         dppca_svm_accuracy=accuracy,
         steps=tuple(
-            Step(step, answer.seconds, int(answer.document.get("bytes", 0)))
+            SimulationStep(step, answer.seconds, int(answer.document.get("bytes", 0)))
             for step, answer in answers.items()
         ),
     )

@@ -1,23 +1,30 @@
-"""The demo in plain words, from the report's own document: nothing here is computed anew."""
+"""The demo in plain words, from the report's own document: nothing here is computed again."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+
+from dppca.deploy.simulation.documents import (
+    SimulatedPrivacy,
+    SimulatedUtility,
+    SimulationDocument,
+)
 
 _WIDTH = 88
+_NOTICEABLE = 0.01  # a difference in accuracy that the text explains
 
 
-def story_of(document: Mapping[str, Any]) -> str:
+def make_story(document: SimulationDocument) -> str:
     """What happened, for somebody who reads about it for the first time.
 
     Parameters
     ----------
     document
-        As `deploy.simulation.report.document_of` makes it, of the demo's study.
+        As `dppca.deploy.simulation.report.make_document` makes it, of the demo's study.
     """
-    owners, components, utility = (document[k] for k in ("owners", "components", "utility"))
+    owners, components = document["owners"], document["components"]
+    utility = document["utility"]
     privacy, first = document["privacy"], document["owners"][0]
     holdings = ", ".join(f"{owner['name']} {owner['rows']:,}" for owner in owners)
     sent = next(step["bytes"] for step in document["steps"] if step["name"] == "contribute")
@@ -36,8 +43,9 @@ def story_of(document: Mapping[str, Any]) -> str:
         f"{first['delta']:g}: {_promise(privacy)}",
         f"WHAT WAS FOUND. {components['count']} joint components of "
         f"{len(components['eigenvalues'])} columns. Noise alone would reach an eigenvalue of "
-        f"{components['noise_edge']:.4g}, the noise edge; {components['above_noise']} "
-        f"eigenvalues are above it, {components['negative']} are negative and nothing but noise. "
+        f"{components['noise_edge']:.4g}, the noise edge; "
+        f"{_counted(components['above_noise'], 'eigenvalue')} above it, and "
+        f"{_counted(components['negative'], 'eigenvalue')} negative, which only noise can be. "
         f"The components capture {100 * components['captured_variance']:.1f} % of the variance "
         "that the best possible ones would (which only a simulation can know).",
         "WHAT IT IS GOOD FOR. From the components each owner made synthetic rows and published "
@@ -52,9 +60,8 @@ def story_of(document: Mapping[str, Any]) -> str:
     table = "\n".join(f"    {name:<54} {accuracy:.3f}" for name, accuracy in rows)
     at_home = (
         f"AT HOME. Each owner also trained on its own rows in the joint components: {models}. "
-        "Those classifiers are site-only: they were made from raw rows and never left. They see "
-        "the other columns' directions of largest variance only; where a direction of little "
-        "variance decides, as it can here, they lose it, with or without noise."
+        "Those classifiers are site-only: they were made from raw rows and never left. "
+        + _comparison([owner["dppca_svm_accuracy"] for owner in owners], utility)
     )
     paths = {**document["plots"], **document["files"]}
     listed = "\n".join(f"    {name:<20} {path}" for name, path in paths.items())
@@ -62,7 +69,30 @@ def story_of(document: Mapping[str, Any]) -> str:
     return "\n\n".join([*told, f"SEE FOR YOURSELF ({document['seconds']:.0f} s in all)\n{listed}"])
 
 
-def _promise(privacy: Mapping[str, Any]) -> str:
+def _comparison(accuracies: Sequence[float], utility: SimulatedUtility) -> str:
+    """How the classifiers at home stand beside the one on real rows, and why if they lose."""
+    real, majority = utility["trtr_accuracy"], utility["majority"]
+    lost = [accuracy for accuracy in accuracies if accuracy < real - _NOTICEABLE]
+    if not lost:
+        return f"They do as well as the classifier trained on all real rows ({real:.3f})."
+    text = (
+        f"{len(lost)} of {len(accuracies)} are right less often than the classifier trained on "
+        f"all real rows ({real:.3f}). They see only the other columns' directions of largest "
+        "variance; where a direction of little variance decides, they lose it, with or without "
+        "noise."
+    )
+    useless = sum(accuracy <= majority for accuracy in accuracies)
+    if useless:
+        text += f" {useless} of them know no more than the commonest class ({majority:.3f})."
+    return text
+
+
+def _counted(count: int, noun: str) -> str:
+    """Such as "1 eigenvalue is" and "2 eigenvalues are"."""
+    return f"{count} {noun} is" if count == 1 else f"{count} {noun}s are"
+
+
+def _promise(privacy: SimulatedPrivacy) -> str:
     k = privacy["max_rows_per_person"]
     if k == 1:
         return (

@@ -38,7 +38,8 @@ given.output.mkdir(parents=True, exist_ok=True)
 
 # %% Say what is public: the schema
 # Bounds and labels come from the questionnaire, never from the rows: a bound that was looked up in
-# the rows is a release that nobody has paid for.
+# the rows is a release that nobody has paid for. The last line says that nobody has two rows: if
+# somebody may have five, write 5, and the noise grows five times.
 schema = Schema(
     attributes=(
         Numeric(name="age", type="numeric", lower=18, upper=100),
@@ -47,7 +48,8 @@ schema = Schema(
         Binary(name="smoker", type="binary", values=("no", "yes")),
         Categorical(name="ward", type="categorical", categories=("north", "south", "west")),
         Binary(name="readmitted", type="binary", values=("no", "yes")),
-    )
+    ),
+    max_rows_per_person=1,
 )
 names = [attribute.name for attribute in schema.attributes]
 target = names.index("readmitted")
@@ -147,14 +149,25 @@ def by_synthetic_rows(training: Array, epsilon: float, seed: int) -> Classify:
 def by_weights(training: Array, epsilon: float, seed: int) -> Classify:
     """DP-SVM: train on the rows, put noise on the weights."""
     del seed  # its noise is the operating system's, and cannot be seeded
-    machine = DPSVM(epsilon=epsilon, row_norm=row_norm, classes=[0.0, 1.0])
+    machine = DPSVM(
+        epsilon=epsilon,
+        max_rows_per_person=schema.max_rows_per_person,
+        row_norm=row_norm,
+        classes=[0.0, 1.0],
+    )
     machine.fit(features(coded(training)), training[:, target])
     return lambda rows: machine.predict(features(coded(rows)))
 
 
 def by_random_features(training: Array, epsilon: float, seed: int) -> Classify:
     """PrivateSVM: a curved boundary, with noise on the weights of random features."""
-    machine = PrivateSVM(epsilon=epsilon, n_pairs=30, gamma=0.5, random_state=seed)
+    machine = PrivateSVM(
+        epsilon=epsilon,
+        max_rows_per_person=schema.max_rows_per_person,
+        n_pairs=30,
+        gamma=0.5,
+        random_state=seed,
+    )
     machine.fit(features(coded(training)), training[:, target])
     return lambda rows: machine.predict(features(coded(rows)))
 
@@ -167,7 +180,9 @@ METHODS = {
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 
 # %% Read the guarantee before the accuracy
-example = DPSVM(epsilon=1, row_norm=row_norm).fit(features(coded(values)), values[:, target])
+example = DPSVM(epsilon=1, max_rows_per_person=schema.max_rows_per_person, row_norm=row_norm).fit(
+    features(coded(values)), values[:, target]
+)
 print(example.guarantee_)
 
 # %% Compare on the same splits

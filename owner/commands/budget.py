@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 import click
 
-from common.console import emit, json_option
-from common.errors import NoPolicyError, SettingError
-from common.study import decimal_text
-from owner.commands.budget_tools import export, plan, verify
-from owner.commands.options import data_set_option
-from owner.config import DataSet, Policy, Site, load_policy, load_site
-from owner.contribution import remaining, spent
-from owner.ledger.chain import History
-from owner.ledger.database import read_history
-from owner.ledger.entries import Reservation
-from owner.render import optional_text
-from owner.render_ledger import budget_text
+from dppca.common.amounts import decimal_text
+from dppca.common.console import emit, prints
+from dppca.common.errors import NoPolicyError, SettingError
+from dppca.owner.commands.budget_tools import export, plan, verify
+from dppca.owner.commands.options import data_set_option
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Recovery, Reservation
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.ledger import (
+    BudgetDocument,
+    ChargedRelease,
+    DataSetBudget,
+    budget_text,
+)
+from dppca.owner.render.texts import optional_text
+from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
 
 
 @click.group("budget", invoke_without_command=True)
 @data_set_option
-@json_option
+@prints(BudgetDocument)
 @click.pass_context
 def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> None:
     """List what was charged to each data set and what is left, and verify the whole ledger.
@@ -37,21 +42,19 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
     """
     if ctx.invoked_subcommand is not None:
         if data_set_name is not None or as_json:
-            message = f"write the options after {ctx.invoked_subcommand}, not before it"
-            raise SettingError(message)
+            raise SettingError(f"write the options after {ctx.invoked_subcommand}, not before it")
         return
     site = load_site(ctx.obj)
     policy = _policy(site)
     history = read_history(site.ledger)
     names = dict.fromkeys([*(each.name for each in policy.data_sets), *history.data_sets])
     if data_set_name is not None and data_set_name not in names:
-        message = (
+        raise NoPolicyError(
             f"neither policy.yaml nor the ledger knows data set {data_set_name} (known: "
             f"{', '.join(names) or 'none'})"
         )
-        raise NoPolicyError(message)
     shown = list(names) if data_set_name is None else [data_set_name]
-    document = {
+    document: BudgetDocument = {
         "command": "budget",
         "ledger": {
             "path": str(site.ledger),
@@ -60,8 +63,17 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
             "verified": True,
         },
         "data_sets": [_data_set(name, policy, history) for name in shown],
-        "releases": [
-            _release(r, history) for r in history.reservations if r.wanted.data_set in shown
+        "releases": [_release(r, history) for r in history.charges if r.request.data_set in shown],
+        "disowned": [
+            {
+                "sequence": each.sequence,
+                "time": each.time,
+                "study": each.study,
+                "digest": each.study_digest,
+                "release_id": each.release_id.hex(),
+                "reason": each.reason,
+            }
+            for each in history.disowned.values()
         ],
     }
     emit(document, budget_text(document), as_json=as_json)
@@ -80,11 +92,11 @@ def _policy(site: Site) -> Policy:
         return Policy(())
 
 
-def _data_set(name: str, policy: Policy, history: History) -> dict[str, Any]:
+def _data_set(name: str, policy: Policy, history: History) -> DataSetBudget:
     """Totals of one data set, against its budget where the policy still names it."""
-    found: DataSet | None = next((d for d in policy.data_sets if d.name == name), None)
+    data_set: DataSet | None = next((d for d in policy.data_sets if d.name == name), None)
     total = history.total(name)
-    document: dict[str, Any] = {
+    document: DataSetBudget = {
         "name": name,
         "charged_epsilon": decimal_text(total.epsilon),
         "charged_rho": decimal_text(total.rho),
@@ -93,34 +105,38 @@ def _data_set(name: str, policy: Policy, history: History) -> dict[str, Any]:
         "spent": None,
         "remaining": None,
     }
-    if found is not None:
+    if data_set is not None:
         document |= {
-            "epsilon": decimal_text(found.budget.epsilon),
-            "delta": decimal_text(found.budget.delta),
-            "spent": optional_text(spent(found.budget, total)),
-            "remaining": optional_text(remaining(found.budget, total)),
+            "epsilon": decimal_text(data_set.budget.epsilon),
+            "delta": decimal_text(data_set.budget.delta),
+            "spent": optional_text(spent(data_set.budget, total)),
+            "remaining": optional_text(remaining(data_set.budget, total)),
         }
     return document
 
 
-def _release(reservation: Reservation, history: History) -> dict[str, Any]:
-    """One charge and how far its release has come."""
-    wanted, release_id = reservation.wanted, reservation.release_id
-    committed = history.commitments.get(release_id)
-    state = "reserved" if committed is None else "stored"
+def _release(charged: Reservation | Recovery, history: History) -> ChargedRelease:
+    """One charge and the state of its release."""
+    request, release_id = charged.request, charged.release_id
+    recovered = history.recoveries.get(release_id)
+    committed = history.commitments.get(release_id) or recovered
+    state: Literal["reserved", "stored", "sent", "recovered"]
+    if recovered is not None:
+        state = "recovered"
+    elif release_id in history.deliveries:
+        state = "sent"
+    else:
+        state = "reserved" if committed is None else "stored"
     return {
-        "sequence": reservation.sequence,
-        "time": reservation.time,
-        "data_set": wanted.data_set,
-        "study": wanted.study,
-        "model": wanted.model or None,
-        "digest": wanted.study_digest,
+        "sequence": charged.sequence,
+        "time": charged.time,
+        "data_set": request.data_set,
+        "study": request.study,
+        "model": request.name or None,
+        "digest": request.request_digest,
         "release_id": release_id.hex(),
-        "mechanism": wanted.mechanism,
-        "epsilon": decimal_text(wanted.epsilon),
-        "delta": decimal_text(wanted.delta),
-        "charged_epsilon": decimal_text(wanted.charge.epsilon),
-        "charged_rho": decimal_text(wanted.charge.rho),
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
         "rows": None if committed is None else committed.n_rows,
-        "state": "sent" if release_id in history.sendings else state,
+        "state": state,
     }

@@ -6,39 +6,47 @@ import json
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import click
 
-from common.console import emit, json_option
-from common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
-from common.methods.settings import delta_of, epsilon_of
-from common.privacy.accounting import Charge, rho_from_epsilon_delta
-from common.privacy.release import calibrate
-from common.study import Study, decimal_text
-from owner.commands.options import data_set_option, file_path
-from owner.config import Site, load_policy, load_site
-from owner.contribution import remaining, spent
-from owner.ledger import tools
-from owner.ledger.chain import History
-from owner.ledger.database import Archive, read_archive, read_history
-from owner.ledger.entries import Reservation
-from owner.render import optional_text
-from owner.render_ledger import export_text, plan_text, verified_text
-from owner.studies import kept_study, save, study_from_file
+from dppca.common.amounts import decimal_text
+from dppca.common.console import emit, prints
+from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
+from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
+from dppca.common.privacy.accounting import PrivacyCost, rho_from_epsilon_delta
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.owner.commands.options import data_set_option, file_path
+from dppca.owner.ledger import tools
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Recovery, Reservation
+from dppca.owner.ledger.reading import LedgerArchive, read_archive, read_history
+from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.ledger import (
+    BudgetPlanDocument,
+    ExportDocument,
+    VerifiedLedgerDocument,
+    VerifiedRelease,
+    export_text,
+    plan_text,
+    verified_text,
+)
+from dppca.owner.render.texts import optional_text
+from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.kept_studies import kept_study, save, study_from_file
 
 _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
 
 @click.command("export")
 @click.option("--output", type=file_path, help="Ends in .csv or .json; CSV is printed without.")
-@json_option
+@prints(ExportDocument)
 @click.pass_obj
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     """Write out every entry of the ledger, once the whole of it has been verified.
 
-    Each entry carries its SHA-256, which the next one repeats, so whoever has the export can check
-    the chain. It holds no row and no payload.
+    Each entry carries its SHA-256, which the next one repeats, so anybody who has the export can
+    check the chain. It holds no row and no payload.
 
     \b
     Example:
@@ -46,24 +54,22 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
       dppca-owner budget export --json
     """
     if output is not None and output.suffix not in (".csv", ".json"):
-        message = f"{output.name} must end in .csv or .json"
-        raise SettingError(message)
+        raise SettingError(f"{output.name} must end in .csv or .json")
     site = load_site(folder)
     archive = read_archive(site.ledger)
     entries = tools.exported(archive.rows)
-    document: dict[str, Any] = {
+    short: ExportDocument = {
         "command": "budget export",
         "owner": site.name,
         "entries": len(entries),
         "head": archive.history.head.hex(),
-        "chain": entries,
     }
+    document: ExportDocument = {**short, "chain": entries}
     if output is None:
         emit(document, tools.as_csv(entries).rstrip("\n"), as_json=as_json)
         return
     text = tools.as_csv(entries) if output.suffix == ".csv" else json.dumps(document, indent=1)
     save(output, text.encode())
-    short = {key: value for key, value in document.items() if key != "chain"}
     short["output"] = str(output)
     emit(short, export_text(short), as_json=as_json)
 
@@ -75,12 +81,12 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     metavar="LENGTH:HEAD",
     help="Also: the chain goes on from this one, as an earlier export or verify printed it.",
 )
-@json_option
+@prints(VerifiedLedgerDocument)
 @click.pass_obj
 def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
 
-    Where the study is kept here, the sensitivity and the noise are computed anew. Leaves with 31,
+    Where the study is kept here, the sensitivity and the noise are computed again. Leaves with 31,
     naming the entry, where something does not hold; with 48 where the chain is not the noted one.
 
     \b
@@ -93,32 +99,35 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     if noted is not None:
         match = _NOTED.fullmatch(noted)
         if match is None:
-            message = "--extends takes LENGTH:HEAD, a number and 64 hexadecimal digits"
-            raise SettingError(message)
+            raise SettingError("--extends takes LENGTH:HEAD, a number and 64 hexadecimal digits")
         head = bytes.fromhex(match.group(2))
         tools.require_extends(archive.rows, length=int(match.group(1)), head=head)
     history = archive.history
-    document = {
+    document: VerifiedLedgerDocument = {
         "command": "budget verify",
         "entries": history.length,
         "head": history.head.hex(),
         "extends": noted,
-        "releases": [_verified(site, archive, reservation) for reservation in history.reservations],
+        "releases": [_verified(site, archive, charged) for charged in history.charges],
     }
     emit(document, verified_text(document), as_json=as_json)
 
 
 @click.command("plan")
 @data_set_option
-@click.option("--epsilon", metavar="DECIMAL", help="Of a further release.")
+@click.option("--epsilon", metavar="DECIMAL", help="Epsilon of a further release.")
 @click.option("--delta", metavar="DECIMAL", help="For Gaussian noise; without, Laplace.")
 @click.option(
     "--study-file", "files", type=file_path, multiple=True, help="A further study; may be repeated."
 )
 @click.option(
-    "--times", type=click.IntRange(1, 1000), default=1, show_default=True, help="Each so often."
+    "--times",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="How often each release is made.",
 )
-@json_option
+@prints(BudgetPlanDocument)
 @click.pass_obj
 def plan(
     folder: Path,
@@ -143,63 +152,66 @@ def plan(
     data_set = load_policy(site).data_set(data_set_name)
     history = read_history(site.ledger)
     budget, total = data_set.budget, history.total(data_set.name)
-    wanted = _wanted(history, epsilon, delta, files) * times
-    steps = tools.plan(budget, total, wanted)
-    document = {
+    request = _wanted(history, epsilon, delta, files) * times
+    steps = tools.plan(budget, total, request)
+    document: BudgetPlanDocument = {
         "command": "budget plan",
         "data_set": data_set.name,
         "epsilon": decimal_text(budget.epsilon),
         "delta": decimal_text(budget.delta),
         "spent": optional_text(spent(budget, total)),
         "remaining": optional_text(remaining(budget, total)),
-        "steps": [step.to_document() for step in steps],
+        "steps": steps,
     }
     emit(document, plan_text(document), as_json=as_json)
 
 
 def _wanted(
     history: History, epsilon: str | None, delta: str | None, files: tuple[Path, ...]
-) -> list[tuple[str, Charge]]:
+) -> list[tuple[str, PrivacyCost]]:
     """What each further release is called, and its charge."""
     if (epsilon is None) == (not files) or (delta is not None and epsilon is None):
-        message = "give --epsilon (with --delta for Gaussian noise), or --study-file, not both"
-        raise SettingError(message)
+        raise SettingError(
+            "give --epsilon (with --delta for Gaussian noise), or --study-file, not both"
+        )
     if epsilon is None:
-        return [_charge_of(history, study_from_file(path)) for path in files]
-    amount = epsilon_of(epsilon)
+        return [_find_charge(history, study_from_file(path)) for path in files]
+    amount = parse_epsilon(epsilon)
     if delta is None:
-        return [(f"Laplace, epsilon {epsilon}", Charge(epsilon=amount, rho=Decimal(0)))]
-    rho = rho_from_epsilon_delta(amount, delta_of(delta))
+        return [(f"Laplace, epsilon {epsilon}", PrivacyCost(epsilon=amount, rho=Decimal(0)))]
+    rho = rho_from_epsilon_delta(amount, parse_delta(delta))
     what = f"Gaussian, epsilon {epsilon} at delta {delta}"
-    return [(what, Charge(epsilon=Decimal(0), rho=rho))]
+    return [(what, PrivacyCost(epsilon=Decimal(0), rho=rho))]
 
 
-def _charge_of(history: History, study: Study) -> tuple[str, Charge]:
-    if history.reservation_for(study.digest) is not None:
-        nothing = Charge(epsilon=Decimal(0), rho=Decimal(0))
+def _find_charge(history: History, study: Study) -> tuple[str, PrivacyCost]:
+    if (history.reservation_for(study.digest) or history.settled_for(study.digest)) is not None:
+        nothing = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
         return f"study {study.name} (charged already)", nothing
     return f"study {study.name}", calibrate(study).charge
 
 
-def _verified(site: Site, archive: Archive, reservation: Reservation) -> dict[str, Any]:
-    """How far a release has come, and what of its receipt could be compared."""
-    wanted, history = reservation.wanted, archive.history
-    found: dict[str, Any] = {
-        "sequence": reservation.sequence,
-        "study": wanted.study,
-        "model": wanted.model or None,
-        "release_id": reservation.release_id.hex(),
+def _verified(
+    site: Site, archive: LedgerArchive, charged: Reservation | Recovery
+) -> VerifiedRelease:
+    """The state of a release, and which parts of its receipt could be compared."""
+    request, history = charged.request, archive.history
+    found: VerifiedRelease = {
+        "sequence": charged.sequence,
+        "study": request.study,
+        "model": request.name or None,
+        "release_id": charged.release_id.hex(),
         "receipt": None,
         "recomputed": False,
     }
-    receipt = archive.receipts.get(reservation.release_id)
-    if receipt is None:
+    receipt = archive.receipts.get(charged.release_id)
+    if receipt is None or isinstance(charged, Recovery):  # a curator has the receipt
         return found
-    tools.check_receipt(reservation, history, receipt)
+    tools.check_receipt(charged, history, receipt)
     found["receipt"] = "as charged"
-    study = None if wanted.model else _kept(site, wanted.study, wanted.study_digest)
+    study = None if request.makes_file else _kept(site, request.study, request.request_digest)
     if study is not None:
-        tools.check_implied(study, reservation, receipt)
+        tools.check_implied(study, charged, receipt)
         found["recomputed"] = True
     return found
 

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from common.console import emit, json_option, progress
-from common.errors import InvalidRowsError, SettingError
-from common.study import Study
-from owner.commands.options import data_set_option, file_path
-from owner.config import load_policy, load_site
-from owner.records import check_table, open_table
-from owner.render import check_text
-from owner.studies import study_from_file
+from dppca.common.console import emit, prints, progress
+from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
+from dppca.common.study import Study
+from dppca.owner.commands.options import data_set_option, file_path
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import check_table, open_table
+from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.render.faults import CheckDocument, check_text
+from dppca.owner.site.config import DataSet, Site, load_policy, load_site
+from dppca.owner.site.kept_studies import study_from_file
 
 
 @click.command("check")
@@ -23,7 +25,7 @@ from owner.studies import study_from_file
 @click.option("--study-file", type=file_path, help="A study file, instead of a curator's study.")
 @click.option("--target", metavar="ATTRIBUTE", help="Say whether a classifier of it could learn.")
 @click.option("--limit", type=click.IntRange(0), default=20, help="Row numbers shown per fault.")
-@json_option
+@prints(CheckDocument)
 @click.pass_obj
 def command(
     site: Path,
@@ -39,7 +41,8 @@ def command(
     """Compare data with a study's schema: every fault, by attribute and row, never a value.
 
     What is found is for this site only. A contribution never fails because of a row: its rules
-    code what is faulty as something valid. Leaves with 14 where there is a fault.
+    code what is faulty as something valid. Leaves with 14 where there is a fault, with 28 where
+    there are more than the study allows (faults: refuse_if_above).
 
     \b
     Example:
@@ -47,23 +50,38 @@ def command(
       dppca-owner check nltcs --data-set survey --target outside
     """
     if (study_name is None) == (study_file is None):
-        message = "give the name of a study at the curator, or --study-file FILE"
-        raise SettingError(message)
+        raise SettingError("give the name of a study at the curator, or --study-file FILE")
     if data is not None and data_set_name is not None:
-        message = "give --data-set NAME or --data FILE, not both"
-        raise SettingError(message)
-    path = data if data is not None else load_policy(load_site(site)).data_set(data_set_name).path
-    study = _study_of(site, study_name) if study_file is None else study_from_file(study_file)
+        raise SettingError("give --data-set NAME or --data FILE, not both")
+    study = _find_study(site, study_name) if study_file is None else study_from_file(study_file)
+    path = data if data is not None else _data_set(load_site(site), study, data_set_name).path
     table = open_table(path, study.table)
     with progress("Reading rows", table.n_rows, unit="rows") as bar:
         report = check_table(table, study.table, limit=limit, target=target, progress=bar.advance)
-    document = {"command": "check", "study": study.name, "digest": study.digest}
-    emit({**document, **report.to_document()}, check_text(report), as_json=as_json)
+    above = report.above(study.faults)
+    document: CheckDocument = {
+        "command": "check",
+        "study": study.name,
+        "digest": study.digest,
+        "above": above,
+        **report.to_document(),
+    }
+    emit(document, check_text(report, study.faults), as_json=as_json)
+    if above:
+        return TooManyFaultsError.exit_code
     return 0 if report.faultless else InvalidRowsError.exit_code
 
 
-def _study_of(folder: Path, name: str | None) -> Study:
-    from owner.session import agreed_study, connect
+def _data_set(site: Site, study: Study, name: str | None) -> DataSet:
+    """The data set named; any may be looked at. Where none is, the one the study was charged to."""
+    policy = load_policy(site)
+    if name is not None:
+        return policy.data_set(name)
+    return choose_data_set(study, read_history(site.ledger), policy, None)
+
+
+def _find_study(folder: Path, name: str | None) -> Study:
+    from dppca.owner.client.session import agreed_study, connect
 
     site = load_site(folder)
     with connect(site) as client:

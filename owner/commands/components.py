@@ -8,33 +8,46 @@ from pathlib import Path
 
 import click
 
-from common.console import emit, json_option, progress
-from common.errors import ArtefactError
-from common.privacy.labels import Label
-from common.results import Result, result_from_bytes
-from common.study import Study
-from owner.client import CuratorClient, StudyProgress
-from owner.commands.options import file_path, study_argument
-from owner.config import Site, load_site
-from owner.ledger.chain import History
-from owner.ledger.database import read_history
-from owner.render import components_text
-from owner.session import agreed_study, connect
-from owner.studies import components_path, save
+from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
+from dppca.common.console import emit, prints, progress
+from dppca.common.errors import ContradictionError
+from dppca.common.privacy.labels import Label
+from dppca.common.study import Study
+from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.queries import StudyProgress
+from dppca.owner.client.session import agreed_study, connect
+from dppca.owner.commands.options import file_path, study_argument
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.render.texts import ComponentsDocument, components_text
+from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.kept_studies import (
+    acknowledgement_path,
+    components_path,
+    require_own_release,
+    save,
+)
 
 
 @click.command("components")
 @study_argument
 @click.option(
-    "--wait", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="At most so long."
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Longest time to wait.",
 )
 @click.option("--output", type=file_path, help="A second copy of the result file.")
-@json_option
+@prints(ComponentsDocument)
 @click.pass_obj
 def command(
     folder: Path, study_name: str, wait: float, output: Path | None, *, as_json: bool
 ) -> None:
     """Fetch the joint components of a study; they are released and may go anywhere.
+
+    Every signature, digest and claim is checked as by `verify` before anything is kept; the
+    guarantee that is shown is computed again from the study. Leaves with 15 to 18 or 51 where
+    something is wrong. A contribution under this site's name that the ledger has disowned is told.
 
     Leaves with 50 while the study still waits for owners.
 
@@ -49,17 +62,27 @@ def command(
         with progress(f"Waiting for study {study.name}") as bar:
             found = client.wait(study, wait_s=wait, polled=bar.advance)
         content = _content(site, client, study, found)
-    result = result_from_bytes(content, study)
-    require_own_release(site.name, study, result, read_history(site.ledger))
+    authority = read_authority(site.ca)
+    result = verified_result(
+        content, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
+    )
     path = components_path(site, study.name)
+    try:
+        disowned = require_own_release(site.name, study, result, read_history(site.ledger))
+    except ContradictionError as error:
+        evidence = path.with_name("contradiction.npz")
+        save(evidence, content)
+        raise ContradictionError(
+            f"{error}. {_how_to_show(evidence, acknowledgement_path(site, study.name))}"
+        ) from error
     for place in [path] if output is None else [path, output]:
         save(place, content)
-    document = {
+    document: ComponentsDocument = {
         "command": "components",
         "study": study.name,
         "digest": study.digest,
-        "state": found.state.value,
-        "label": Label.RELEASED.value,
+        "state": found.state,
+        "label": Label.RELEASED,
         "count": result.header.count,
         "rows": result.header.n_rows,
         "eigenvalues": result.eigenvalues.tolist(),
@@ -69,6 +92,7 @@ def command(
         "assumptions": list(result.header.assumptions),
         "contributed": [share.owner for share in result.header.shares],
         "missing": list(result.header.missing),
+        "disowned": None if disowned is None else disowned.reason,
         "path": str(output or path),
         "bytes": len(content),
         "seconds": round(time.perf_counter() - started, 6),
@@ -76,30 +100,25 @@ def command(
     emit(document, components_text(document), as_json=as_json)
 
 
-def require_own_release(owner: str, study: Study, result: Result, history: History) -> None:
-    """Refuse a result that claims another contribution of this owner than its ledger holds."""
-    committed = history.commitment_for(study.digest)
-    share = next((share for share in result.header.shares if share.owner == owner), None)
-    if share is None:
-        return
-    if committed is None or (committed.payload_sha256, committed.n_rows) != (
-        share.payload_sha256,
-        share.n_rows,
-    ):
-        message = (
-            f"the result of study {study.name} names a contribution of {owner} that this site's "
-            "ledger does not hold: tell the operator, and change the certificate if somebody else "
-            "used it"
+def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
+    """What the steward can do with a result that leaves its contribution out."""
+    if not acknowledgement.exists():
+        return (
+            f"The result is kept in {evidence}. The curator signed no acknowledgement, so only "
+            "this site's ledger says that the contribution was sent"
         )
-        raise ArtefactError(message)
+    return (
+        f"The result is kept in {evidence}; with {acknowledgement} it shows this to anybody: "
+        f"`dppca-owner verify {evidence} --acknowledgement {acknowledgement}`"
+    )
 
 
 def _content(site: Site, client: CuratorClient, study: Study, found: StudyProgress) -> bytes:
     """The result file: from here where it is the one announced, else from the curator."""
     path = components_path(site, study.name)
     if path.exists():
-        kept = path.read_bytes()
-        if hashlib.sha256(kept).digest() == found.sha256:
-            return kept
+        content = path.read_bytes()
+        if hashlib.sha256(content).digest() == found.sha256:
+            return content
     with progress("Downloading", found.total_bytes) as bar:
-        return client.download(study.digest, found, received=bar.advance)
+        return client.download(study, found, received=bar.advance)

@@ -6,29 +6,32 @@ import sys
 
 import click
 
-from common.errors import ConsentError
+from dppca.common.console import say
+from dppca.common.errors import ConsentError
 
 
-def ask(text: str, question: str, *, look: str) -> None:
-    """Show what would be released and get a yes.
+def require_terminal(*, look: str) -> None:
+    """Refuse to go on without a terminal to ask on, before anything is read.
 
     Parameters
     ----------
     look
-        What to do first where there is nobody to ask, such as "look at `dppca-owner review X`".
+        What to do first, such as "look at `dppca-owner review X`".
 
     Raises
     ------
     ConsentError
-        The steward declined, or standard input is no terminal.
+        Standard input is no terminal.
     """
     if not sys.stdin.isatty():
-        message = (
-            f"there is nobody to ask (standard input is no terminal): {look}, then use --yes. "
-            "Nothing was drawn or charged"
+        raise ConsentError(
+            f"the question cannot be asked (standard input is not a terminal): {look}, then use "
+            "--yes. Nothing was drawn or charged"
         )
-        raise ConsentError(message)
-    click.echo(text, err=True)
+
+
+def ask(text: str, question: str) -> None:
+    """Show what would be released and get a yes; `ConsentError` where the steward declines."""
+    say(text, err=True)
     if not click.confirm(question, default=False, err=True):
-        message = "declined: nothing was drawn, charged or sent"
-        raise ConsentError(message)
+        raise ConsentError("declined: nothing was drawn, charged or sent")

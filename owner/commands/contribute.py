@@ -1,4 +1,4 @@
-"""``dppca-owner contribute``: review, consent, then the release path of `owner.releasing`."""
+"""``dppca-owner contribute``: rows, review, consent, then `dppca.owner.release.path`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,35 @@ from typing import Any
 
 import click
 
-from common.checkpoints import checkpoint
-from common.console import emit, json_option, progress
-from common.conversation import StudyState
-from common.errors import ChainError
-from common.privacy.entropy import OperatingSystemEntropy
-from common.study import Study, decimal_text
-from owner.client import Acknowledgement, CuratorClient
-from owner.commands.consent import ask
-from owner.commands.options import data_set_option, study_argument, study_file_option
-from owner.config import Site, load_policy, load_site
-from owner.contribution import Step, forecast, next_step, require_possible, review
-from owner.ledger.chain import History
-from owner.ledger.database import Ledger, StoredRelease, open_ledger, read_history
-from owner.records import moments_of_table, open_table
-from owner.releasing import make_release, send_release
-from owner.render import contribution_text, review_text
-from owner.session import agreed_study, connect, now
+from dppca.common.checkpoints import checkpoint
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, json_option, progress, say
+from dppca.common.messages import StudyState
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.study import Study
+from dppca.owner.client.calls import Acknowledgement, CuratorClient
+from dppca.owner.client.session import agreed_study, compare_ledger, connect
+from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.interrupt import report_charges_on_interrupt
+from dppca.owner.commands.options import data_set_option, study_argument, study_file_option
+from dppca.owner.ledger.chain import History, require_unsettled
+from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import FaultCounts, moments_of_table, open_table
+from dppca.owner.release.contribution import (
+    NextStep,
+    choose_data_set,
+    decide_step,
+    forecast,
+    require_possible,
+    require_sendable,
+    review,
+)
+from dppca.owner.release.path import ContributionPlan, send_release, store_release
+from dppca.owner.render.faults import counts_text
+from dppca.owner.render.texts import contribution_text, review_text
+from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.kept_studies import acknowledgement_path, save
 
 
 @click.command("contribute")
@@ -47,8 +59,10 @@ def command(
 ) -> None:
     """Release noised moments of a data set to a study, once.
 
-    Shows what would leave and asks before any noise is drawn. If an earlier attempt was cut off,
-    it is taken up where it stood: the same bytes are sent, and nothing is charged twice.
+    Shows what would leave, and how many values are coded by rule (these counts stay here), and
+    asks before any noise is drawn. No count makes this command refuse, with --yes or without. If
+    an earlier attempt was cut off, it is taken up where it stood: the same bytes are sent, and
+    nothing is charged twice.
 
     \b
     Example:
@@ -57,17 +71,25 @@ def command(
     """
     site = load_site(folder)
     seconds: dict[str, float] = {"read": 0.0, "draw": 0.0, "send": 0.0}
-    with connect(site) as client:
+    with report_charges_on_interrupt(site, study_name), connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
-        if next_step(read_history(site.ledger), study.digest) is Step.SEND:
+        held = compare_ledger(site, client)
+        if decide_step(read_history(site.ledger), study.digest) is NextStep.SEND:
             with open_ledger(site.ledger, lock=site.lock) as ledger:
                 stored = ledger.stored(study.digest)
-                answer = _send(ledger, stored, client, seconds)
+                recovered = ledger.history().recoveries
+                if recovered and all(each.study_digest != study.digest for each in held.releases):
+                    data_set = load_policy(site).data_set(stored.reservation.request.data_set)
+                    require_sendable(ledger.history(), stored.reservation, data_set.budget)
+                answer, counts = _send(site, ledger, stored, client, seconds), None
         else:
-            stored, answer = _release(
+            stored, answer, counts = _release(
                 site, client, study, state, data_set_name, seconds, yes=yes, as_json=as_json
             )
-    document = _document(site, study, stored, answer, seconds)
+    document = {
+        **_document(site, study, stored, answer, seconds),
+        "coded_by_rule": counts,  # None where no row was read: the bytes were stored already
+    }
     emit(document, contribution_text(document), as_json=as_json)
 
 
@@ -81,64 +103,66 @@ def _release(
     *,
     yes: bool,
     as_json: bool,
-) -> tuple[StoredRelease, Acknowledgement]:
-    """Ask, charge, draw, store and send; refused before anything is charged where it can be."""
-    data_set = load_policy(site).data_set(data_set_name)
-    table = open_table(data_set.path, study.table)
+) -> tuple[StoredRelease, Acknowledgement, dict[str, Any]]:
+    """Read, ask, charge, draw, store and send; refused before a charge where it can be.
+
+    Returned last: what was coded by rule, for the steward alone.
+    """
     history = read_history(site.ledger)
-    found = review(
+    require_unsettled(history, study.name, study.digest)
+    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
+    table = open_table(data_set.path, study.table)
+    planned = review(
         study, history, n_rows=table.n_rows, data_set=data_set.name, budget=data_set.budget
     )
-    require_possible(found, history, state, now=now())
-    _require_no_lost_ledger(client, study, history)
-    if yes and not as_json:
-        click.echo(review_text(found, state, None), err=True)
-    elif not yes:
-        ask(
-            review_text(found, state, forecast(study, n_rows=table.n_rows)),
-            "Contribute this?",
-            look=f"look at `dppca-owner review {study.name}`",
-        )
+    require_possible(planned, history, state, now=utc_now())
+    if not yes:
+        require_terminal(look=f"look at `dppca-owner review {study.name}`")
+    tally = FaultCounts(study.table)
     checkpoint("read")
     with (
         _timed(seconds, "read"),
         progress("Reading rows", table.n_rows, enabled=not as_json, unit="rows") as bar,
     ):
-        moments = moments_of_table(table, study.table, progress=bar.advance)
+        moments = moments_of_table(table, study.table, tally=tally, progress=bar.advance)
+    counted = tally.report(table)
+    # Shown, never decided by: what is released may not depend on a count of rows.
+    counts = counts_text(counted, study.faults)
+    if yes and not as_json:
+        say(f"{review_text(planned, state, None)}\n{counts}", err=True)
+    elif not yes:
+        expected = forecast(study, planned.calibration, n_rows=table.n_rows)
+        ask(f"{review_text(planned, state, expected)}\n{counts}", "Contribute this?")
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         with _timed(seconds, "draw"):
-            stored = make_release(
+            stored = store_release(
                 ledger,
-                study,
-                found.wanted,
+                planned.request,
+                ContributionPlan(study, planned.calibration),
                 moments,
                 entropy=OperatingSystemEntropy(),
-                clock=now,
+                clock=utc_now,
             )
-        return stored, _send(ledger, stored, client, seconds)
-
-
-def _require_no_lost_ledger(client: CuratorClient, study: Study, history: History) -> None:
-    """Refuse to draw anew what the curator has: a second release of the same rows is never sent."""
-    known = {each.digest for each in client.studies() if each.contributed}
-    if study.digest in known and history.commitment_for(study.digest) is None:
-        message = (
-            f"the curator holds a contribution of this site to study {study.name} that this "
-            "ledger does not know: an old copy is in use, or none. Restore the newest "
-            "ledger.sqlite; nothing was drawn or charged"
-        )
-        raise ChainError(message)
+        answer = _send(site, ledger, stored, client, seconds)
+    return stored, answer, counted.counts_document(study.faults)
 
 
 def _send(
-    ledger: Ledger, stored: StoredRelease, client: CuratorClient, seconds: dict[str, float]
+    site: Site,
+    ledger: Ledger,
+    stored: StoredRelease,
+    client: CuratorClient,
+    seconds: dict[str, float],
 ) -> Acknowledgement:
     with _timed(seconds, "send"), progress("Sending", len(stored.payload), unit="bytes") as bar:
 
         def upload(release: StoredRelease, history: History) -> Acknowledgement:
-            return client.contribute(release, history, sent=bar.advance)
+            answer = client.contribute(release, history, sent=bar.advance)
+            if answer.signed:  # kept before the ledger says that it was sent
+                save(acknowledgement_path(site, release.reservation.request.study), answer.signed)
+            return answer
 
-        return send_release(ledger, stored, upload, clock=now)
+        return send_release(ledger, stored, upload, clock=utc_now)
 
 
 @contextmanager
@@ -155,23 +179,21 @@ def _document(
     answer: Acknowledgement,
     seconds: dict[str, float],
 ) -> dict[str, Any]:
-    wanted = stored.reservation.wanted
+    request = stored.reservation.request
     return {
         "command": "contribute",
         "study": study.name,
         "digest": study.digest,
         "owner": site.name,
-        "data_set": wanted.data_set,
+        "data_set": request.data_set,
         "rows": stored.commitment.n_rows,
         "entries": len(stored.payload) // 8,
         "bytes": len(stored.payload),
-        "mechanism": wanted.mechanism,
-        "epsilon": decimal_text(wanted.epsilon),
-        "delta": decimal_text(wanted.delta),
-        "charged_epsilon": decimal_text(wanted.charge.epsilon),
-        "charged_rho": decimal_text(wanted.charge.rho),
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
         "release_id": stored.reservation.release_id.hex(),
         "already_stored": answer.already_stored,
+        "acknowledgement": str(acknowledgement_path(site, study.name)) if answer.signed else None,
         "state": answer.state.value,
         "seconds": seconds,
     }

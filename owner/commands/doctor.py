@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from common.console import emit, json_option
-from owner.diagnosis import State, diagnose
-from owner.render import doctor_text
-from owner.session import now
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, prints
+from dppca.owner.commands.diagnosis import State, diagnose
+from dppca.owner.render.texts import DoctorDocument, doctor_text
 
 
 @click.command("doctor")
 @click.option("--offline", is_flag=True, help="Do not try to reach the curator.")
-@json_option
+@prints(DoctorDocument)
 @click.pass_obj
 def command(folder: Path, *, offline: bool, as_json: bool) -> int:
     """Find out what is wrong with a site: certificates, connection, policy, data, ledger.
@@ -26,9 +26,9 @@ def command(folder: Path, *, offline: bool, as_json: bool) -> int:
       dppca-owner doctor
       dppca-owner doctor --offline --json
     """
-    findings = diagnose(folder, offline=offline, now=now())
+    findings = diagnose(folder, offline=offline, now=utc_now())
     broken = [finding for finding in findings if finding.state is State.BROKEN]
-    document = {
+    document: DoctorDocument = {
         "command": "doctor",
         "site": str(folder),
         "healthy": not broken,

@@ -1,48 +1,31 @@
-"""What ``dppca-owner report --release`` does: a summary is charged, drawn and stored, once.
-
-As in `owner.commands.release_model`: review, consent, rows read, and only then the release path of
-`owner.releasing`. A summary that is stored already is written again as it is.
-"""
+"""What ``dppca-owner report --release`` does: a quality summary that may leave is made."""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import shlex
 from pathlib import Path
 from typing import Any
 
-import click
-import numpy as np
-
-from common.console import progress
-from common.errors import SchemaMismatchError
-from common.privacy.entropy import OperatingSystemEntropy
-from common.privacy.labels import Label, require_released
-from common.proof.signatures import signer_of
-from common.proof.summaries import sealed_summary
-from common.study import Study, decimal_text
-from owner.commands.consent import ask
-from owner.config import Site, load_policy
-from owner.contribution import Step, next_step, standing_of
-from owner.ledger.chain import History, admit
-from owner.ledger.database import StoredRelease, open_ledger, read_history
-from owner.quality import code_table
-from owner.quality_release import (
+from dppca.common.amounts import decimal_text
+from dppca.common.attestation.summaries import sealed_summary
+from dppca.common.errors import SchemaMismatchError
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.study import Study
+from dppca.owner.commands.release_file import make_file
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import Table, open_table
+from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.release.summary import (
+    SummaryRelease,
     SummaryRequest,
-    draw_summary,
-    exact_counts,
+    read_summary,
     request_summary,
-    summary_from_bytes,
-    wanted_for_summary,
 )
-from owner.records import open_table
-from owner.releasing import store_release
-from owner.render_quality import summary_review_text
-from owner.session import credentials_of, now
-from owner.studies import make_folder, save
-from owner.tables import read_metadata
-
-_SEED = 1  # of the sample that a machine is trained on; nothing is protected by it
+from dppca.owner.render.releases import Offer
+from dppca.owner.site.config import Site, load_policy
+from dppca.owner.site.kept_studies import decoded_path, save
+from dppca.owner.synthesis.tables import read_metadata
 
 
 def release_summary(
@@ -68,9 +51,9 @@ def release_summary(
     metadata = read_metadata(source)
     require_released(Label(str(metadata.get("label"))), f"the file {source.name}")
     if metadata.get("schema_digest") != study.table.digest:
-        message = f"{source.name} is of another schema than study {study.name}"
-        raise SchemaMismatchError(message)
-    data_set = load_policy(site).data_set(data_set_name)
+        raise SchemaMismatchError(f"{source.name} is of another schema than study {study.name}")
+    history = read_history(site.ledger)
+    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
     request = request_summary(
         study,
         data_set=data_set.name,
@@ -79,76 +62,55 @@ def release_summary(
         epsilon=epsilon,
         delta=delta,
     )
-    path = output or site.study_folder(study.name) / "quality-summary.json"
-    # Both before the charge: where they fail, nothing was spent.
-    signer = signer_of(credentials_of(site))
-    make_folder(path.parent)
-    history = read_history(site.ledger)
-    already_stored = next_step(history, request.digest) is Step.SEND
-    if already_stored:
-        with open_ledger(site.ledger, lock=site.lock) as ledger:
-            stored = ledger.stored(request.digest)
-    else:
-        stored = _release(site, request, source, history, yes=yes, quiet=quiet)
-    save(path, sealed_summary(stored.payload, signer))
-    return _document(stored, path, already_stored=already_stored)
 
+    def plan(_: Table) -> tuple[SummaryRelease, Offer]:
+        synthetic = open_table(source, study.table)
+        return SummaryRelease(request, synthetic), _describe(request, synthetic.n_rows)
 
-def _release(
-    site: Site, request: SummaryRequest, source: Path, history: History, *, yes: bool, quiet: bool
-) -> StoredRelease:
-    schema = request.study.table
-    data_set = load_policy(site).data_set(request.data_set)
-    table, theirs = open_table(data_set.path, schema), open_table(source, schema)
-    wanted = wanted_for_summary(request, budget=data_set.budget)
-    admit(history, wanted)
-    text = summary_review_text(
-        request, table.n_rows, standing_of(history, wanted), next_step(history, request.digest)
+    made = make_file(
+        site,
+        study,
+        data_set,
+        request.digest,
+        plan,
+        command=_command(request, source, site),
+        path=output or site.study_folder(study.name) / "quality-summary.json",
+        yes=yes,
+        quiet=quiet,
     )
-    if not yes:
-        ask(text, "Make this summary?", look="look at `dppca-owner budget`")
-    elif not quiet:
-        click.echo(text, err=True)
-    with progress("Reading rows", table.n_rows + theirs.n_rows, enabled=not quiet) as bar:
-        synthetic = code_table(theirs, np.random.default_rng(_SEED), progress=bar.advance)
-        exact = exact_counts(request, table, synthetic, progress=bar.advance)
-    entropy = OperatingSystemEntropy()
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
-        return store_release(
-            ledger,
-            wanted,
-            lambda reservation: draw_summary(
-                request,
-                exact,
-                reservation,
-                n_rows=table.n_rows,
-                synthetic=synthetic,
-                entropy=entropy,
-            ),
-            entropy=entropy,
-            clock=now,
-        )
-
-
-def _document(stored: StoredRelease, path: Path, *, already_stored: bool) -> dict[str, Any]:
-    """All of it follows from what is stored, so it is the same each time."""
-    wanted, summary = stored.reservation.wanted, summary_from_bytes(stored.payload)
+    save(made.path, sealed_summary(made.stored.payload, made.signer))
+    summary = read_summary(made.stored.payload)
     return {
         "command": "report",
-        "study": wanted.study,
-        "data_set": wanted.data_set,
-        "label": Label(summary["label"]).value,
-        "summary": str(path),
-        "rows": stored.commitment.n_rows,
-        "mechanism": wanted.mechanism,
-        "epsilon": decimal_text(wanted.epsilon),
-        "delta": decimal_text(wanted.delta),
-        "charged_epsilon": decimal_text(wanted.charge.epsilon),
-        "charged_rho": decimal_text(wanted.charge.rho),
+        **made.document(),
+        "summary": str(made.path),
         "marginals": summary["marginals"],
         "accuracies": summary["accuracies"],
-        "release_id": stored.reservation.release_id.hex(),
-        "bytes": len(stored.payload),
-        "receipt": json.loads(stored.receipt),
-        "already_stored": already_stored,
     }
+
+
+def _describe(request: SummaryRequest, n_synthetic: int) -> Offer:
+    n_targets = len(request.targets)
+    return Offer(
+        title="A quality summary",
+        noun="summary",
+        leaves=f"noised counts of rows in the cells of {len(request.study.table.attributes)} "
+        f"attributes, and of right predictions of {n_targets} target"
+        f"{'' if n_targets == 1 else 's'}",
+        beside="on top of all else",
+        work="count",
+        max_rows_per_person=request.study.max_rows_per_person,
+        n_more=n_synthetic,
+    )
+
+
+def _command(request: SummaryRequest, source: Path, site: Site) -> str:
+    """The line that asks for the same again, after ``dppca-owner``; it names no file of a site."""
+    line = ["report", request.study.name, "--release", "--epsilon", decimal_text(request.epsilon)]
+    if request.delta is not None:
+        line += ["--delta", decimal_text(request.delta)]
+    for target in request.targets:
+        line += ["--target", target]
+    line += ["--data-set", request.data_set]
+    usual = decoded_path(site, request.study.name).resolve()
+    return shlex.join(line) + ("" if source.resolve() == usual else " --synthetic FILE")

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from common.console import emit, json_option
-from common.errors import SettingError
-from owner.config import load_site
-from owner.enrolment import begin_renewal, finish_renewal, is_cut_off
-from owner.session import now
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.errors import SettingError
+from dppca.owner.site.config import load_site
+from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
+
+
+class NextKeyDocument(Document):
+    """A new key, which is not in use yet."""
+
+    site: Annotated[PathText, "the site's folder"]
+    request: Annotated[PathText, "file to send to the operator"]
+    fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
+    next: Annotated[list[str], "what to do now, in words"]
+
+
+class NewKeyDocument(Document):
+    """A new key, which is in use."""
+
+    site: Annotated[PathText, "the site's folder"]
+    expires: Annotated[TimeText, "when the new certificate expires"]
+    previous: Annotated[PathText, "folder of the old key and certificate"]
+    next: Annotated[list[str], "what to do now, in words"]
 
 
 @click.command("renew")
@@ -19,7 +40,7 @@ from owner.session import now
     type=click.Path(path_type=Path, dir_okay=False),
     help="The certificate that came back: put it in use with the new key.",
 )
-@json_option
+@prints(NextKeyDocument, NewKeyDocument)
 @click.pass_obj
 def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
     """Change the site's key: make a new one and its request, later put it in use.
@@ -39,9 +60,10 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
         steps = [
             f"send {request.path} to the operator (dppca-curator pki sign); compare the "
             "fingerprint by telephone",
-            f"run: dppca-owner --site {folder} renew --certificate certificate.pem",
+            f"run: dppca-owner --site {shlex.quote(str(folder))} renew --certificate "
+            "certificate.pem",
         ]
-        document = {
+        document: NextKeyDocument = {
             "command": "renew",
             "site": str(folder),
             "request": str(request.path),
@@ -56,13 +78,13 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
         ]
         emit(document, "\n".join(lines), as_json=as_json)
         return
-    expires = finish_renewal(site, _content(certificate), now=now())
+    expires = finish_renewal(site, _content(certificate), now=utc_now())
     steps = [
-        f"run: dppca-owner --site {folder} doctor",
+        f"run: dppca-owner --site {shlex.quote(str(folder))} doctor",
         f"when it is content, remove {site.previous} and ask the operator to revoke the old "
         "certificate (dppca-curator pki revoke --serial)",
     ]
-    document = {
+    renewed: NewKeyDocument = {
         "command": "renew",
         "site": str(folder),
         "expires": expires.isoformat(),
@@ -74,7 +96,7 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
         "Now:",
         *(f"  {number}. {step}" for number, step in enumerate(steps, start=1)),
     ]
-    emit(document, "\n".join(lines), as_json=as_json)
+    emit(renewed, "\n".join(lines), as_json=as_json)
 
 
 def _content(path: Path | None) -> bytes | None:
@@ -83,5 +105,4 @@ def _content(path: Path | None) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise SettingError(message) from error
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from common.console import emit, json_option, progress
-from common.errors import ArtefactError, NotReadyError, SettingError
-from common.privacy.labels import Label, require_released
-from owner.commands.options import data_set_option, file_path, study_argument
-from owner.config import load_policy, load_site
-from owner.studies import kept_result, kept_study, save
+from dppca.common.console import emit, json_option, progress
+from dppca.common.errors import ArtefactError, NotReadyError, SettingError
+from dppca.common.privacy.labels import Label, require_released
+from dppca.owner.commands.interrupt import report_charges_on_interrupt
+from dppca.owner.commands.options import data_set_option, file_path, study_argument
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.site.config import load_policy, load_site
+from dppca.owner.site.kept_studies import decoded_path, kept_result, kept_study, save
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from common.schema import Schema
-    from common.study import Study
-    from owner.config import Site
-    from owner.quality import Quality
+    from dppca.common.schema import Schema
+    from dppca.common.study import Study
+    from dppca.owner.records import CheckReport
+    from dppca.owner.report.comparison import Quality
+    from dppca.owner.site.config import Site
 
 _SEED = 1  # of samples; nothing is protected by it
 
@@ -87,39 +91,43 @@ def command(
     site = load_site(folder)
     study = kept_study(site, study_name)
     chosen = _targets(study.table, targets)
-    source = synthetic_path or site.study_folder(study_name) / "synthetic-decoded.parquet"
+    source = synthetic_path or decoded_path(site, study_name)
     if not source.is_file():
-        message = (
+        raise NotReadyError(
             f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
             "or name a file with --synthetic"
         )
-        raise NotReadyError(message)
     if release:
-        from owner.commands.release_summary import release_summary
-        from owner.render_quality import released_summary_text
+        from dppca.owner.commands.release_summary import release_summary
+        from dppca.owner.render.summary import released_summary_text
 
-        document = release_summary(
-            site,
-            study,
-            source,
-            data_set_name=data_set_name,
-            targets=chosen,
-            epsilon=epsilon,
-            delta=delta,
-            output=output,
-            yes=yes,
-            quiet=as_json,
-        )
+        with report_charges_on_interrupt(site, study.name):
+            document = release_summary(
+                site,
+                study,
+                source,
+                data_set_name=data_set_name,
+                targets=chosen,
+                epsilon=epsilon,
+                delta=delta,
+                output=output,
+                yes=yes,
+                quiet=as_json,
+            )
         document["seconds"] = round(time.perf_counter() - started, 6)
         emit(document, released_summary_text(document), as_json=as_json)
         return
-    from common.plotting import check_plotting
-    from owner.render_quality import quality_text
+    from dppca.common.plotting import check_plotting
+    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.summary import quality_text
 
     check_plotting()
     path = output or site.study_folder(study_name) / "report.html"
-    data_set = load_policy(site).data_set(data_set_name)
-    found, page = _page(site, study, source, data_set.path, data_set.name, chosen, quiet=as_json)
+    history = read_history(site.ledger)
+    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
+    found, counted, page = _page(
+        site, study, source, data_set.path, data_set.name, chosen, quiet=as_json
+    )
     save(path, page.encode())
     document = {
         "command": "report",
@@ -128,9 +136,11 @@ def command(
         "synthetic": str(source),
         "page": str(path),
         **_figures(found),
+        "coded_by_rule": counted.counts_document(study.faults),
         "seconds": round(time.perf_counter() - started, 6),
     }
-    emit(document, quality_text(document), as_json=as_json)
+    text = f"{quality_text(document)}\n{counts_text(counted, study.faults)}"
+    emit(document, text, as_json=as_json)
 
 
 def _page(
@@ -142,11 +152,11 @@ def _page(
     targets: tuple[str, ...],
     *,
     quiet: bool,
-) -> tuple[Quality, str]:
-    from owner.quality import code_table, compare
-    from owner.quality_page import quality_page
-    from owner.quality_plots import accuracy_plot, marginal_plot, pair_plot
-    from owner.records import open_table
+) -> tuple[Quality, CheckReport, str]:
+    from dppca.owner.records import open_table
+    from dppca.owner.report.comparison import code_table, compare
+    from dppca.owner.report.page import quality_page
+    from dppca.owner.report.plots import accuracy_plot, marginal_plot, pair_plot
 
     schema, rng = study.table, np.random.default_rng(_SEED)
     table, theirs = open_table(data, schema), open_table(source, schema)
@@ -167,9 +177,10 @@ def _page(
         plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, found)]
         if found.accuracies:
             plots.append(accuracy_plot(found))
-    return found, quality_page(
-        found, study=study.name, data_set=data_set, source=source.name, plots=plots
+    page = quality_page(
+        found, real.faults, study=study.name, data_set=data_set, source=source.name, plots=plots
     )
+    return found, real.faults, page
 
 
 def _coded(
@@ -178,7 +189,7 @@ def _coded(
     """The same rows in coded coordinates where `synthesize` left them beside, and the mean."""
     import pyarrow.parquet
 
-    from owner.quality import SAMPLE_ROWS
+    from dppca.owner.report.comparison import SAMPLE_ROWS
 
     path = source.with_name("synthetic-coded.parquet")
     if source.name != "synthetic-decoded.parquet" or not path.is_file():
@@ -186,22 +197,20 @@ def _coded(
     table = pyarrow.parquet.read_table(path)
     names = list(study.table.column_names)
     if table.column_names != names:
-        message = f"{path} is not of study {study.name}: run `synthesize` again"
-        raise ArtefactError(message)
+        raise ArtefactError(f"{path} is not of study {study.name}: run `synthesize` again")
     rows = np.stack([table[name].to_numpy() for name in names], axis=1)
     return rows[:SAMPLE_ROWS], kept_result(site, study)[0].mean
 
 
 def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:
-    from owner.quality import targets_of
-    from owner.training import target_of
+    from dppca.owner.models.features import find_target
+    from dppca.owner.report.comparison import list_targets
 
     for name in given:
-        target_of(schema, name)
+        find_target(schema, name)
     if len(set(given)) != len(given):
-        message = "a --target is given twice"
-        raise SettingError(message)
-    return given or targets_of(schema)
+        raise SettingError("a --target is given twice")
+    return given or list_targets(schema)
 
 
 def _figures(found: Quality) -> dict[str, Any]:
@@ -217,5 +226,6 @@ def _require_meant(
     if publish:
         require_released(Label.SITE_ONLY, "a report")
     if not release and (epsilon is not None or delta is not None or yes):
-        message = "--epsilon, --delta and --yes are for a summary that may leave: add --release"
-        raise SettingError(message)
+        raise SettingError(
+            "--epsilon, --delta and --yes are for a summary that may leave: add --release"
+        )

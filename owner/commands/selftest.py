@@ -6,21 +6,26 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from common.console import Progress, emit, json_option, progress
-from common.errors import SelfTestError
-from owner.selftest.crashes import STEPS, kill_at_random, kill_at_steps
-from owner.selftest.draws import audit_epsilon, audit_noise, audits
-from owner.selftest.endpoint import (
+from dppca.common.console import Progress, emit, prints, progress
+from dppca.common.documents import Document
+from dppca.common.errors import SelfTestError
+from dppca.owner.selftest.crashes import STEPS, kill_at_random, kill_at_steps
+from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
+from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
     attack_by_differencing,
     check_receipt,
     prepare,
 )
-from owner.selftest.findings import Finding, passed, report_text
-from owner.selftest.hub import throw_away
+from dppca.owner.selftest.federation import throw_away
+from dppca.owner.selftest.files import attack_by_one_row
+from dppca.owner.selftest.findings import CheckedPromise, Finding, passed, report_text
+from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
+from dppca.owner.selftest.summaries import attack_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +51,26 @@ _QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"),
 _ATTACK = 1_000
 
 
+class SelfTestDocument(Document):
+    """What the audit of an installation found."""
+
+    quick: Annotated[bool, "whether the shorter test was run"]
+    passed: Annotated[bool, "whether every promise held"]
+    false_alarm: Annotated[float, "probability that a sound installation fails"]
+    findings: Annotated[list[CheckedPromise], "one entry for each check"]
+    seconds: Annotated[float, "time that the command took"]
+
+
 @click.command("selftest")
 @click.option("--quick", is_flag=True, help="A shorter test, of about twenty seconds.")
-@json_option
+@prints(SelfTestDocument)
 def command(*, quick: bool, as_json: bool) -> int:
     """Audit what is installed here, by measurement and attack. Takes about five minutes.
 
     The law of every coordinate's noise; a lower bound on the epsilon that is in fact spent; attacks
-    by differencing and by asking again on a throw-away curator; the ledger under kill -9. Nothing
-    of this site is read or changed. Leaves with 25 where a promise is broken.
+    by differencing, by asking again and by losing the ledger on a throw-away curator; hostile rows
+    in data files, and on the edge of a summary's machine; the ledger under kill -9. Nothing of this
+    site is read or changed. Leaves with 25 where a promise is broken.
 
     \b
     Example:
@@ -67,7 +83,7 @@ def command(*, quick: bool, as_json: bool) -> int:
         findings = [*_audits(amount, bar), *_attacks(amount, bar)]
     seconds = time.perf_counter() - started
     good = passed(findings)
-    document = {
+    document: SelfTestDocument = {
         "command": "selftest",
         "quick": quick,
         "passed": good,
@@ -93,13 +109,16 @@ def _attacks(amount: Amount, bar: Progress) -> list[Finding]:
 
     with (
         tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder,
-        throw_away(Path(folder)) as hub,
+        throw_away(Path(folder)) as federation,
     ):
-        prepare(hub)
-        findings = attack_by_differencing(hub, trials=amount.trials, advance=advance)
-        findings += attack_by_asking_again(hub, advance=lambda _: None)
-        findings.append(check_receipt(hub))
-        findings.append(kill_at_steps(hub, steps=amount.steps, advance=advance))
+        findings = [attack_by_one_row(Path(folder))]
+        prepare(federation)
+        findings += attack_by_differencing(federation, trials=amount.trials, advance=advance)
+        findings += attack_by_asking_again(federation, advance=lambda _: None)
+        findings.append(check_receipt(federation))
+        findings.append(attack_summary(Path(folder)))
+        findings.append(kill_at_steps(federation, steps=amount.steps, advance=advance))
         if amount.kills:
-            findings.append(kill_at_random(hub, times=amount.kills, advance=advance))
+            findings.append(kill_at_random(federation, times=amount.kills, advance=advance))
+        findings.append(attack_by_losing_the_ledger(federation))
     return findings

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from common.console import emit, json_option
-from owner.enrolment import enrol, request_of
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText
+from dppca.owner.site.enrolment import enrol, read_request
+
+
+class SiteDocument(Document):
+    """A new site's folder."""
+
+    site: Annotated[PathText, "the folder"]
+    name: Annotated[str, "name of this owner"]
+    curator: Annotated[str, "`HOST:PORT` of the curator"]
+    fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
+    files: Annotated[list[str], "paths of the files that were made"]
+    next: Annotated[list[str], "what to do now, in words"]
 
 
 @click.command("init")
 @click.option("--name", required=True, help="This owner's name, as studies will have it.")
 @click.option("--curator", required=True, metavar="HOST:PORT", help="Where the curator listens.")
-@json_option
+@prints(SiteDocument)
 @click.pass_obj
 def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
     """Make a site: a private key, a signing request, settings, and a policy.
@@ -26,15 +40,15 @@ def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
       dppca-owner --site hospital init --name hospital --curator hub.example:7443
     """
     made = enrol(site, name=name, curator=curator)
-    fingerprint = request_of(site / "request.pem").fingerprint
+    fingerprint = read_request(site / "request.pem").fingerprint
     steps = [
         f"send {site / 'request.pem'} to the operator (dppca-curator pki sign); compare the "
         "fingerprint by telephone",
         f"put the certificate.pem and ca.pem that come back into {site}",
         f"enter your data sets and their lifetime budgets in {site / 'policy.yaml'}",
-        f"run: dppca-owner --site {site} doctor",
+        f"run: dppca-owner --site {shlex.quote(str(site))} doctor",
     ]
-    document = {
+    document: SiteDocument = {
         "command": "init",
         "site": str(site),
         "name": name,

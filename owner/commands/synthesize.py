@@ -15,18 +15,18 @@ from pathlib import Path
 import click
 import numpy as np
 
-from common.console import emit, json_option, progress
-from common.conversation import Form
-from common.proof.signatures import signer_of
-from common.results import Result
-from common.study import Study
-from owner.commands.options import folder_path, study_argument
-from owner.config import Site, load_site
-from owner.render import synthesis_text
-from owner.session import connect, credentials_of
-from owner.studies import kept_result, kept_study, make_folder
-from owner.synthesis import SyntheticTables, publishable_bytes, synthesize
-from owner.tables import write_sealed
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.console import emit, prints, progress
+from dppca.common.messages import Form
+from dppca.common.results import Result
+from dppca.common.study import Study
+from dppca.owner.client.session import connect, load_site_credentials
+from dppca.owner.commands.options import folder_path, study_argument
+from dppca.owner.render.texts import SynthesisDocument, synthesis_text
+from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
+from dppca.owner.synthesis.rows import SyntheticTables, publishable_bytes, synthesize
+from dppca.owner.synthesis.tables import write_sealed
 
 
 @click.command("synthesize")
@@ -44,7 +44,7 @@ from owner.tables import write_sealed
 )
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
 @click.option("--output", type=folder_path, help="Folder for the files; the study's by default.")
-@json_option
+@prints(SynthesisDocument)
 @click.pass_obj
 def command(
     folder: Path,
@@ -70,25 +70,32 @@ def command(
     site = load_site(folder)
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
-    signer = signer_of(credentials_of(site))
+    signer = make_signer(load_site_credentials(site))
     n_rows = rows or default_rows(site.name, result)
     forms = list(Form) if form_name == "both" else [Form(form_name)]
-    made = synthesize(
-        result, study, n_rows=n_rows, rng=generator(site.name, components_sha256, n_rows)
-    )
+    with progress("Fitting the synthetic rows", 100) as bar:
+        made = synthesize(
+            result,
+            study,
+            n_rows=n_rows,
+            rng=generator(site.name, components_sha256, n_rows),
+            progress=lambda share: bar.reach(round(100 * share)),
+        )
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = {form: target / f"synthetic-{form.value}.parquet" for form in forms}
     for form, path in paths.items():
         write_sealed(made.table(form), path, signer)
     sizes = _publish(site, study, made, forms, components_sha256) if publish else {}
-    document = {
+    document: SynthesisDocument = {
         "command": "synthesize",
         "study": study.name,
         "digest": study.digest,
-        "label": made.label.value,
+        "label": made.label,
         "rows": n_rows,
         "trace_scale": made.trace_scale,
+        "decoded_by": made.method.value,
+        "misfit": made.misfit,
         "forms": {form.value: str(path) for form, path in paths.items()},
         "published": list(sizes),
         "bytes": sum(sizes.values()),

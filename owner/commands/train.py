@@ -9,15 +9,28 @@ from typing import Any
 import click
 import numpy as np
 
-from common.console import emit, json_option, progress
-from common.privacy.labels import Label
-from common.study import Study
-from owner.commands.options import data_set_option, file_path, study_argument
-from owner.config import Site, load_policy, load_site
-from owner.methods import ELSEWHERE, METHODS, Asked, Choice, choose
-from owner.records import Table, open_table
-from owner.render_models import released_model_text, training_text
-from owner.studies import kept_result, kept_study, make_folder
+from dppca.common.console import emit, json_option, progress
+from dppca.common.privacy.labels import Label
+from dppca.common.study import Study
+from dppca.owner.commands.interrupt import report_charges_on_interrupt
+from dppca.owner.commands.options import data_set_option, file_path, study_argument
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.models.catalogue import (
+    DPPCA_SVM,
+    IN_PYTHON,
+    LINEAR,
+    METHODS,
+    RBF,
+    ResolvedMethod,
+    TrainOptions,
+    resolve,
+)
+from dppca.owner.records import FaultCounts, open_table
+from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.render.faults import counts_text
+from dppca.owner.render.models import released_model_text, training_text
+from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, model_path
 
 
 @click.command("train")
@@ -25,78 +38,59 @@ from owner.studies import kept_result, kept_study, make_folder
 @click.option("--target", required=True, metavar="ATTRIBUTE", help="Binary or categorical.")
 @click.option(
     "--method",
-    type=click.Choice([*METHODS, *ELSEWHERE]),
-    default="dppca-svm",
+    type=click.Choice([*METHODS, *IN_PYTHON]),
+    metavar=f"[{'|'.join(METHODS)}]",
+    default=DPPCA_SVM,
     show_default=True,
     help="See above: which may leave, and which stay.",
 )
-@click.option(
-    "--variant",
-    type=click.Choice(["sound", "published"]),
-    default="sound",
-    show_default=True,
-    help="published: as its paper prints it, whose claim does not hold; see --public-data.",
-)
-@click.option("--epsilon", metavar="DECIMAL", help="Of the method's own noise; no default.")
-@click.option("--delta", metavar="DECIMAL", help="For Gaussian noise; without, Laplace.")
-@click.option("--label-epsilon", metavar="DECIMAL", help="dpsvd: of noised labels; no default.")
+@click.option("--epsilon", metavar="DECIMAL", help="What a model that may leave costs; no default.")
+@click.option("--delta", metavar="DECIMAL", help="For Gaussian noise; without it, Laplace.")
 @click.option(
     "--kernel",
-    type=click.Choice(["linear", "rbf"]),
-    help="Of the machine, where there is a choice: linear unless said otherwise. The time of rbf "
-    "grows with the square of the rows.",
+    type=click.Choice([LINEAR, RBF]),
+    help="The kernel of the SVM, where there is a choice: linear unless said otherwise. The time "
+    "of rbf grows with the square of the rows.",
 )
 @click.option(
     "--C",
-    "cost",
+    "C",
     type=float,
-    help="Of the SVM; 0.1 for a model that stays, 0.01 for one whose noise grows with C.",
+    help="Weight of the SVM's losses; 0.1 for a model that stays, 0.01 for one whose noise grows "
+    "with C.",
 )
 @click.option(
     "--components",
     "n_components",
     type=int,
     metavar="K",
-    help="Of a method with components of its own: how many, and not its contribution rate.",
+    help="pca-dpsvm: keep K components, instead of a share of their variance.",
 )
 @click.option(
-    "--max-rows", type=int, help="A model that stays: train on so many rows drawn at random."
+    "--max-rows",
+    type=int,
+    help="For a model that stays at the site: train on this many rows, drawn at random.",
 )
 @data_set_option
 @click.option("--output", type=file_path, help="The model's file; in the study's folder otherwise.")
 @click.option("--publish", is_flag=True, help="Refused: models are not published.")
-@click.option(
-    "--public-data",
-    is_flag=True,
-    help="Every row is public already: needed for --variant published.",
-)
 @click.option("--yes", is_flag=True, help="A model that may leave: consent without being asked.")
 @json_option
 @click.pass_obj
 def command(
     folder: Path,
+    /,
     study_name: str,
     target: str,
     data_set_name: str | None,
     output: Path | None,
     *,
-    method: str,
-    variant: str,
-    epsilon: str | None,
-    delta: str | None,
-    label_epsilon: str | None,
-    kernel: str | None,
-    cost: float | None,
-    n_components: int | None,
-    max_rows: int | None,
-    publish: bool,
-    public_data: bool,
-    yes: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Train a classifier on this site's own rows.
 
-    What a model is labelled follows from its method's guarantee, not from an option.
+    The label of a model follows from its method's guarantee, not from an option.
 
     \b
     released: may leave; --epsilon is charged to the data set, after you
@@ -105,23 +99,12 @@ def command(
       dp-svm        noised weights on the study's components
       pca-dpsvm     own components and weights, both noised
       private-svm   noised weights on public random features
-      dpsvd         with --label-epsilon: from rows and labels with noise
     \b
     site-only: for use here, with `predict`; nothing is charged, since
     nothing leaves, and no part of the file may.
       dppca-svm     own rows in the study's components
-      ag-svm        own rows in own components, those with Gaussian noise
-      mod-sulq-svm  the same with more noise
-      dpsvd         without --label-epsilon: trained on the true labels
-      svm           own rows, no privacy at all: a ceiling
-    \b
-    published-method: for benchmarks on public data only; asks for
-    --public-data.
-      dpsvmdvp      holds raw rows; no sound form is known
-      any of the papers' methods with --variant published
-    \b
-    not offered here:
-      ppca-dp-mh    the study itself: contribute, components, synthesize
+
+    The other methods of the papers are in Python: `from dppca import AGSVM`, and so on.
 
     dppca-svm and dp-svm need `components` first. Rows without a known target are left out of a
     model that stays; in one that may leave all rows take part, by the schema's public rule, and a
@@ -133,76 +116,59 @@ def command(
     Example:
       dppca-owner train nltcs --target outside --kernel linear
       dppca-owner train nltcs --target outside --method dp-svm --epsilon 0.5
-      dppca-owner train nltcs --target outside --method ag-svm --epsilon 1 --delta 1e-9
     """
-    asked = Asked(
-        method=method,
-        variant=variant,
-        epsilon=epsilon,
-        delta=delta,
-        label_epsilon=label_epsilon,
-        kernel=kernel,
-        C=cost,
-        n_components=n_components,
-        max_rows=max_rows,
-        publish=publish,
-        yes=yes,
-        public_data=public_data,
-    )
-    choice = choose(asked)
+    options = TrainOptions(**given)
+    resolved = resolve(options)
     site = load_site(folder)
     study = kept_study(site, study_name)
-    if choice.label is Label.RELEASED:
-        from owner.commands.release_model import release_model
+    if resolved.label is Label.RELEASED:
+        from dppca.owner.commands.release_model import release_model
 
-        document = release_model(
+        with report_charges_on_interrupt(site, study.name):
+            document = release_model(
+                site,
+                study,
+                resolved,
+                options,
+                data_set_name=data_set_name,
+                target=target,
+                output=output,
+                quiet=as_json,
+            )
+        text = released_model_text(document)
+    else:
+        path = output or model_path(site, study.name, target, resolved.kernel)
+        document, text = _train_site_only(
             site,
             study,
-            choice,
-            asked,
+            resolved,
             data_set_name=data_set_name,
             target=target,
-            output=output,
-            quiet=as_json,
+            max_rows=options.max_rows,
+            path=path,
         )
-        emit(document, released_model_text(document), as_json=as_json)
-        return
-    from owner.models import write_model
+    emit(document, text, as_json=as_json)
+
+
+def _train_site_only(
+    site: Site,
+    study: Study,
+    resolved: ResolvedMethod,
+    *,
+    data_set_name: str | None,
+    target: str,
+    max_rows: int | None,
+    path: Path,
+) -> tuple[dict[str, Any], str]:
+    """Train a model that stays, and save it: the command's JSON document, and its text."""
+    from dppca.owner.models.model import pack_model, write_model
+    from dppca.owner.models.training import train
 
     started = time.perf_counter()
-    data_set = load_policy(site).data_set(data_set_name)
+    history = read_history(site.ledger)
+    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
     table = open_table(data_set.path, study.table)
-    train = _train_of_study if choice.of_study else _train_estimator
-    content, found = train(site, study, choice, asked, table, target)
-    form = "" if choice.label is Label.SITE_ONLY else "-published"
-    kind = choice.kernel if choice.of_study else choice.method.name
-    path = output or site.study_folder(study_name) / f"model-{target}-{kind}{form}.skops"
-    make_folder(path.parent)
-    write_model(content, path)
-    document = {
-        "command": "train",
-        "study": study.name,
-        "target": target,
-        "method": method,
-        "variant": variant,
-        "kernel": choice.kernel,
-        "model": str(path),
-        "label": choice.label.value,
-        **found,
-        "charged_epsilon": "0",
-        "charged_rho": "0",
-        "seconds": round(time.perf_counter() - started, 6),
-    }
-    emit(document, training_text(document), as_json=as_json)
-
-
-def _train_of_study(
-    site: Site, study: Study, choice: Choice, asked: Asked, table: Table, target: str
-) -> tuple[bytes, dict[str, Any]]:
-    """A machine on the study's components: its file, and what is said of it."""
-    from owner.models import model_bytes
-    from owner.training import train
-
+    tally = FaultCounts(study.table)
     result, _ = kept_result(site, study)
     with progress("Reading rows", table.n_rows) as bar:
         model = train(
@@ -210,51 +176,33 @@ def _train_of_study(
             study,
             table,
             target=target,
-            kernel=choice.kernel,
-            C=choice.C,
-            max_rows=asked.max_rows,
+            kernel=resolved.kernel,
+            C=resolved.C,
+            max_rows=max_rows,
             rng=np.random.default_rng(),
+            tally=tally,
             progress=bar.advance,
         )
-    return model_bytes(model), {
-        "rows": model.n_rows,
-        "unlabelled": model.n_unlabelled,
-        "training_accuracy": model.training_accuracy,
-        "n_components": model.n_components,
-        "converged": model.converged,
-        "guarantee": None,
-    }
-
-
-def _train_estimator(
-    site: Site,  # noqa: ARG001 - as the other
-    study: Study,
-    choice: Choice,
-    asked: Asked,
-    table: Table,
-    target: str,
-) -> tuple[bytes, dict[str, Any]]:
-    """An estimator that stays: its file, and what is said of it."""
-    from owner.estimator_models import estimator_bytes
-    from owner.estimator_training import train_estimator
-
-    with progress("Reading rows", table.n_rows) as bar:
-        model = train_estimator(
-            choice,
-            asked,
-            study,
-            table,
-            target=target,
-            rng=np.random.default_rng(),
-            progress=bar.advance,
-        )
-    fit = model.fit
+    counts, fit = tally.report(table), model.fit
     assert fit is not None  # noqa: S101 - it stays
-    return estimator_bytes(model), {
+    make_folder(path.parent)
+    write_model(pack_model(model), path)
+    document = {
+        "command": "train",
+        "study": study.name,
+        "target": target,
+        "method": resolved.method.name,
+        "kernel": resolved.kernel,
+        "model": str(path),
+        "label": resolved.label.value,
         "rows": fit.n_rows,
         "unlabelled": fit.n_unlabelled,
         "training_accuracy": fit.training_accuracy,
         "n_components": model.n_components,
         "converged": fit.converged,
-        "guarantee": model.guarantee,
+        "charged_epsilon": "0",
+        "charged_rho": "0",
+        "coded_by_rule": counts.counts_document(study.faults),
+        "seconds": round(time.perf_counter() - started, 6),
     }
+    return document, f"{training_text(document)}\n{counts_text(counts, study.faults)}"

@@ -14,13 +14,16 @@ Rules
    an owner for a study. So is a model, by the digest of all that it was asked for with. Asking
    again finds the same reservation, which is never refunded.
 3. A release is committed at most once, after its reservation; sent at most once, after that.
-4. A data set's totals are E, the sum of charged epsilons, and R, the sum of charged rhos. A
+4. A release that a curator holds and the ledger had lost is recovered at most once, and so is one
+   that is disowned. A recovery charges what its release cost, whatever the budget, unless the
+   release's reservation stands already. Nothing is reserved or committed for its study afterwards.
+5. A data set's totals are E, the sum of charged epsilons, and R, the sum of charged rhos. A
    reservation is admitted where E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget
    (epsilon*, delta*) that the policy gives at that time.
 
 Limits: the chain shows that entries were changed, swapped, or taken from the middle. That the last
-ones were taken away shows only at a curator, which has seen the chain's length and head; that a
-person who can write here made up a whole new chain shows there, too, and nowhere else.
+ones were taken away, or that this is a whole new chain, it cannot show: the ledger's mark does, and
+what curators say that they hold (`dppca.owner.ledger.mark`).
 """
 
 from __future__ import annotations
@@ -30,21 +33,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from common.errors import (
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import (
     BudgetExceededError,
     DppcaError,
     LedgerCorruptError,
     LedgerError,
     SettingError,
+    StudyStateError,
 )
-from common.privacy.accounting import Charge
-from common.study import decimal_text
-from owner.ledger.entries import (
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.owner.ledger.entries import (
     Commitment,
+    Delivery,
+    Disowning,
     Entry,
+    Recovery,
+    ReleaseRequest,
     Reservation,
-    Sending,
-    Wanted,
     from_document,
 )
 
@@ -53,7 +59,7 @@ FIRST = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """An entry as it was found in a file; nothing about it is believed."""
 
     sequence: object
@@ -71,7 +77,7 @@ class History:
         Number of entries, and the hash of the last (`FIRST` of an empty chain).
     reservations
         In order.
-    commitments, sendings
+    commitments, deliveries, recoveries, disowned
         By release.
     """
 
@@ -79,29 +85,68 @@ class History:
     head: bytes = FIRST
     reservations: tuple[Reservation, ...] = ()
     commitments: Mapping[bytes, Commitment] = field(default_factory=dict)
-    sendings: Mapping[bytes, Sending] = field(default_factory=dict)
+    deliveries: Mapping[bytes, Delivery] = field(default_factory=dict)
+    recoveries: Mapping[bytes, Recovery] = field(default_factory=dict)
+    disowned: Mapping[bytes, Disowning] = field(default_factory=dict)
 
-    def reservation_for(self, study_digest: str) -> Reservation | None:
-        """The one reservation for a study, if there is one."""
-        return next((r for r in self.reservations if r.wanted.study_digest == study_digest), None)
+    def reservation_for(self, request_digest: str) -> Reservation | None:
+        """The one reservation under a digest, if there is one."""
+        return next(
+            (r for r in self.reservations if r.request.request_digest == request_digest), None
+        )
 
-    def commitment_for(self, study_digest: str) -> Commitment | None:
-        """The stored release for a study, if there is one."""
-        reservation = self.reservation_for(study_digest)
+    def commitment_for(self, request_digest: str) -> Commitment | None:
+        """The stored release under a digest, if there is one."""
+        reservation = self.reservation_for(request_digest)
         return None if reservation is None else self.commitments.get(reservation.release_id)
 
-    def total(self, data_set: str) -> Charge:
+    def settled_for(self, request_digest: str) -> Recovery | Disowning | None:
+        """The recovery or disowning of a release under a digest, if there is one."""
+        recovered = (
+            r for r in self.recoveries.values() if r.request.request_digest == request_digest
+        )
+        disowned = (d for d in self.disowned.values() if d.study_digest == request_digest)
+        return next(recovered, None) or next(disowned, None)
+
+    def contribution_for(self, request_digest: str) -> Commitment | Recovery | None:
+        """The release that counts as this site's: the recovered one, or else the stored one."""
+        settled = self.settled_for(request_digest)
+        recovered = settled if isinstance(settled, Recovery) else None
+        return recovered or self.commitment_for(request_digest)
+
+    def is_held(self, request_digest: str) -> bool:
+        """Whether a curator is known to hold that release."""
+        found = self.contribution_for(request_digest)
+        return isinstance(found, Recovery) or (
+            found is not None and found.release_id in self.deliveries
+        )
+
+    def knows(self, study_digest: str, release_id: bytes) -> bool:
+        """Whether a release that a curator holds is accounted for; by its study where nameless."""
+        if release_id:
+            return any(release_id in m for m in (self.commitments, self.recoveries, self.disowned))
+        known = self.commitment_for(study_digest) or self.settled_for(study_digest)
+        return known is not None
+
+    @property
+    def charges(self) -> tuple[Reservation | Recovery, ...]:
+        """What counts: every reservation, and every recovery of a release that has none."""
+        reserved = {r.release_id for r in self.reservations}
+        recovered = (r for r in self.recoveries.values() if r.release_id not in reserved)
+        return (*self.reservations, *recovered)
+
+    def total(self, data_set: str) -> PrivacyCost:
         """All that was ever charged to a data set."""
-        charges = (r.wanted.charge for r in self.reservations if r.wanted.data_set == data_set)
-        return sum(charges, Charge(epsilon=Decimal(0), rho=Decimal(0)))
+        charges = (c.request.charge for c in self.charges if c.request.data_set == data_set)
+        return sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
 
     @property
     def data_sets(self) -> tuple[str, ...]:
         """Names that were ever charged, in the order of their first charge."""
-        return tuple(dict.fromkeys(r.wanted.data_set for r in self.reservations))
+        return tuple(dict.fromkeys(c.request.data_set for c in self.charges))
 
 
-def admit(history: History, wanted: Wanted) -> Reservation | None:
+def admit_charge(history: History, request: ReleaseRequest) -> Reservation | None:
     """Decide on a charge: the reservation that is already there, or None where one may be made.
 
     Raises
@@ -110,31 +155,64 @@ def admit(history: History, wanted: Wanted) -> Reservation | None:
         The study was charged to another data set.
     BudgetExceededError
         The budget does not cover it.
+    StudyStateError
+        A curator holds a release for it that was recovered or disowned.
     LedgerError
         It was reserved at another price than is asked now.
     """
-    found = history.reservation_for(wanted.study_digest)
+    require_unsettled(history, request.study, request.request_digest)
+    found = history.reservation_for(request.request_digest)
     if found is None:
-        _require_room(history, wanted)
+        _require_room(history, request)
         return None
-    before = found.wanted
-    if before.data_set != wanted.data_set:
-        message = (
-            f"study {wanted.study} was charged to data set {before.data_set} and takes one release "
-            f"of this owner: use --data-set {before.data_set}"
+    before = found.request
+    require_data_set(before, request.data_set)
+    if before.charge != request.charge:
+        raise LedgerError(
+            f"{request.title} was reserved at epsilon {before.charge.epsilon} and rho "
+            f"{before.charge.rho}, but this version would charge {request.charge.epsilon} and "
+            f"{request.charge.rho}: finish it with the version that reserved it"
         )
-        raise SettingError(message)
-    if before.charge != wanted.charge:
-        message = (
-            f"{wanted.title} was reserved at epsilon {before.charge.epsilon} and rho "
-            f"{before.charge.rho}, but this version would charge {wanted.charge.epsilon} and "
-            f"{wanted.charge.rho}: finish it with the version that reserved it"
-        )
-        raise LedgerError(message)
     return found
 
 
-def follow(rows: Iterable[Row]) -> History:
+def require_unsettled(history: History, study: str, request_digest: str) -> None:
+    """Refuse a study of which a curator holds what was recovered or disowned; `StudyStateError`."""
+    settled = history.settled_for(request_digest)
+    if settled is None:
+        return
+    if isinstance(settled, Recovery):
+        message = (
+            f"this site has contributed to study {study}: the curator holds its contribution, "
+            f"which entry {settled.sequence} of the ledger recovered. There is nothing left to do, "
+            "and nothing was drawn or charged"
+        )
+    else:
+        message = (
+            f"the curator holds a contribution under this site's name to study {study}, which "
+            f"entry {settled.sequence} of the ledger disowned, and takes no other. Nothing was "
+            "drawn or charged. To take part, ask the operator to abort the study and to make a "
+            "new one"
+        )
+    raise StudyStateError(message)
+
+
+def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
+    """Refuse another data set than the one that was charged; `SettingError`."""
+    if charged.data_set != data_set:
+        raise SettingError(
+            f"study {charged.study} was charged to data set {charged.data_set} and takes one "
+            f"release of this owner: use --data-set {charged.data_set}"
+        )
+
+
+def is_finished(history: History, made: Reservation) -> bool:
+    """Whether a contribution is known to have arrived, or the bytes of another file are stored."""
+    done = history.commitments if made.request.makes_file else history.deliveries
+    return made.release_id in done or history.settled_for(made.request.request_digest) is not None
+
+
+def verify_chain(rows: Iterable[LedgerRow]) -> History:
     """Verify a chain from its first entry and say what it amounts to.
 
     Raises
@@ -160,7 +238,7 @@ def damaged(sequence: int, reason: str) -> LedgerCorruptError:
     )
 
 
-def _read(row: Row, history: History) -> Entry:
+def _read(row: LedgerRow, history: History) -> Entry:
     number = history.length + 1
     document = _document(row)
     if row.sequence != number:
@@ -176,28 +254,53 @@ def _read(row: Row, history: History) -> Entry:
     return entry
 
 
-def _document(row: Row) -> bytes:
+def _document(row: LedgerRow) -> bytes:
     return row.document if isinstance(row.document, bytes) else b""
 
 
 def _misplaced(history: History, entry: Entry) -> str | None:
     """Which of rules 2 and 3 an entry breaks, if any."""
     if isinstance(entry, Reservation):
-        if history.reservation_for(entry.wanted.study_digest) is not None:
+        if history.reservation_for(entry.request.request_digest) is not None:
             return "its study has been reserved before"
         if any(r.release_id == entry.release_id for r in history.reservations):
             return "its release has been reserved before"
+        if history.settled_for(entry.request.request_digest) is not None:
+            return "its study has been recovered or disowned before"
     elif isinstance(entry, Commitment):
         if all(r.release_id != entry.release_id for r in history.reservations):
             return "its release was never reserved"
         if entry.release_id in history.commitments:
             return "its release has been committed before"
+        if entry.release_id in history.recoveries:
+            return "its release has been recovered before"
+    elif isinstance(entry, Recovery | Disowning):
+        return _unsettled(history, entry)
     else:
         if entry.release_id not in history.commitments:
             return "its release was never committed"
-        if entry.release_id in history.sendings:
+        if entry.release_id in history.deliveries:
             return "its release has been sent before"
     return None
+
+
+def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
+    """Which part of rule 4 an entry breaks, if any."""
+    digest = entry.study_digest if isinstance(entry, Disowning) else entry.request.request_digest
+    if history.knows(digest, entry.release_id):
+        return "its release is known already"
+    reserved = next((r for r in history.reservations if r.release_id == entry.release_id), None)
+    if reserved is None:
+        return None
+    if isinstance(entry, Disowning):
+        return "its release was reserved here"
+    ours, theirs = reserved.request, entry.request
+    same = (ours.request_digest, ours.data_set, ours.charge) == (
+        theirs.request_digest,
+        theirs.data_set,
+        theirs.charge,
+    )
+    return None if same else "its release was reserved otherwise"
 
 
 def _with(history: History, entry: Entry, head: bytes) -> History:
@@ -206,19 +309,22 @@ def _with(history: History, entry: Entry, head: bytes) -> History:
         return replace(grown, reservations=(*history.reservations, entry))
     if isinstance(entry, Commitment):
         return replace(grown, commitments={**history.commitments, entry.release_id: entry})
-    return replace(grown, sendings={**history.sendings, entry.release_id: entry})
+    if isinstance(entry, Recovery):
+        return replace(grown, recoveries={**history.recoveries, entry.release_id: entry})
+    if isinstance(entry, Disowning):
+        return replace(grown, disowned={**history.disowned, entry.release_id: entry})
+    return replace(grown, deliveries={**history.deliveries, entry.release_id: entry})
 
 
-def _require_room(history: History, wanted: Wanted) -> None:
-    budget, before = wanted.budget, history.total(wanted.data_set)
-    if budget.admits(before + wanted.charge):
+def _require_room(history: History, request: ReleaseRequest) -> None:
+    budget, before = request.budget, history.total(request.data_set)
+    if budget.admits(before + request.charge):
         return
-    message = (
-        f"the budget of data set {wanted.data_set} does not cover {wanted.title}: of epsilon "
+    raise BudgetExceededError(
+        f"the budget of data set {request.data_set} does not cover {request.title}: of epsilon "
         f"{decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
         f"{decimal_text(budget.spent(before))} is spent; with it, it would be "
-        f"{decimal_text(budget.spent(before + wanted.charge))}. Ask for "
-        f"{'a' if wanted.model else 'a study with a'} smaller epsilon, or decide on a larger "
+        f"{decimal_text(budget.spent(before + request.charge))}. Ask for "
+        f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on a larger "
         "lifetime budget in policy.yaml"
     )
-    raise BudgetExceededError(message)

@@ -6,63 +6,71 @@ Limits and choices
   the step has reached the disk, and so has the removal of the journal that could undo it. The
   whole ledger is one file, which a copy of that file backs up.
 * Triggers refuse to change or remove what was written, and to write out of order. They guard
-  against accidents; against malice there is the chain (`owner.ledger.chain`).
+  against accidents; against malice there is the chain (`dppca.owner.ledger.chain`).
 * The bytes of a release and the entry that commits them are written in one transaction: there are
   no bytes without an entry, and no entry without its bytes. Bytes that a crash kept from being
   stored were never sent; they are drawn again under the same reservation.
-* Every reading verifies the whole chain, and the digests of all stored bytes.
+* Every reading verifies the whole chain, and the digests of all stored bytes
+  (`dppca.owner.ledger.reading`). What the file is made of is in `dppca.owner.ledger.file`.
+* Nothing is reserved or committed in a ledger that its mark does not know as the newest, or that a
+  curator knows better (`dppca.owner.ledger.mark`): `Ledger.compare` and `Ledger.recover` are the
+  ways on.
+* The file is its owner's alone (mode 0600): who can read it could hold SQLite's lock.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
-from common.checkpoints import checkpoint
-from common.errors import LedgerCorruptError, LedgerError, LedgerVersionError
-from owner.ledger.chain import History, Row, admit, damaged, follow
-from owner.ledger.entries import (
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import ChainError, LedgerError
+from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, verify_chain
+from dppca.owner.ledger.entries import (
     Commitment,
+    Delivery,
+    Disowning,
     Entry,
+    Recovery,
+    ReleaseRequest,
     Reservation,
-    Sending,
-    Wanted,
     commitment,
     time_text,
     to_document,
 )
-from owner.ledger.lock import lock_site
+from dppca.owner.ledger.file import (
+    BUSY_MS,
+    VERSION_RECOVERED,
+    check_form,
+    check_version,
+    create,
+    is_empty,
+    make_private,
+    sqlite_errors,
+)
+from dppca.owner.ledger.lock import lock_site
+from dppca.owner.ledger.mark import (
+    WHAT_TO_DO,
+    Held,
+    Mark,
+    at_work,
+    compared,
+    extends,
+    left,
+    read_mark,
+    require_borne_out,
+    require_own,
+    write_mark,
+)
+from dppca.owner.ledger.reading import read_archive, read_rows, verified
 
 LOCK_WAIT_S = 10.0
-_ALL_ENTRIES = "SELECT sequence, document, digest FROM entries ORDER BY sequence"
-_BUSY_MS = 5_000
-_APPLICATION_ID = 0x44505043
-_VERSION = 1
-
-_DEFINITIONS = (
-    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "
-    "digest BLOB NOT NULL)",
-    "CREATE TABLE releases (release_id BLOB PRIMARY KEY, receipt BLOB NOT NULL, "
-    "payload BLOB NOT NULL)",
-    "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "
-    "WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM entries) "
-    "BEGIN SELECT RAISE(ABORT, 'entries are written in order'); END",
-    "CREATE TRIGGER releases_once BEFORE INSERT ON releases "
-    "WHEN EXISTS (SELECT 1 FROM releases WHERE release_id = NEW.release_id) "
-    "BEGIN SELECT RAISE(ABORT, 'a release is stored once'); END",
-    *(
-        f"CREATE TRIGGER {table}_no_{event} BEFORE {event.upper()} ON {table} "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-        for table in ("entries", "releases")
-        for event in ("update", "delete")
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +83,15 @@ class StoredRelease:
     receipt: bytes
 
 
-class Receipt(Protocol):
+class LedgerReceipt(Protocol):
     """What says what a release cost and how to check it."""
 
     def canonical_bytes(self) -> bytes:
         """The one form in which it is stored."""
 
 
-class Drawn(Protocol):
-    """A release with its noise: of moments (`common.privacy.release`) or of a model."""
+class NoisedRelease(Protocol):
+    """A release with its noise: of moments (`dppca.common.privacy.release`) or of a model."""
 
     @property
     def digest(self) -> str:
@@ -98,7 +106,7 @@ class Drawn(Protocol):
         """Rows that it was computed from; public."""
 
     @property
-    def receipt(self) -> Receipt:
+    def receipt(self) -> LedgerReceipt:
         """What it cost."""
 
     def payload(self) -> bytes:
@@ -108,15 +116,20 @@ class Drawn(Protocol):
 class Ledger:
     """An open ledger whose site is locked for this process; made by `open_ledger`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
         self._connection = connection
+        self._path = path
+        self._mark = read_mark(path)
+        self._left = self._mark is not None and self._mark.is_of(path)
+        if fresh and (self._mark is None or not self._mark.length):
+            self._leave(Mark(0, FIRST, 0, 0, Held() if self._mark is None else self._mark.held))
 
     def history(self) -> History:
         """Verify everything and say what it amounts to; `LedgerCorruptError` names the fault."""
-        with _errors():
-            return _verified(self._connection)
+        with sqlite_errors():
+            return verified(self._connection)
 
-    def reserve(self, wanted: Wanted, *, release_id: bytes, now: datetime) -> Reservation:
+    def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
         """Charge a study to a data set, before any noise is drawn; durable when it returns.
 
         Parameters
@@ -126,35 +139,39 @@ class Ledger:
 
         Raises
         ------
-        SettingError, BudgetExceededError, LedgerError
-            See `admit`; the ledger is unchanged.
+        ChainError
+            The site is locked, or its ledger was restored and not compared since.
+        SettingError, BudgetExceededError, StudyStateError, LedgerError
+            See `admit_charge`; the ledger is unchanged.
         """
         with self._transaction() as history:
-            found = admit(history, wanted)
+            self._require_newest(history)
+            found = admit_charge(history, request)
             if found is not None:
                 return found
-            made = Reservation(history.length + 1, time_text(now), release_id, wanted)
+            made = Reservation(history.length + 1, time_text(now), release_id, request)
             self._append(history, made)
             return made
 
-    def commit(self, release: Drawn, *, now: datetime) -> StoredRelease:
+    def commit(self, release: NoisedRelease, *, now: datetime) -> StoredRelease:
         """Store the bytes of a release that was reserved; durable when it returns.
 
         Raises
         ------
+        ChainError
+            As in `reserve`.
         LedgerError
             Its reservation is not here, or it was committed before; or the disk is full, and the
-            charge stands for the release that will be drawn anew.
+            charge stands for the release that will be drawn again.
         """
         payload, receipt = release.payload(), release.receipt.canonical_bytes()
         with self._transaction() as history:
+            self._require_newest(history)
             reservation = history.reservation_for(release.digest)
             if reservation is None or reservation.release_id != release.release_id:
-                message = "a release was drawn without a reservation; it is not stored"
-                raise LedgerError(message)
+                raise LedgerError("a release was drawn without a reservation; it is not stored")
             if release.release_id in history.commitments:
-                message = "this release is stored already; send it as it is"
-                raise LedgerError(message)
+                raise LedgerError("this release is stored already; send it as it is")
             self._connection.execute(
                 "INSERT INTO releases (release_id, receipt, payload) VALUES (?, ?, ?)",
                 (release.release_id, receipt, payload),
@@ -171,15 +188,14 @@ class Ledger:
             self._append(history, made)
         return StoredRelease(reservation, made, payload, receipt)
 
-    def stored(self, study_digest: str) -> StoredRelease:
+    def stored(self, request_digest: str) -> StoredRelease:
         """The release committed under a digest: the bytes that may leave."""
         history = self.history()
-        reservation = history.reservation_for(study_digest)
-        committed = history.commitment_for(study_digest)
+        reservation = history.reservation_for(request_digest)
+        committed = history.commitment_for(request_digest)
         if reservation is None or committed is None:
-            message = "nothing is stored for this study or model"
-            raise LedgerError(message)
-        with _errors():
+            raise LedgerError("nothing is stored for this study or model")
+        with sqlite_errors():
             receipt, payload = self._connection.execute(
                 "SELECT receipt, payload FROM releases WHERE release_id = ?",
                 (reservation.release_id,),
@@ -189,8 +205,87 @@ class Ledger:
     def mark_sent(self, release_id: bytes, *, now: datetime) -> None:
         """Write down that the curator has acknowledged a release; once, however often it did."""
         with self._transaction() as history:
-            if release_id not in history.sendings:
-                self._append(history, Sending(history.length + 1, time_text(now), release_id))
+            if release_id not in history.deliveries:
+                self._append(history, Delivery(history.length + 1, time_text(now), release_id))
+
+    def compare(self, held: Held) -> None:
+        """Compare the ledger with what a curator says; durable when it returns.
+
+        Raises
+        ------
+        ChainError
+            The ledger does not bear it out, or lacks entries that this site has written: the site
+            is locked, now and for later commands. Says what to do.
+        """
+        rows, history = self._rows(), self.history()
+        mark = compared(self._mark, held, history, rows)
+        if (mark.length, mark.head) == (history.length, history.head):
+            self._leave(mark)
+        else:
+            write_mark(self._path, mark)
+        require_own(mark, rows)
+        require_borne_out(mark.held, history, rows)
+
+    def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
+        """Enter what the steward has settled, all or nothing; the ledger counts as the newest then.
+
+        What curators say is compared afterwards, by `compare`: until then the site stays locked.
+
+        Parameters
+        ----------
+        entries
+            Their numbers are given here.
+
+        Raises
+        ------
+        LedgerCorruptError
+            A release is known already, or reserved otherwise.
+        """
+        with self._transaction() as history:
+            for entry in entries:
+                self._append(history, replace(entry, sequence=history.length + 1))
+                self._connection.execute(f"PRAGMA user_version = {VERSION_RECOVERED}")
+                history = verify_chain(self._rows())
+            checkpoint("store")
+        checkpoint("commit")
+        held = Held() if self._mark is None else self._mark.held
+        self._leave(Mark(history.length, history.head, 0, 0, held))
+
+    def close(self) -> None:
+        """Close the file, and mark it as left where it is the newest as far as is known."""
+        mark = self._mark
+        try:
+            if self._left and mark is not None and mark.changed_ns == 0:
+                rows = self._rows()
+                if extends(rows, mark.length, mark.head):
+                    history = verify_chain(rows)
+                    mark = replace(mark, length=history.length, head=history.head)
+        finally:
+            self._connection.close()
+        if self._left and mark is not None and mark.changed_ns == 0:
+            write_mark(self._path, left(mark, self._path))
+
+    def _rows(self) -> list[LedgerRow]:
+        with sqlite_errors():
+            return read_rows(self._connection)
+
+    def _leave(self, mark: Mark) -> None:
+        """Take a mark as that of the newest ledger, while this command is at work."""
+        self._mark, self._left = at_work(mark, self._path), True
+        write_mark(self._path, self._mark)
+
+    def _require_newest(self, history: History) -> None:
+        """Refuse a charge in a ledger that is not known to be the newest; see the module."""
+        if self._mark is None:
+            return  # of an earlier version; every command compares it before it charges anything
+        rows = self._rows()
+        require_own(self._mark, rows)
+        require_borne_out(self._mark.held, history, rows)
+        if not self._left:
+            raise ChainError(
+                "ledger.sqlite was restored or moved, and was not compared with the curator since: "
+                f"run the same command again with the curator in reach. {WHAT_TO_DO}"
+            )
 
     def _append(self, history: History, entry: Entry) -> None:
         document = to_document(entry, previous=history.head)
@@ -203,10 +298,12 @@ class Ledger:
     def _transaction(self) -> Iterator[History]:
         """All or nothing, on a chain that has just been verified."""
         connection = self._connection
-        with _errors():
+        if self._left and self._mark is not None and self._mark.changed_ns:
+            self._leave(self._mark)
+        with sqlite_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _verified(connection)
+                yield verified(connection)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
@@ -227,165 +324,55 @@ def open_ledger(path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S) -> Itera
         The file is damaged.
     """
     with lock_site(lock, wait_s=wait_s):
-        with _errors():
+        fresh = not path.exists()
+        make_private(path)
+        with sqlite_errors():
             connection = sqlite3.connect(path, isolation_level=None)
-        with closing(connection):
-            with _errors():
-                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-                _check_version(connection)  # before anything is written
+        with ExitStack() as undo:
+            undo.enter_context(closing(connection))
+            with sqlite_errors():
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+                check_version(connection)  # before anything is written
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("PRAGMA fullfsync = ON")
-                if _is_empty(connection):
-                    _create(connection)
-                _check_form(connection)
-            yield Ledger(connection)
+                if is_empty(connection):
+                    create(connection)
+                check_form(connection)
+            ledger = Ledger(connection, path, fresh=fresh)
+            undo.callback(ledger.close)
+            yield ledger
 
 
-def read_history(path: Path) -> History:
-    """Verify a site's ledger and say what it amounts to; nothing is written or locked.
+def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
+    """Compare a ledger with what a curator says (`Ledger.compare`), also where there is none.
+
+    No ledger is made by this. Raises as `open_ledger` and `Ledger.compare` do.
+    """
+    if path.exists():
+        with open_ledger(path, lock=lock) as ledger:
+            ledger.compare(held)
+        return
+    with lock_site(lock, wait_s=LOCK_WAIT_S):
+        mark = compared(read_mark(path), held, History(), ())
+        write_mark(path, left(mark, path))
+    require_own(mark, ())
+    require_borne_out(mark.held, History(), ())
+
+
+def require_newest(path: Path) -> bool:
+    """Whether a ledger is as this site left it; False where it has to be compared first.
 
     Raises
     ------
-    LedgerVersionError
-        A newer version of the software wrote it.
-    LedgerError
-        The file cannot be read or is no ledger.
-    LedgerCorruptError
-        It does not verify; the message names the first damaged entry.
+    ChainError
+        The site is locked.
+    LedgerError, LedgerCorruptError
+        As `read_archive`.
     """
-    return read_archive(path).history
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """A verified ledger in full.
-
-    Attributes
-    ----------
-    rows
-        Every entry as it stands in the file.
-    receipts
-        Stored receipts (canonical JSON), by release.
-    """
-
-    history: History
-    rows: tuple[Row, ...] = ()
-    receipts: Mapping[bytes, bytes] = field(default_factory=dict)
-
-
-def read_archive(path: Path) -> Archive:
-    """Verify a site's ledger and read all of it but the payloads; raises as `read_history`."""
-    if not path.exists():
-        return Archive(History())
-    with _errors():
-        # Not mode=ro: after a crash, reading means rolling back first.
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)
-    with closing(connection), _errors():
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        if _is_empty(connection):
-            return Archive(History())
-        _check_form(connection)
-        # One transaction: a command at work in between would look like a damaged chain.
-        connection.execute("BEGIN")
-        history = _verified(connection)
-        return Archive(
-            history,
-            tuple(Row(*row) for row in connection.execute(_ALL_ENTRIES)),
-            dict(connection.execute("SELECT release_id, receipt FROM releases")),
-        )
-
-
-def _verified(connection: sqlite3.Connection) -> History:
-    history = follow(Row(*row) for row in connection.execute(_ALL_ENTRIES))
-    waiting = dict(history.commitments)
-    stored = connection.execute("SELECT release_id, receipt, payload FROM releases")
-    faults = []
-    for release_id, receipt, payload in stored:
-        committed = waiting.pop(release_id, None)
-        if committed is None:
-            message = "the ledger is damaged: it stores bytes of a release that it never committed"
-            raise LedgerCorruptError(message)
-        if _digest(payload) != committed.payload_sha256:
-            faults.append((committed.sequence, "the stored bytes do not have their digest"))
-        if _digest(receipt) != committed.receipt_sha256:
-            faults.append((committed.sequence, "the stored receipt does not have its digest"))
-    faults += [(each.sequence, "its bytes are gone") for each in waiting.values()]
-    if faults:
-        raise damaged(*min(faults))
-    return history
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else ""
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return bool(count == 0)
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for definition in _DEFINITIONS:
-            connection.execute(definition)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    """Refuse a ledger of another version, and what is no ledger; an empty file may become one."""
-    if _is_empty(connection):
-        return
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application == _APPLICATION_ID and version > _VERSION:
-        message = (
-            f"ledger.sqlite has version {version}; this software reads version {_VERSION}: run "
-            "the newer dppca-owner, for an older copy of the ledger would forget charges"
-        )
-        raise LedgerVersionError(message)
-    if (application, version) != (_APPLICATION_ID, _VERSION):
-        message = "ledger.sqlite is not a ledger that this version can read"
-        raise LedgerError(message)
-
-
-def _check_form(connection: sqlite3.Connection) -> None:
-    _check_version(connection)
-    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if {sql for (sql,) in found} != set(_DEFINITIONS):
-        message = "the ledger is damaged: its tables or the triggers that guard them were changed"
-        raise LedgerCorruptError(message)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """SQLite's errors as ours."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        _raise(error)
-    except (UnicodeDecodeError, OverflowError) as error:
-        message = "the ledger is damaged: it holds values that it cannot hold"
-        raise LedgerCorruptError(message) from error
-
-
-def _raise(error: sqlite3.Error) -> NoReturn:
-    # Without a code of SQLite's own (`getattr`) it is a misuse, not a matter of the file.
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        message = (
-            f"the ledger's file is damaged ({error}): restore ledger.sqlite from a copy no older "
-            "than the last contribution"
-        )
-        raise LedgerCorruptError(message) from error
-    message = (
-        f"the ledger cannot be used ({error}): nothing was written by this step; free space on its "
-        "disk or mend its permissions, then run the same command again"
-    )
-    raise LedgerError(message) from error
+    archive, mark = read_archive(path), read_mark(path)
+    if mark is None:
+        return False
+    require_own(mark, archive.rows)
+    require_borne_out(mark.held, archive.history, archive.rows)
+    return mark.is_of(path)

@@ -1,7 +1,7 @@
-"""Entries of the ledger: three kinds of fact, each one canonical JSON document.
+"""Entries of the ledger: five kinds of fact, each one canonical JSON document.
 
 A document holds its number, the kind, the time, and the SHA-256 of the document before it. No
-entry holds a size, path, time or hash of a file with rows: whoever knows all rows but one could
+entry holds a size, path, time or hash of a file with rows: anybody who knows all rows but one could
 test guesses against a hash. The number of rows and the hash of the *noised* vector leave anyway.
 Amounts are exact decimals, written out in full: a binary fraction never comes near them.
 """
@@ -14,47 +14,124 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from common.privacy.accounting import Budget, Charge
-from common.schema.document import canonical_json
-from common.study import decimal_text
+from dppca.common.amounts import decimal_text
+from dppca.common.privacy.accounting import Budget, PrivacyCost
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.receipts import CostFields, cost_fields
+from dppca.common.schema.document import canonical_json
 
 VERSION = 1
+SUMMARY = "quality summary"
+"""The name of every summary: an entry tells its kind by its name alone."""
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """Which step an entry records."""
 
     RESERVE = "reserve"
     COMMIT = "commit"
     SENT = "sent"
+    RECOVERED = "recovered"
+    DISOWNED = "disowned"
+
+
+class ReleaseKind(StrEnum):
+    """What a release is made of."""
+
+    CONTRIBUTION = "contribution"
+    """Noised moments, sent to a study's curator."""
+    MODEL = "model"
+    """A classifier's file, which the steward hands over."""
+    SUMMARY = "summary"
+    """A quality summary's file, which the steward hands over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A charge that is asked for: of one release for a study, against one data set's budget.
+class ReleaseRequest:
+    """A request for one release: its charge, against one data set's budget.
 
-    ``study_digest`` names what is released, once: the study's digest for a contribution, that of
-    the request for a model (`owner.model_release`). ``epsilon`` and ``delta`` are what the release
-    will claim; ``charge`` is what counts. ``model`` is what a model is called in messages, empty
-    for a contribution.
+    Attributes
+    ----------
+    request_digest
+        SHA-256, hexadecimal, of all that is asked for; the release under it is drawn once. The
+        digest of the study for a contribution.
+    epsilon, delta
+        What the release will claim; ``charge`` is what counts.
+    name
+        What a file is called in messages; empty for a contribution.
+    command
+        The command, after ``dppca-owner``, that makes the file; empty for a contribution, and in
+        entries of earlier versions.
     """
 
+    kind: ReleaseKind
     data_set: str
     study: str
-    study_digest: str
+    request_digest: str
     mechanism: str
-    charge: Charge
+    charge: PrivacyCost
     epsilon: Decimal
     delta: Decimal
     budget: Budget
-    model: str = ""
+    name: str = ""
+    command: str = ""
+
+    @classmethod
+    def from_calibration(
+        cls,
+        kind: ReleaseKind,
+        noise: Calibration,
+        *,
+        data_set: str,
+        study: str,
+        request_digest: str,
+        budget: Budget,
+        name: str = "",
+        command: str = "",
+    ) -> Self:
+        """The request for a release with noise of one law."""
+        return cls(
+            kind=kind,
+            data_set=data_set,
+            study=study,
+            request_digest=request_digest,
+            mechanism=noise.mechanism.value,
+            charge=noise.charge,
+            epsilon=noise.epsilon,
+            delta=noise.delta,
+            budget=budget,
+            name=name,
+            command=command,
+        )
+
+    @property
+    def makes_file(self) -> bool:
+        """Whether the steward hands the release over as a file; otherwise it is sent."""
+        return self.kind is not ReleaseKind.CONTRIBUTION
+
+    @property
+    def resume_command(self) -> str:
+        """The command that takes the release up where it stands, at no further charge."""
+        if self.kind is ReleaseKind.CONTRIBUTION:
+            return f"`dppca-owner contribute {self.study}`"
+        if self.command:
+            return f"`dppca-owner {self.command}`"
+        line = _COMMANDS[self.kind].format(study=self.study)
+        return f"`dppca-owner {line}` with the options it was begun with"
+
+    def cost_fields(self) -> CostFields:
+        """The claim and the charge as documents have them."""
+        return cost_fields(self.epsilon, self.delta, self.charge)
 
     @property
     def title(self) -> str:
         """What the charge is for, in words."""
-        return f"{self.model + ' of ' if self.model else ''}study {self.study}"
+        return f"{self.name + ' of ' if self.name else ''}study {self.study}"
+
+
+_COMMANDS = {ReleaseKind.MODEL: "train {study}", ReleaseKind.SUMMARY: "report {study} --release"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +144,14 @@ class Reservation:
         Of the entry.
     release_id
         16 bytes, drawn at random; names the one release this charge is for.
-    wanted
+    request
         What was asked for, with the budget the policy gave then.
     """
 
     sequence: int
     time: str
     release_id: bytes
-    wanted: Wanted
+    request: ReleaseRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +168,7 @@ class Commitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class Delivery:
     """The curator has acknowledged a release."""
 
     sequence: int
@@ -99,23 +176,68 @@ class Sending:
     release_id: bytes
 
 
-Entry = Reservation | Commitment | Sending
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A contribution of this site that a curator holds and the ledger had lost; charged from here.
+
+    Its bytes are not here. Where the ledger had kept the release's reservation, that is its charge,
+    and this adds none.
+    """
+
+    sequence: int
+    time: str
+    release_id: bytes
+    request: ReleaseRequest
+    n_rows: int
+    payload_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disowning:
+    """A contribution under this site's name that its steward says the site did not make.
+
+    It charges nothing. The study counts as contributed to: a curator takes one release.
+    """
+
+    sequence: int
+    time: str
+    release_id: bytes
+    study: str
+    study_digest: str
+    reason: str
+
+
+Entry = Reservation | Commitment | Delivery | Recovery | Disowning
 
 
 def to_document(entry: Entry, *, previous: bytes) -> bytes:
     """Canonical JSON of an entry that follows the document whose hash is ``previous``."""
     if isinstance(entry, Reservation):
-        kind, content = Kind.RESERVE, _wanted_document(entry.wanted)
+        kind, content = EntryKind.RESERVE, _fields_of_request(entry.request)
     elif isinstance(entry, Commitment):
-        kind = Kind.COMMIT
+        kind = EntryKind.COMMIT
         content = {
             "n_rows": entry.n_rows,
             "payload_bytes": entry.payload_bytes,
             "payload_sha256": entry.payload_sha256,
             "receipt_sha256": entry.receipt_sha256,
         }
+    elif isinstance(entry, Recovery):
+        kind = EntryKind.RECOVERED
+        content = {
+            **_fields_of_request(entry.request),
+            "n_rows": entry.n_rows,
+            "payload_sha256": entry.payload_sha256,
+        }
+    elif isinstance(entry, Disowning):
+        kind = EntryKind.DISOWNED
+        content = {
+            "study": entry.study,
+            "study_digest": entry.study_digest,
+            "reason": entry.reason,
+        }
     else:
-        kind, content = Kind.SENT, {}
+        kind, content = EntryKind.SENT, {}
     return canonical_json(
         {
             "version": VERSION,
@@ -140,11 +262,11 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
     document: dict[str, Any] = json.loads(content)
     sequence, time = document["sequence"], document["time"]
     release_id = bytes.fromhex(document["release_id"])
-    kind = Kind(document["kind"])
+    kind = EntryKind(document["kind"])
     entry: Entry
-    if kind is Kind.RESERVE:
-        entry = Reservation(sequence, time, release_id, _wanted(document))
-    elif kind is Kind.COMMIT:
+    if kind is EntryKind.RESERVE:
+        entry = Reservation(sequence, time, release_id, _read_request(document))
+    elif kind is EntryKind.COMMIT:
         entry = Commitment(
             sequence,
             time,
@@ -154,11 +276,28 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
             payload_sha256=document["payload_sha256"],
             receipt_sha256=document["receipt_sha256"],
         )
+    elif kind is EntryKind.RECOVERED:
+        entry = Recovery(
+            sequence,
+            time,
+            release_id,
+            _read_request(document),
+            n_rows=document["n_rows"],
+            payload_sha256=document["payload_sha256"],
+        )
+    elif kind is EntryKind.DISOWNED:
+        entry = Disowning(
+            sequence,
+            time,
+            release_id,
+            study=document["study"],
+            study_digest=document["study_digest"],
+            reason=document["reason"],
+        )
     else:
-        entry = Sending(sequence, time, release_id)
+        entry = Delivery(sequence, time, release_id)
     if to_document(entry, previous=previous) != content:
-        message = "not the one form that such an entry has at this place"
-        raise ValueError(message)
+        raise ValueError("not the one form that such an entry has at this place")
     return entry
 
 
@@ -182,31 +321,33 @@ def time_text(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
 
 
-def _wanted_document(wanted: Wanted) -> dict[str, Any]:
-    # A contribution's entry has no such field: ledgers of earlier versions keep their hashes.
-    return ({"model": wanted.model} if wanted.model else {}) | {
-        "data_set": wanted.data_set,
-        "study": wanted.study,
-        "study_digest": wanted.study_digest,
-        "mechanism": wanted.mechanism,
-        "charged_epsilon": decimal_text(wanted.charge.epsilon),
-        "charged_rho": decimal_text(wanted.charge.rho),
-        "epsilon": decimal_text(wanted.epsilon),
-        "delta": decimal_text(wanted.delta),
-        "budget_epsilon": decimal_text(wanted.budget.epsilon),
-        "budget_delta": decimal_text(wanted.budget.delta),
+def _fields_of_request(request: ReleaseRequest) -> dict[str, Any]:
+    # What is empty is left out: ledgers of earlier versions keep their hashes.
+    named = {"model": request.name, "command": request.command}
+    return {key: value for key, value in named.items() if value} | {
+        "data_set": request.data_set,
+        "study": request.study,
+        "study_digest": request.request_digest,
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
+        "budget_epsilon": decimal_text(request.budget.epsilon),
+        "budget_delta": decimal_text(request.budget.delta),
     }
 
 
-def _wanted(document: dict[str, Any]) -> Wanted:
-    return Wanted(
+def _read_request(document: dict[str, Any]) -> ReleaseRequest:
+    name = document.get("model", "")
+    other = ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION
+    return ReleaseRequest(
+        kind=ReleaseKind.SUMMARY if name == SUMMARY else other,
         data_set=document["data_set"],
         study=document["study"],
-        study_digest=document["study_digest"],
+        request_digest=document["study_digest"],
         mechanism=document["mechanism"],
-        charge=Charge(Decimal(document["charged_epsilon"]), Decimal(document["charged_rho"])),
+        charge=PrivacyCost(Decimal(document["charged_epsilon"]), Decimal(document["charged_rho"])),
         epsilon=Decimal(document["epsilon"]),
         delta=Decimal(document["delta"]),
         budget=Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"])),
-        model=document.get("model", ""),
+        name=name,
+        command=document.get("command", ""),
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.errors import LedgerError
+from dppca.common.errors import LedgerError
 
 _POLL_S = 0.1
 
@@ -37,17 +37,15 @@ def lock_site(
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        message = f"cannot lock the site at {path}: {error.strerror}"
-        raise LedgerError(message) from error
+        raise LedgerError(f"cannot lock the site at {path}: {error.strerror}") from error
     try:
         end = clock() + wait_s
         while not _taken(descriptor):
             if clock() >= end:
-                message = (
+                raise LedgerError(
                     "another command of this site is at work on its ledger: wait until it has "
                     "ended, then run this one again"
                 )
-                raise LedgerError(message)
             sleep(_POLL_S)
         yield
     finally:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
 from decimal import Context, Decimal
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict, cast
 
-from common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
-from common.privacy.accounting import Budget, Charge
-from common.proof.claims import require_implied
-from common.study import Study, decimal_text
-from owner.ledger.chain import History, Row, damaged
-from owner.ledger.entries import Reservation
+from dppca.common.amounts import decimal_text
+from dppca.common.attestation.claims import require_implied
+from dppca.common.documents import DecimalText, DigestText, TimeText
+from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
+from dppca.common.privacy.accounting import Budget, PrivacyCost
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History, LedgerRow, damaged
+from dppca.owner.ledger.entries import EntryKind, Reservation
 
 COLUMNS = (
     "sequence",
@@ -37,30 +39,60 @@ COLUMNS = (
     "payload_bytes",
     "payload_sha256",
     "receipt_sha256",
+    "reason",
     "previous",
     "sha256",
 )
-"""Of an export as CSV: one line per entry, empty where an entry has no such field."""
+"""Columns of an export as CSV: one line per entry, empty where an entry has no such field."""
 MOST_FITTING = 1_000_000
 _EXACT = Context(prec=120)
 
 
-def exported(rows: Iterable[Row]) -> list[dict[str, Any]]:
+class LedgerEntry(TypedDict):
+    """An entry of a ledger; which keys it has follows from its kind."""
+
+    version: Annotated[int, "version of the form of entries"]
+    sequence: Annotated[int, "number of the entry, from 1"]
+    previous: Annotated[DigestText, "SHA-256 of the entry before it"]
+    kind: Annotated[EntryKind, "what the entry says"]
+    time: Annotated[TimeText, "when it was entered"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    data_set: NotRequired[Annotated[str, "data set that is charged"]]
+    study: NotRequired[Annotated[str, "name of the study"]]
+    model: NotRequired[Annotated[str, "what is released besides moments"]]
+    command: NotRequired[Annotated[str, "command that makes the released file"]]
+    study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
+    mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
+    epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
+    delta: NotRequired[Annotated[DecimalText, "delta of the guarantee"]]
+    charged_epsilon: NotRequired[Annotated[DecimalText, "charge in pure epsilon"]]
+    charged_rho: NotRequired[Annotated[DecimalText, "charge in rho (zCDP)"]]
+    budget_epsilon: NotRequired[Annotated[DecimalText, "lifetime budget at that time"]]
+    budget_delta: NotRequired[Annotated[DecimalText, "delta of the budget at that time"]]
+    n_rows: NotRequired[Annotated[int, "rows that the release was computed from"]]
+    payload_bytes: NotRequired[Annotated[int, "size of the release"]]
+    payload_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the release"]]
+    receipt_sha256: NotRequired[Annotated[DigestText, "SHA-256 of its receipt"]]
+    reason: NotRequired[Annotated[str, "the steward's reason for a disowned contribution"]]
+    sha256: Annotated[DigestText, "SHA-256 of the canonical JSON of all other keys"]
+
+
+def exported(rows: Iterable[LedgerRow]) -> list[LedgerEntry]:
     """Entries in order: their fields, and the SHA-256 of the document that holds them.
 
     ``sha256`` is that of the canonical JSON of all other fields, and the next entry's
-    ``previous``: whoever has the export can verify the chain.
+    ``previous``: anybody who has the export can verify the chain.
     """
-    found = []
+    entries: list[LedgerEntry] = []
     for row in rows:
         if not isinstance(row.document, bytes) or not isinstance(row.digest, bytes):
-            message = "the ledger's entries were not verified before"
-            raise LedgerCorruptError(message)
-        found.append({**json.loads(row.document), "sha256": row.digest.hex()})
-    return found
+            raise LedgerCorruptError("the ledger's entries were not verified before")
+        entry = {**json.loads(row.document), "sha256": row.digest.hex()}
+        entries.append(cast("LedgerEntry", entry))
+    return entries
 
 
-def as_csv(entries: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(entries: Iterable[LedgerEntry]) -> str:
     """Entries as CSV with a head."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
@@ -69,18 +101,18 @@ def as_csv(entries: Iterable[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def require_extends(rows: Iterable[Row], *, length: int, head: bytes) -> None:
+def require_extends(rows: Iterable[LedgerRow], *, length: int, head: bytes) -> None:
     """Raise `ChainError` unless the chain goes on from one that was noted earlier."""
-    found = list(rows)
-    if length > len(found):
-        message = (
-            f"the ledger has {len(found)} entries and had {length}: an old copy is in use. Restore "
-            "the newest ledger.sqlite"
+    entries = list(rows)
+    if length > len(entries):
+        raise ChainError(
+            f"the ledger has {len(entries)} entries where {length} were noted: it is an old copy, "
+            "or another one"
         )
-        raise ChainError(message)
-    if length and found[length - 1].digest != head:
-        message = f"entry {length} of the ledger is not the noted one: this is another chain"
-        raise ChainError(message)
+    if length and entries[length - 1].digest != head:
+        raise ChainError(
+            f"entry {length} of the ledger is not the one that was noted: it is another one"
+        )
 
 
 def check_receipt(reservation: Reservation, history: History, receipt: bytes) -> None:
@@ -91,72 +123,60 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
     LedgerCorruptError
         Names the entry whose receipt says something else.
     """
-    wanted, committed = reservation.wanted, history.commitments[reservation.release_id]
+    request, committed = reservation.request, history.commitments[reservation.release_id]
     try:
-        said = json.loads(receipt)
+        document = json.loads(receipt)
     except ValueError:
-        said = {}
-    follows: dict[str, Any] = {
+        document = {}
+    follows: dict[str, object] = {
         "release_id": reservation.release_id.hex(),
         "n_rows": committed.n_rows,
         "ledger_sequence": reservation.sequence,
-        "mechanism": wanted.mechanism,
-        "epsilon": decimal_text(wanted.epsilon),
-        "delta": decimal_text(wanted.delta),
-        "charged_epsilon": decimal_text(wanted.charge.epsilon),
-        "charged_rho": decimal_text(wanted.charge.rho),
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
     }
-    if not wanted.model:
+    if not request.makes_file:
         follows |= {
-            "study_digest": wanted.study_digest,
+            "study_digest": request.request_digest,
             "payload_sha256": committed.payload_sha256,
         }
-    wrong = [key for key, value in follows.items() if said.get(key) != value]
+    wrong = [key for key, value in follows.items() if document.get(key) != value]
     if wrong:
         raise damaged(committed.sequence, f"its receipt says otherwise in {', '.join(wrong)}")
 
 
 def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> None:
-    """Compute a contribution's sensitivity and noise anew; `LedgerCorruptError` if they differ."""
+    """Compute a contribution's sensitivity and noise again; `LedgerCorruptError` if they differ."""
     try:
-        require_implied(study, receipt, owner="this site")
+        require_implied(study, calibrate(study), receipt, owner="this site")
     except (ReceiptError, ArtefactError) as error:
         raise damaged(reservation.sequence, str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What one further release would leave; None where no finite epsilon describes it.
+class PlannedRelease(TypedDict):
+    """What one further release would leave of a budget."""
 
-    Attributes
-    ----------
-    fits
-        How often it could be made from where it stands, at most `MOST_FITTING`.
-    """
-
-    what: str
-    charged_epsilon: str
-    charged_rho: str
-    admitted: bool
-    spent: str | None
-    remaining: str | None
-    fits: int
-
-    def to_document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+    what: Annotated[str, "the release, in words"]
+    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+    admitted: Annotated[bool, "whether the budget covers it"]
+    spent: Annotated[DecimalText | None, "epsilon spent afterwards; null if it is not finite"]
+    remaining: Annotated[DecimalText | None, "epsilon left afterwards; null if it is not finite"]
+    fits: Annotated[int, "how often the budget covers it, at most a million"]
 
 
-def plan(budget: Budget, total: Charge, wanted: Iterable[tuple[str, Charge]]) -> list[Planned]:
+def plan(
+    budget: Budget, total: PrivacyCost, request: Iterable[tuple[str, PrivacyCost]]
+) -> list[PlannedRelease]:
     """One release after the other; one that is refused charges nothing."""
-    found = []
-    for what, charge in wanted:
+    problems = []
+    for what, charge in request:
         fits = fitting(budget, total, charge)
         if fits:
             total = total + charge
         finite = not _has_no_epsilon(budget, total)
-        found.append(
-            Planned(
+        problems.append(
+            PlannedRelease(
                 what=what,
                 charged_epsilon=decimal_text(charge.epsilon),
                 charged_rho=decimal_text(charge.rho),
@@ -166,15 +186,15 @@ def plan(budget: Budget, total: Charge, wanted: Iterable[tuple[str, Charge]]) ->
                 fits=fits,
             )
         )
-    return found
+    return problems
 
 
-def fitting(budget: Budget, total: Charge, charge: Charge) -> int:
+def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
     """How many releases at a charge a budget admits after a total, at most `MOST_FITTING`."""
 
     def admits(number: int) -> bool:
         amount = Decimal(number)
-        many = Charge(
+        many = PrivacyCost(
             epsilon=_EXACT.multiply(charge.epsilon, amount),
             rho=_EXACT.multiply(charge.rho, amount),
         )
@@ -194,5 +214,5 @@ def fitting(budget: Budget, total: Charge, charge: Charge) -> int:
     return low
 
 
-def _has_no_epsilon(budget: Budget, total: Charge) -> bool:
+def _has_no_epsilon(budget: Budget, total: PrivacyCost) -> bool:
     return total.rho > 0 and budget.delta == 0

@@ -5,9 +5,9 @@ other cells, nor on how the file was cut into batches, nor on whether it is CSV,
 
 Numerics become float64. Null, empty text and NaN are missing: ``NaN``. What is no number is
 `NOT_A_NUMBER` and what is not finite is `INFINITE`; both are infinities, which coding takes for
-the middle as it does NaN, and which `owner.records.check` tells apart. Text is a number if it is
-one in ASCII decimals, with or without exponent, sign and outer blanks. A truth value or a date in
-a numeric column is no number, as it would not be one in a CSV file.
+the middle as it does NaN, and which `dppca.owner.records.check` tells apart. Text is a number if it
+is one in ASCII decimals, with or without exponent, sign and outer blanks. A truth value or a date
+in a numeric column is no number, as it would not be one in a CSV file.
 
 Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
 ``1.0`` and ``"1"`` are one label, outer blanks do not count, null, empty text and NaN are
@@ -18,9 +18,8 @@ since CSV writers turn ``1`` into ``1.0`` and ``true`` into ``True``. The rest i
 from __future__ import annotations
 
 import math
-import re
+import sys
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -28,8 +27,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.schema import MISSING, UNKNOWN, Attribute, Binary, Categorical, Column, Numeric
-from common.schema import label_text as canonical_text
+from dppca.common.schema import MISSING, UNKNOWN, Attribute, Binary, Categorical, Column, Numeric
+from dppca.common.schema import label_text as canonical_text
+from dppca.common.schema.attributes import MAX_LABEL_LENGTH
 
 INFINITE: Final = math.inf
 """In a numeric column: a number that is not finite, of either sign."""
@@ -37,11 +37,10 @@ NOT_A_NUMBER: Final = -math.inf
 """In a numeric column: text, a truth value, a date, or anything else that is no number."""
 
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_NAN = re.compile(r"[+-]?nan(\([a-z0-9_]*\))?", re.IGNORECASE)
-_DECIMAL = re.compile(r"([+-]?[0-9]+)\.([0-9]*?)0*")
+_DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
 
 
-def column_of(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True) -> Column:
+def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True) -> Column:
     """Convert the cells of one attribute.
 
     Parameters
@@ -62,11 +61,11 @@ def column_of(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True)
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        return column_of(attribute, cells.storage, told_apart=told_apart)
+        return parse_column(attribute, cells.storage, told_apart=told_apart)
     if pa.types.is_run_end_encoded(kind):
-        return column_of(attribute, pc.run_end_decode(cells), told_apart=told_apart)
+        return _run_ends(attribute, cells)
     if pa.types.is_dictionary(kind):
-        values = column_of(attribute, cells.dictionary)
+        values = parse_column(attribute, cells.dictionary)
         taken: Column = np.concatenate([values, absent_column(attribute, 1)])[_places(cells)]
         return taken
     if _is_text(kind):
@@ -74,6 +73,8 @@ def column_of(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True)
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
     elif pa.types.is_date(kind):
         cells = cells.cast(pa.large_string()) if not isinstance(attribute, Numeric) else cells
+    elif pa.types.is_decimal(kind) and not isinstance(attribute, Numeric):
+        cells = _texts_of_decimals(cells)
     if isinstance(attribute, Numeric):
         return _numbers(cells, told_apart=told_apart)
     return _codes(attribute, cells)
@@ -91,8 +92,17 @@ def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
     places = cells.indices
     if places.null_count:
         places = places.cast(pa.int64()).fill_null(len(cells.dictionary))
-    found: NDArray[np.integer[Any]] = places.to_numpy()
-    return found
+    codes: NDArray[np.integer[Any]] = places.to_numpy()
+    return codes
+
+
+def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
+    """Each run's value, converted once and repeated."""
+    first, n_runs = cells.find_physical_offset(), cells.find_physical_length()
+    rows = np.arange(cells.offset, cells.offset + len(cells))
+    runs = np.searchsorted(cells.run_ends.to_numpy()[first : first + n_runs], rows, side="right")
+    taken: Column = parse_column(attribute, cells.values.slice(first, n_runs))[runs]
+    return taken
 
 
 def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
@@ -121,8 +131,8 @@ def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
     except pa.ArrowInvalid:
         trimmed = pc.ascii_trim_whitespace(text)
         plain = pc.fill_null(pc.match_substring_regex(trimmed, _PLAIN), False)
-        kept = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
-        values = _to_numpy(kept.cast(pa.float64()))
+        numbers = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
+        values = _to_numpy(numbers.cast(pa.float64()))
     open_ = np.flatnonzero(~np.isfinite(values) & ~_nulls(text))
     if len(open_):
         values[open_] = _by_value(text.take(pa.array(open_)), _number_of_text, np.float64)
@@ -131,7 +141,7 @@ def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
 
 def _number_of_text(text: object) -> float:
     word = str(text).strip()
-    if not word or _NAN.fullmatch(word):
+    if not word or _is_nan(word):
         return math.nan
     if not word.isascii() or "_" in word:
         return NOT_A_NUMBER
@@ -142,22 +152,32 @@ def _number_of_text(text: object) -> float:
     return number if math.isfinite(number) else INFINITE
 
 
+def _is_nan(word: str) -> bool:
+    """Whether it is a NaN as in C: ``nan``, ``-NaN``, ``nan(some_1)``."""
+    word = word.removeprefix("-") if word.startswith("-") else word.removeprefix("+")
+    if not word.isascii() or word[:3].lower() != "nan":
+        return False
+    rest = word[3:]
+    inner = rest[1:-1].replace("_", "")
+    return not rest or (rest[0] == "(" and rest[-1] == ")" and (not inner or inner.isalnum()))
+
+
 def _codes(attribute: Binary | Categorical, cells: pa.Array) -> NDArray[np.int32]:
     code_of = {label: code for code, label in enumerate(attribute.labels)}
 
     def code(value: object) -> int:
-        text = _text_of(value)
+        text = _canonical_text(value)
         if not text:
             return MISSING
-        found = code_of.get(text)
-        return code_of.get(_spelled(text), UNKNOWN) if found is None else found
+        code = code_of.get(text)
+        return code_of.get(_spelled(text), UNKNOWN) if code is None else code
 
     if not _is_text(cells.type):
         if _has_canonical_text(cells.type):
             return _by_value(cells, code, np.int32)
         return np.where(_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
-    found = pc.index_in(cells, value_set=pa.array(attribute.labels, cells.type))
-    codes = np.array(found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
+    indices = pc.index_in(cells, value_set=pa.array(attribute.labels, cells.type))
+    codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
     # Only cells that are no label as they stand need the slower look.
     open_ = np.flatnonzero(codes == UNKNOWN)
     if len(open_):
@@ -165,23 +185,39 @@ def _codes(attribute: Binary | Categorical, cells: pa.Array) -> NDArray[np.int32
     return codes
 
 
-def _text_of(value: object) -> str:
+def _canonical_text(value: object) -> str:
     """Canonical text of a cell; empty where it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, Decimal):
-        return "" if value.is_nan() else format(value, "f")
     return canonical_text(value)
+
+
+def _texts_of_decimals(cells: pa.Array) -> pa.Array:
+    """Decimals in full, except those longer than any label: a scale may ask for gigabytes."""
+    raw = cells.view(pa.binary(cells.type.byte_width)).dictionary_encode()
+    numbers = (int.from_bytes(v, sys.byteorder, signed=True) for v in raw.dictionary.to_pylist())
+    texts = [_text_of_decimal(number, cells.type.scale) for number in numbers]
+    return pa.array(texts, pa.large_string()).take(raw.indices)
+
+
+def _text_of_decimal(number: int, scale: int) -> str:
+    if abs(scale) > MAX_LABEL_LENGTH + _DECIMAL_DIGITS:
+        return "0" if number == 0 else "9" * (MAX_LABEL_LENGTH + 1)
+    places = max(scale, 0)
+    digits = str(abs(number) * 10 ** max(-scale, 0)).zfill(places + 1)
+    point = len(digits) - places
+    return "-" * (number < 0) + digits[:point] + (f".{digits[point:]}" if places else "")
 
 
 def _spelled(text: str) -> str:
     """What a CSV writer may have had before it: ``1.0`` was 1, ``2.50`` was 2.5, ``True`` true."""
     if text.lower() in {"true", "false"}:
         return text.lower()
-    decimal = _DECIMAL.fullmatch(text)
-    if decimal is None:
+    whole, point, fraction = text.partition(".")
+    digits = whole[1:] if whole.startswith(("+", "-")) else whole
+    if not point or not digits or not text.isascii() or not (digits + fraction).isdigit():
         return text
-    whole, fraction = decimal.groups()
+    fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}" if fraction else whole
 
 
@@ -224,14 +260,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _has_canonical_text(kind: pa.DataType) -> bool:
     return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     )
 
 
 def _nulls(cells: pa.Array) -> NDArray[np.bool_]:
+    if pa.types.is_union(cells.type):  # has none of its own
+        return np.zeros(len(cells), np.bool_)
     nulls: NDArray[np.bool_] = cells.is_null().to_numpy(zero_copy_only=False)
     return nulls
 

@@ -1,48 +1,39 @@
 """CSV files (also compressed as ``.csv.gz``), comma-separated, in UTF-8, with one header line.
 
-Every cell is read as bytes; what it means is decided by `owner.records.columns` alone, not by
-guesses from the first rows. pyarrow parses the file. It can skip or refuse a row with a wrong
-number of fields, but not keep it, and on the release path no row may be dropped. So opening a
-file parses it once to count its rows, converting none of its cells; where pyarrow refuses, the
-whole file is read by Python's `csv` instead (slower, in the same bounded memory), under a public
-rule: fields that a row lacks are missing, fields it has too many are ignored. `check` names such
-rows.
+Each line after the header is one row, even if it is malformed (`dppca.owner.records.lines`): blank
+lines, and lines that leave a quote open, are rows too. No line changes how another one is read, and
+the number of rows does not depend on what is in them. Fields that a row lacks are missing, fields
+it has too many are ignored, a line is read up to `LINE_BYTES`. `check` names such rows.
 
-Where a file has no quote at all no cell holds a line break: blocks are then cut at line ends
-instead of being parsed to find where rows end.
-
-Blank lines are not rows, save in a file of one column, where they are missing values. A quote
-that is never closed makes rows unrecognisable and is damage to the file: `DataError`.
+Every cell is read as bytes; what it means is decided by `dppca.owner.records.columns` alone. The
+file is read in blocks of whole lines. pyarrow parses the blocks that leave it no choice, and
+refuses those with a wrong number of fields; the others are parsed line by line, with the same
+result for lines that both can parse.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-import itertools
-import zlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from common.errors import DataError
-from owner.records.sources import Malformed, reading
+from dppca.common.errors import DataError
+from dppca.owner.records.faults import FaultCount, LineFault
+from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
+from dppca.owner.records.sources import Malformed, reading
 
 CSV_SUFFIXES = (".csv", ".csv.gz")
-# pyarrow keeps 32 of them read ahead. A longer row is read by Python's parser.
 _BLOCK_BYTES = 2 << 20
-_COUNTED_BYTES = 256 << 10  # at a time: what stays in the cache
-_QUOTE = ord('"')
-_CELL_BYTES = 64 << 20  # more is taken for a quote that is never closed
 _NAMED_ROWS = 1000
-_END = ["end\0of\0file"]
+_MARK = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +42,15 @@ class CsvSource:
 
     Attributes
     ----------
-    plain
-        Whether it has no quote.
-    row_by_row
-        Where pyarrow cannot parse it.
+    by_line
+        Blocks that pyarrow must not parse, the first being 0.
     """
 
     path: Path
     names: tuple[str, ...]
     n_rows: int
     malformed: Malformed
-    plain: bool
-    row_by_row: bool
+    by_line: frozenset[int]
 
     def read(
         self,
@@ -72,182 +60,125 @@ class CsvSource:
         labels: Collection[int] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
         """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time."""
-        if self.row_by_row:
-            yield from self._read_row_by_row(positions, batch_rows)
-            return
-        # Opening found every row well-formed: if one is not, the file has changed since.
-        with (
-            reading(self.path),
-            _parsing(self.path, len(self.names), positions, plain=self.plain) as stream,
-        ):
-            for batch in stream:
-                for start in range(0, batch.num_rows, batch_rows):
-                    part = batch.slice(start, batch_rows)
-                    yield [part.column(str(position)) for position in positions]
-
-    def _read_row_by_row(self, positions: Sequence[int], batch_rows: int) -> Iterator[list[Any]]:
-        rows = _rows(self.path, len(self.names))
-        while part := list(itertools.islice(rows, batch_rows)):
-            yield [
-                pa.array(
-                    [
-                        row[position].encode("utf-8", "surrogateescape")
-                        if position < len(row)
-                        else None
-                        for row in part
-                    ],
-                    pa.large_binary(),
-                )
-                for position in positions
-            ]
+        width = len(self.names)
+        with _opened(self.path) as (_, blocks):
+            for index, block in enumerate(blocks):
+                arrays = None
+                if index not in self.by_line:
+                    arrays = _parsed(block, width, positions)
+                if arrays is None:
+                    arrays = _parsed_by_line(block, positions)
+                for start in range(0, len(arrays[0]), batch_rows):
+                    yield [array.slice(start, batch_rows) for array in arrays]
 
 
 def open_csv(path: Path) -> CsvSource:
-    """Read the header, count the rows, and see whether each has as many fields as the header."""
-    names, has_rows = _header(path)
-    if not has_rows:
-        return CsvSource(path, names, 0, Malformed(), plain=True, row_by_row=False)
-    for plain in (True, False):
-        n_rows = _count_well_formed(path, len(names), plain=plain)
-        if n_rows is not None:
-            return CsvSource(path, names, n_rows, Malformed(), plain=plain, row_by_row=False)
-    n_rows, malformed = _count_row_by_row(path, len(names))
-    return CsvSource(path, names, n_rows, malformed, plain=False, row_by_row=True)
-
-
-def _header(path: Path) -> tuple[tuple[str, ...], bool]:
-    """Column names, and whether a row follows."""
-    with _text(path) as file:
-        lines = csv.reader(file)
-        header = next(lines, None)
-        if header is None:
-            message = f"the data file {path} is empty: export it again, with a header line"
-            raise DataError(message)
-        raw = [name.encode("utf-8", "surrogateescape") for name in header]
-        if any(b"\0" in name for name in raw):
-            message = f"{path} is not text in UTF-8: save it as CSV in UTF-8"
-            raise DataError(message)
-        has_rows = any(row or len(raw) == 1 for row in lines)
-    names = tuple(name.decode("utf-8", "replace").strip() for name in raw)
-    if not any(names):
-        message = f"the first line of {path} is blank: it must name the columns"
-        raise DataError(message)
-    return names, has_rows
-
-
-@contextmanager
-def _parsing(path: Path, n_columns: int, positions: Sequence[int], *, plain: bool) -> Iterator[Any]:
-    compression = "gzip" if _is_compressed(path) else None
-    with (
-        pa.input_stream(str(path), compression=compression) as file,
-        _parsed(file, n_columns, positions, plain=plain) as stream,
-    ):
-        yield stream
-
-
-def _parsed(file: Any, n_columns: int, positions: Sequence[int], *, plain: bool) -> Any:
-    """pyarrow's streaming parser; columns are called by their positions."""
-    wanted = [str(position) for position in positions]
-    return pa.csv.open_csv(
-        file,
-        read_options=pa.csv.ReadOptions(
-            block_size=_BLOCK_BYTES,
-            column_names=[str(position) for position in range(n_columns)],
-            skip_rows_after_names=1,
-        ),
-        parse_options=pa.csv.ParseOptions(
-            newlines_in_values=not plain,
-            quote_char=False if plain else '"',
-            double_quote=not plain,
-            ignore_empty_lines=n_columns > 1,
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.large_binary())
-        ),
-    )
-
-
-def _count_well_formed(path: Path, n_columns: int, *, plain: bool) -> int | None:
-    """Rows by pyarrow's count; None where it cannot parse the file, or it is not ``plain``."""
+    """Read the header, count the rows, and find those that are malformed."""
     n_rows = 0
+    by_line: set[int] = set()
+    faults: dict[LineFault, FaultCount] = {}
+    with _opened(path) as (header, blocks):
+        names = _names(path, header)
+        for index, block in enumerate(blocks):
+            lines = split_lines(block)
+            if not _is_sound(block, lines, len(names)):
+                by_line.add(index)
+                for number, line in enumerate(block.splitlines(), start=n_rows + 1):
+                    fault = _fault(line, len(names))
+                    if fault is not None:
+                        faults[fault] = faults.get(fault, FaultCount()).extended(
+                            (number,), _NAMED_ROWS
+                        )
+            n_rows += lines.count
+    return CsvSource(path, names, n_rows, Malformed(faults), frozenset(by_line))
+
+
+def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:
+    """Whether pyarrow has only one way to parse the block, and each line all fields."""
+    if len(block) > LINE_BYTES or block.startswith(_MARK) or not lines.strictly_quoted:
+        return False
+    if lines.any_blank and n_columns > 1:  # which pyarrow takes for a line of empty fields
+        return False
+    parsed = _parsed(block, n_columns, [0])
+    return parsed is not None and len(parsed[0]) == lines.count
+
+
+def _names(path: Path, header: bytes) -> tuple[str, ...]:
+    fields, closed = split_fields(header, header.count(b",") + 1)
+    if b"\0" in header:
+        raise DataError(f"{path} is not text in UTF-8: save it as CSV in UTF-8")
+    if not closed:
+        raise DataError(
+            f"the first line of {path} leaves a quote open: name the columns in one line"
+        )
+    names = tuple(name.decode("utf-8", "replace").strip() for name in fields)
+    if not any(names):
+        raise DataError(f"the first line of {path} is blank: it must name the columns")
+    return names
+
+
+def _parsed(block: bytes, n_columns: int, positions: Sequence[int]) -> list[Any] | None:
+    """Cells by pyarrow; None where it refuses the block."""
+    names = [str(position) for position in positions]
+    quoted = b'"' in block
     try:
-        with _bytes(path) as raw, _parsed(raw, n_columns, [0], plain=plain) as stream:
-            for batch in stream:
-                n_rows += batch.num_rows
-                if plain and raw.n_quotes:
-                    return None
-    except (pa.ArrowException, OSError, EOFError, zlib.error):
-        # The slower parser finds out which row is at fault, or that the file is damaged.
+        batches = pa.csv.read_csv(
+            pa.py_buffer(block),
+            read_options=pa.csv.ReadOptions(
+                block_size=len(block) + 1,
+                column_names=[str(position) for position in range(n_columns)],
+            ),
+            parse_options=pa.csv.ParseOptions(
+                quote_char='"' if quoted else False,
+                double_quote=quoted,
+                ignore_empty_lines=False,
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=names, column_types=dict.fromkeys(names, pa.large_binary())
+            ),
+        ).to_batches()
+    except pa.ArrowException:
         return None
-    # An odd number of quotes may be an unclosed one, which pyarrow would take for a long cell.
-    refused = raw.n_quotes if plain else raw.n_quotes % 2
-    return None if refused else n_rows
+    return batches[0].columns if len(batches) == 1 else None
 
 
-class _CountedQuotes(io.RawIOBase):
-    """The bytes of a file, read once from its start, and how many quotes were among them."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.n_quotes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        block: bytes = self._file.read(size)
-        for start in range(0, len(block), _COUNTED_BYTES):
-            part = np.frombuffer(block, np.uint8, min(_COUNTED_BYTES, len(block) - start), start)
-            self.n_quotes += int(np.count_nonzero(part == _QUOTE))
-        return block
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def _parsed_by_line(block: bytes, positions: Sequence[int]) -> list[Any]:
+    n_fields = max(positions) + 1
+    cells: list[list[bytes | None]] = [[] for _ in positions]
+    for line in block.splitlines():
+        fields, _ = split_fields(line[:LINE_BYTES], n_fields)
+        for column, position in zip(cells, positions, strict=True):
+            column.append(fields[position] if position < len(fields) else None)
+    return [pa.array(column, pa.large_binary()) for column in cells]
 
 
-def _count_row_by_row(path: Path, n_columns: int) -> tuple[int, Malformed]:
-    n_rows = n_malformed = 0
-    named: list[int] = []
-    for row in _rows(path, n_columns):
-        n_rows += 1
-        if len(row) != n_columns:
-            n_malformed += 1
-            if len(named) < _NAMED_ROWS:
-                named.append(n_rows)
-    return n_rows, Malformed(n_malformed, tuple(named))
-
-
-def _rows(path: Path, n_columns: int) -> Iterator[list[str]]:
-    """Data rows by Python's parser; bytes that are not UTF-8 are surrogates."""
-    with _text(path) as file:
-        last = None
-        parsed = csv.reader(itertools.chain(file, _END))
-        next(parsed)
-        for row in parsed:
-            if last is not None and (last or n_columns == 1):
-                yield last or [""]
-            last = row
-    if last != _END:
-        message = f"a quote is opened in {path} and never closed: export the file again"
-        raise DataError(message)
+def _fault(line: bytes, n_columns: int) -> LineFault | None:
+    if len(line) > LINE_BYTES:
+        return LineFault.TOO_LONG
+    fields, closed = split_fields(line, n_columns)
+    if not closed:
+        return LineFault.OPEN_QUOTE
+    return None if len(fields) == n_columns else LineFault.FIELDS
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[Any]:
-    csv.field_size_limit(_CELL_BYTES)
-    with (
-        reading(path),
-        (gzip.open if _is_compressed(path) else open)(
-            path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline=""
-        ) as file,
-    ):
-        yield file
+def _opened(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+    """The header line, and the lines after it in blocks."""
+    with reading(path), _binary(path) as file:
+        blocks = blocks_of_lines(file, _BLOCK_BYTES)
+        first = next(blocks, b"").removeprefix(_MARK)
+        if not first:
+            raise DataError(f"the data file {path} is empty: export it again, with a header line")
+        end = _LINE_END.search(first)
+        header, rest = (first[: end.start()], first[end.end() :]) if end else (first, b"")
+        if len(header) > LINE_BYTES:
+            raise DataError(
+                f"the first line of {path} is longer than {LINE_BYTES} bytes: is this CSV?"
+            )
+        yield header, (block for part in ([rest], blocks) for block in part if block)
 
 
-def _bytes(path: Path) -> _CountedQuotes:
-    return _CountedQuotes(gzip.open(path, "rb") if _is_compressed(path) else path.open("rb"))
-
-
-def _is_compressed(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
+def _binary(path: Path) -> BinaryIO:
+    if path.suffix.lower() == ".gz":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    return path.open("rb")

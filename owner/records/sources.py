@@ -1,26 +1,27 @@
-"""Files as streams of Arrow arrays: Parquet and Arrow here, CSV in `owner.records.delimited`.
+"""Files as streams of Arrow arrays: Parquet and Arrow here, CSV in `dppca.owner.records.delimited`.
 
 A source reads some of a file's columns, by position, in batches of bounded size, as often as it
-is asked. Whatever the format's reader raises becomes a `DataError` that says what to do; its own
+is asked. Every error of the format's reader becomes a `DataError` that says what to do; its own
 message is left out, since it may quote a cell.
 """
 
 from __future__ import annotations
 
-import csv
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from common.errors import DataError
+from dppca.common.errors import DataError
+from dppca.owner.records.faults import FaultCount, LineFault
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
@@ -32,18 +33,24 @@ _FEATHER_1_MAGIC = b"FEA1"
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Rows of a CSV file with more or fewer fields than its header. Site-only.
+    """Rows of a CSV file that are not as its header says. Site-only.
 
     Attributes
     ----------
-    count
-        How many.
-    rows
-        Numbers of the first of them, the first data row being 1.
+    found
+        By what is wrong with them; each row has one kind at most.
     """
 
-    count: int = 0
-    rows: tuple[int, ...] = ()
+    found: Mapping[LineFault, FaultCount] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many, of any kind."""
+        return sum(found.count for found in self.found.values())
+
+    def first(self, limit: int) -> dict[LineFault, FaultCount]:
+        """With at most ``limit`` row numbers of each kind."""
+        return {kind: FaultCount(f.count, f.rows[:limit]) for kind, f in self.found.items()}
 
 
 class Source(Protocol):
@@ -90,12 +97,15 @@ class ParquetSource:
         Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
         """
         # Without pre_buffer: it would keep what it has read ahead, up to the whole file. Without
-        # threads: whoever adds up the batches is at work on the other cores meanwhile.
+        # threads: the code that adds up the batches uses the other cores at the same time.
         with reading(self.path):
             metadata = pq.read_metadata(self.path)
-            names = metadata.schema.to_arrow_schema().names
-            listed = _listed(metadata, {names[position] for position in labels})
-            fields = [names[position] for position in positions]
+            schema = metadata.schema.to_arrow_schema()
+            fields = [schema.names[position] for position in positions]
+            listed = [
+                *_listed(metadata, {schema.names[position] for position in labels}),
+                *_dictionaries(metadata, schema, fields),
+            ]
             with pq.ParquetFile(
                 self.path, metadata=metadata, read_dictionary=listed, pre_buffer=False
             ) as file:
@@ -110,7 +120,7 @@ class ParquetSource:
 
 @dataclass(frozen=True, slots=True)
 class ArrowSource:
-    """An Arrow IPC file (Feather version 2), mapped into memory and validated while read."""
+    """An Arrow IPC file (Feather version 2), mapped into memory and checked while read."""
 
     path: Path
     names: tuple[str, ...]
@@ -131,7 +141,7 @@ class ArrowSource:
                 batch = file.get_batch(index)
                 arrays = [batch.column(position) for position in positions]
                 for array in arrays:
-                    array.validate(full=True)
+                    _check_structure(array)
                 for start in range(0, batch.num_rows, batch_rows):
                     yield [array.slice(start, batch_rows) for array in arrays]
 
@@ -168,7 +178,7 @@ def reading(path: Path) -> Iterator[None]:
         message = f"{path} is a folder: give one CSV, Parquet or Arrow file"
     except PermissionError:
         message = f"the data file {path} may not be read: ask for read permission on it"
-    except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error):
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error):
         message = (
             f"the data file {path} is damaged or not what its name says: "
             "copy or export it again, then run check"
@@ -197,25 +207,97 @@ def _listed(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
     ]
 
 
+def _dictionaries(
+    metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]
+) -> list[str]:
+    """Paths of the texts within columns that are to be Arrow dictionaries.
+
+    pyarrow refuses to make dictionaries of texts that are not UTF-8 unless it reads them so.
+    """
+    dictionaries = {name for name in names if "dictionary<" in str(schema.field(name).type)}
+    leaves = [metadata.schema.column(index) for index in range(len(metadata.schema))]
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY"
+        and any(f"{leaf.path}.".startswith(f"{name}.") for name in dictionaries)
+    ]
+
+
+def _check_structure(array: pa.Array) -> None:
+    """Refuse an array that would be read outside of its buffers, but no value in it.
+
+    pyarrow's full validation refuses texts that are not UTF-8, times outside of a day and decimals
+    beyond their precision, too. These are cells, which coding takes as they are: they are validated
+    as the bytes and integers that they are made of. Of nested values only the nulls are ever read.
+
+    Raises
+    ------
+    ArrowInvalid
+        The array is damaged.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        _check_structure(array.storage)
+    elif pa.types.is_dictionary(kind):
+        array.validate()
+        array.indices.validate(full=True)
+        _check_codes(array)
+        _check_structure(array.dictionary)
+    elif pa.types.is_run_end_encoded(kind):
+        array.validate()
+        array.run_ends.validate(full=True)
+        _check_run_ends(array)
+        _check_structure(array.values)
+    elif pa.types.is_nested(kind):
+        array.validate()
+    else:
+        array.view(_stored(kind)).validate(full=True)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """A type of the same buffers that takes any value."""
+    if pa.types.is_decimal(kind):
+        return pa.binary(kind.byte_width)
+    if pa.types.is_date64(kind) or pa.types.is_time64(kind):
+        return pa.int64()
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    bare = {
+        pa.string(): pa.binary(),
+        pa.large_string(): pa.large_binary(),
+        pa.string_view(): pa.binary_view(),
+    }
+    return bare.get(kind, kind)
+
+
 def _check_codes(array: pa.Array) -> None:
-    """Of a damaged file, codes may be out of range."""
+    """Check codes against the dictionary: in a damaged file they may be out of range."""
     if pa.types.is_dictionary(array.type):
-        found = pc.min_max(array.indices)
-        least, most = found["min"].as_py(), found["max"].as_py()
+        extremes = pc.min_max(array.indices)
+        least, most = extremes["min"].as_py(), extremes["max"].as_py()
         if most is not None and not 0 <= least <= most < len(array.dictionary):
-            message = "codes out of range"
-            raise pa.ArrowInvalid(message)
+            raise pa.ArrowInvalid("codes out of range")
+
+
+def _check_run_ends(array: pa.RunEndEncodedArray) -> None:
+    """Runs follow each other, have a value each, and cover the array."""
+    ends = array.run_ends.to_numpy()
+    starts = np.concatenate([[0], ends[:-1]])
+    if len(ends) > len(array.values) or not (ends > starts).all():
+        raise pa.ArrowInvalid("runs out of order")
+    if len(array) and (not len(ends) or ends[-1] < array.offset + len(array)):
+        raise pa.ArrowInvalid("runs end too early")
 
 
 def _check_magic(path: Path, magic: bytes, kind: str) -> None:
     with reading(path), path.open("rb") as file:
         first = file.read(len(magic))
     if not first:
-        message = f"the data file {path} is empty: export it again"
-        raise DataError(message)
+        raise DataError(f"the data file {path} is empty: export it again")
     if kind == "Arrow" and first.startswith(_FEATHER_1_MAGIC):
-        message = f"{path} is of Feather version 1: write it again as version 2 or Parquet"
-        raise DataError(message)
+        raise DataError(f"{path} is of Feather version 1: write it again as version 2 or Parquet")
     if first != magic:
-        message = f"{path} is not a {kind} file, or is cut off: name it by its format or export it"
-        raise DataError(message)
+        raise DataError(
+            f"{path} is not a {kind} file, or is cut off: name it by its format or export it"
+        )

@@ -15,11 +15,12 @@ from functools import reduce
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from common.numerics.moments import Moments
-from common.numerics.sums import Method, MomentSums, method_for
-from common.numerics.threads import one_blas_thread
-from common.schema import Schema
-from owner.records.table import Table
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import Schema
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.table import Table
 
 _BATCH_ROWS = 1 << 15
 _BATCH_VALUES = 1 << 20
@@ -30,6 +31,7 @@ def moments_of_table(
     table: Table,
     schema: Schema,
     *,
+    tally: FaultCounts | None = None,
     progress: Callable[[int], None] | None = None,
     batch_rows: int | None = None,
     workers: int | None = None,
@@ -37,17 +39,19 @@ def moments_of_table(
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
     Workers read in turns, and convert, code and multiply what they have read, each with one BLAS
-    thread (docs/decisions/0046). One batch per worker is in memory.
+    thread (decision 46). One batch per worker is in memory.
 
     Parameters
     ----------
+    tally
+        Counts what coding has to mend, in the same pass. The sums do not depend on it.
     progress
         Called in the calling thread after each batch, with the number of rows in it.
     workers
         By default one per core; one, with all of BLAS' threads, where the sums are so wide that
         they should not be held twice.
     """
-    wide = schema.layout.n_columns > _WIDE and method_for(schema) is Method.DENSE
+    wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
     n_workers = workers or (1 if wide else len(os.sched_getaffinity(0)))
     if batch_rows is None:
         batch_rows = max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))
@@ -62,7 +66,10 @@ def moments_of_table(
                     cells = next(batches, None)
                 if cells is None:
                     break
-                sums.add(cells.columns(told_apart=False))
+                columns = cells.columns(told_apart=tally is not None)
+                sums.add(columns)
+                if tally is not None:
+                    tally.add(columns)
                 added.put(cells.n_rows)
             return sums.total()
         except BaseException:

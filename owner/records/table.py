@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import DataError, SettingError
-from common.schema import Column, Numeric, Schema
-from owner.records.columns import absent_column, column_of
-from owner.records.delimited import CSV_SUFFIXES, open_csv
-from owner.records.sources import (
+import numpy as np
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.schema import Column, Numeric, Schema
+from dppca.owner.records.columns import absent_column, parse_column
+from dppca.owner.records.delimited import CSV_SUFFIXES, open_csv
+from dppca.owner.records.sources import (
     ARROW_SUFFIXES,
     PARQUET_SUFFIXES,
     Malformed,
@@ -27,6 +29,7 @@ from owner.records.sources import (
 )
 
 _CODED_VALUES_PER_BATCH = 1 << 22
+_SHOWN = 20  # columns in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Table:
     absent
         Attributes allowed to be absent that are; every value of theirs is missing.
     malformed
-        Rows of a CSV file with a wrong number of fields.
+        Rows of a CSV file that are not as its header says.
     """
 
     path: Path
@@ -58,15 +61,18 @@ class Table:
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
         """Read the file once, from its first row to its last.
 
+        A batch has ``batch_rows`` rows, and the last one the rest, however the file's own blocks
+        are cut: a row's place follows from its number alone, and not from what other rows hold.
+
         Parameters
         ----------
         batch_rows
-            Most rows at a time; by default as many as make four million coded values.
+            By default as many as make four million coded values, and 65,536 at most.
 
         Yields
         ------
         list of ndarray, shape (n_batch,)
-            One per attribute in the schema's order, as `column_of` makes them; 1 <= n_batch.
+            One per attribute in the schema's order, as `parse_column` makes them; 1 <= n_batch.
 
         Raises
         ------
@@ -77,14 +83,28 @@ class Table:
             batch_rows = max(
                 1, min(1 << 16, _CODED_VALUES_PER_BATCH // self.schema.layout.n_columns)
             )
+        parts: list[list[Column]] = []
+        held = 0
         for cells in self.cells(batch_rows):
-            yield cells.columns()
+            columns, start = cells.columns(), 0
+            if held + cells.n_rows >= batch_rows:
+                start = batch_rows - held
+                yield _joined([*parts, [column[:start] for column in columns]])
+                parts, held = [], 0
+            if start < cells.n_rows:
+                parts.append([column[start:] for column in columns])
+                held += cells.n_rows - start
+        if parts:
+            yield _joined(parts)
 
     def cells(self, batch_rows: int) -> Generator[Cells, None, None]:
-        """Read the file once, without converting what is read; raises as `batches` does."""
+        """Read the file once, without converting what is read; raises as `batches` does.
+
+        At most ``batch_rows`` rows at a time, as the file's blocks are cut: only for sums that are
+        the same integers for any batches.
+        """
         if batch_rows < 1:
-            message = f"batch_rows is {batch_rows}; it must be at least 1"
-            raise SettingError(message)
+            raise SettingError(f"batch_rows is {batch_rows}; it must be at least 1")
         names = self.source.names
         read = [a for a in self.schema.attributes if a.name not in self.absent]
         positions = [names.index(a.name.strip()) for a in read]
@@ -99,11 +119,10 @@ class Table:
             named = dict(zip((a.name for a in read), arrays, strict=False))
             yield Cells(self.schema, n_batch, named)
         if n_rows != self.n_rows:
-            message = (
+            raise DataError(
                 f"{self.path} had {self.n_rows} rows when it was opened and {n_rows} when it was "
                 "read: do not write to it meanwhile"
             )
-            raise DataError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +134,19 @@ class Cells:
     arrays: Mapping[str, Any]
 
     def columns(self, *, told_apart: bool = True) -> list[Column]:
-        """What `encode` takes: one array of shape (n_rows,) per attribute, as of `column_of`."""
+        """What `encode` takes: one array of shape (n_rows,) per attribute, as of `parse_column`."""
         return [
-            column_of(a, self.arrays[a.name], told_apart=told_apart)
+            parse_column(a, self.arrays[a.name], told_apart=told_apart)
             if a.name in self.arrays
             else absent_column(a, self.n_rows)
             for a in self.schema.attributes
         ]
+
+
+def _joined(parts: list[list[Column]]) -> list[Column]:
+    if len(parts) == 1:
+        return parts[0]
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
 def open_table(path: Path, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
@@ -140,16 +165,16 @@ def open_table(path: Path, schema: Schema, *, may_lack: Collection[str] = ()) ->
     """
     source = _open_source(path)
     count = Counter(source.names)
-    wanted = [attribute.name for attribute in schema.attributes]
-    absent = tuple(n for n in wanted if n in may_lack and not count[n.strip()])
-    missing = [n for n in wanted if not count[n.strip()] and n not in absent]
-    repeated = [n for n in wanted if count[n.strip()] > 1]
+    names_needed = [attribute.name for attribute in schema.attributes]
+    absent = tuple(n for n in names_needed if n in may_lack and not count[n.strip()])
+    missing = [n for n in names_needed if not count[n.strip()] and n not in absent]
+    repeated = [n for n in names_needed if count[n.strip()] > 1]
     if missing or repeated:
-        raise DataError(_explain_columns(path, source.names, missing, repeated))
+        explained = _explain_columns(path, source.names, missing, repeated)
+        raise DataError(f"{explained}. {_describe_columns(path, source.names, names_needed)}")
     if source.n_rows == 0:
-        message = f"{path} has columns but no rows: export it again"
-        raise DataError(message)
-    known = {n.strip() for n in wanted}
+        raise DataError(f"{path} has columns but no rows: export it again")
+    known = {n.strip() for n in names_needed}
     extra = tuple(name for name in source.names if name not in known)
     return Table(path, schema, source.n_rows, extra, absent, source.malformed, source)
 
@@ -163,8 +188,9 @@ def _open_source(path: Path) -> Source:
     if name.endswith(ARROW_SUFFIXES):
         return open_arrow(path)
     suffixes = " ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES, *ARROW_SUFFIXES))
-    message = f"the format of {path} is not known by its suffix: rename or export it ({suffixes})"
-    raise DataError(message)
+    raise DataError(
+        f"the format of {path} is not known by its suffix: rename or export it ({suffixes})"
+    )
 
 
 def _explain_columns(
@@ -183,3 +209,18 @@ def _explain_columns(
     if like:
         message += f" (capital letters count; the file has {', '.join(like)})"
     return message
+
+
+def _describe_columns(path: Path, names: tuple[str, ...], wanted: list[str]) -> str:
+    """The names of a file's columns; silent about a first line that may be a row, and no header.
+
+    One value of a row may be an attribute's name by chance; half of the names will not be there.
+    """
+    n_matches = len({n.strip().casefold() for n in wanted} & {n.casefold() for n in names})
+    if 2 * n_matches < len(wanted) and path.name.lower().endswith(CSV_SUFFIXES):
+        return (
+            f"Its first line has {n_matches} of the schema's {len(wanted)} names: is that line a "
+            "header?"
+        )
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"It has the columns {', '.join(names[:_SHOWN])}{more}"

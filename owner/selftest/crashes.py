@@ -13,12 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 
-from common.errors import LedgerError
-from owner.ledger.chain import History
-from owner.ledger.database import read_history
-from owner.selftest.endpoint import study_for_crashes
-from owner.selftest.findings import Finding
-from owner.selftest.hub import ThrowAway, run_owner
+from dppca.common.errors import LedgerError
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.selftest.endpoint import study_for_crashes
+from dppca.owner.selftest.federation import ThrowAway, run_owner
+from dppca.owner.selftest.findings import Finding
 
 STEPS = ("reserve", "draw", "store", "commit", "send")
 _KILLED = -9
@@ -26,35 +26,35 @@ _DATA_SET = "crashes"
 
 
 def kill_at_steps(
-    hub: ThrowAway, *, steps: tuple[str, ...], advance: Callable[[int], None]
+    federation: ThrowAway, *, steps: tuple[str, ...], advance: Callable[[int], None]
 ) -> Finding:
     """Kill a contribution at each of some steps, and run it again."""
     faults = []
     for step in steps:
         name = f"kill-{step}"
-        hub.create(study_for_crashes(name))
-        before = _history(hub)
-        code, _ = run_owner(hub, *_line(name), fault=f"kill@{step}")
+        federation.create(study_for_crashes(name))
+        before = _history(federation)
+        code, _ = run_owner(federation, *_line(name), fault=f"kill@{step}")
         if code != _KILLED:
             faults.append(f"{step}: the command was not killed there (it left with {code})")
-        faults += [f"{step}: {fault}" for fault in _after(hub, name, before)]
+        faults += [f"{step}: {fault}" for fault in _after(federation, name, before)]
         advance(1)
     return _finding("kill -9 at every step", faults, f"{len(steps)} deaths at {', '.join(steps)}")
 
 
-def kill_at_random(hub: ThrowAway, *, times: int, advance: Callable[[int], None]) -> Finding:
+def kill_at_random(federation: ThrowAway, *, times: int, advance: Callable[[int], None]) -> Finding:
     """Kill a contribution at moments of chance within the time one takes."""
-    hub.create(study_for_crashes("timed"))
+    federation.create(study_for_crashes("timed"))
     started = time.monotonic()
-    run_owner(hub, *_line("timed"))
+    run_owner(federation, *_line("timed"))
     whole = time.monotonic() - started
     faults, deaths = [], 0
     chance = random.SystemRandom()
     for number in range(times):
         name = f"chance-{number}"
-        hub.create(study_for_crashes(name))
-        before = _history(hub)
-        process = hub.start_owner(*_line(name))
+        federation.create(study_for_crashes(name))
+        before = _history(federation)
+        process = federation.start_owner(*_line(name))
         try:
             with suppress(TimeoutError):
                 _wait(process, chance.uniform(0.3, 1.0) * whole)
@@ -62,24 +62,24 @@ def kill_at_random(hub: ThrowAway, *, times: int, advance: Callable[[int], None]
             process.kill()
             process.communicate()
         deaths += process.returncode == _KILLED
-        faults += [f"time {number}: {fault}" for fault in _after(hub, name, before)]
+        faults += [f"time {number}: {fault}" for fault in _after(federation, name, before)]
         advance(1)
     return _finding("kill -9 at any time", faults, f"{deaths} deaths in {times} attempts")
 
 
-def _after(hub: ThrowAway, name: str, before: History) -> list[str]:
+def _after(federation: ThrowAway, name: str, before: History) -> list[str]:
     """What is wrong after a death and after running the command again."""
     epsilon = study_for_crashes(name).privacy.epsilon or Decimal(0)
     digest = study_for_crashes(name).digest
     try:
-        died = _history(hub)
+        died = _history(federation)
         charged = died.total(_DATA_SET).epsilon - before.total(_DATA_SET).epsilon
         if charged not in (Decimal(0), epsilon):
             return [f"{charged} was charged for {epsilon}"]
-        code, document = run_owner(hub, *_line(name))
+        code, document = run_owner(federation, *_line(name))
         if code:
             return [f"the same command again left with {code}: {document}"]
-        after = _history(hub)
+        after = _history(federation)
     except LedgerError as error:
         return [str(error)]
     faults = []
@@ -104,8 +104,8 @@ def _line(name: str) -> tuple[str, ...]:
     return ("contribute", name, "--yes", "--data-set", _DATA_SET)
 
 
-def _history(hub: ThrowAway) -> History:
-    return read_history(hub.site / "ledger.sqlite")
+def _history(federation: ThrowAway) -> History:
+    return read_history(federation.site / "ledger.sqlite")
 
 
 def _finding(check: str, faults: list[str], what: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Audits of the noise, on the function that draws every release (`common.privacy.release.draw`).
+"""Audits of the noise of `dppca.common.privacy.release.draw`, which draws every release.
 
 The moments are those of tables small enough to search all neighbours of, so that the change that
 the noise must hide is found, not computed by the formula that calibrates it. The bytes come from
@@ -16,20 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from common.numerics.moments import Moments, moments_of
-from common.privacy.entropy import EntropySource, OperatingSystemEntropy
-from common.privacy.mechanisms import Calibration
-from common.privacy.release import calibrate, draw
-from common.schema import Column, encode
-from common.study import Study, study_from_mapping
-from owner.selftest.findings import Finding
-from owner.selftest.laws import (
+from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate, draw
+from dppca.common.schema import Column, encode
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.laws import (
     bins,
     correlation_limit,
     correlations,
     dkw,
     dkw_limit,
-    law_of,
+    make_law,
 )
 
 LEVEL = 1e-7
@@ -89,10 +90,10 @@ class CountingEntropy:
 def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
     """Distribution and independence of every coordinate's noise, and the randomness it took."""
     study, calibration = audit.study, calibrate(audit.study)
-    law = law_of(calibration)
-    moments = _neighbours(study)[0]
+    law = make_law(calibration)
+    moments = _neighbours(study, calibration)[0]
     entropy = CountingEntropy(OperatingSystemEntropy())
-    noise = _releases(study, moments, n_releases, entropy, advance) - moments.packed
+    noise = _releases(study, calibration, moments, n_releases, entropy, advance) - moments.packed
     return [
         _distribution(audit.title, noise, calibration),
         _independence(audit.title, noise, calibration),
@@ -107,10 +108,10 @@ def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], Non
     Pearson (1934), and ``epsilon >= ln((p_low - delta) / q_high)``, whatever the noise is.
     """
     study, claim = audit.small, calibrate(audit.small)
-    a, b = _neighbours(study)
+    a, b = _neighbours(study, claim)
     entropy = OperatingSystemEntropy()
-    from_a = _loss(claim, a, b, _releases(study, a, n_releases, entropy, advance))
-    from_b = _loss(claim, a, b, _releases(study, b, n_releases, entropy, advance))
+    from_a = _loss(claim, a, b, _releases(study, claim, a, n_releases, entropy, advance))
+    from_b = _loss(claim, a, b, _releases(study, claim, b, n_releases, entropy, advance))
     epsilon, delta = float(claim.epsilon), float(claim.delta)
     # Two bounds for every direction and threshold share the level.
     level = LEVEL / (4 * len(_THRESHOLDS))
@@ -135,7 +136,7 @@ def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], Non
 
 def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     n, d = noise.shape
-    law = law_of(calibration)
+    law = make_law(calibration)
     limit, level = dkw_limit(n, LEVEL / 2 / d), LEVEL / 2 / d
     distances = [dkw(noise[:, i], law) for i in range(d)]
     tails = [bins(noise[:, i], law) for i in range(d)]
@@ -159,7 +160,7 @@ def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration
 def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     """Noise of two coordinates, or of one and the next release, must not go together."""
     n, d = noise.shape
-    centred = law_of(calibration).centred(noise)
+    centred = make_law(calibration).centred(noise)
     pairs = d * (d - 1) // 2 + d * d
     limit = correlation_limit(n - 1, LEVEL / pairs)
     within = correlations(centred, centred)[np.triu_indices(d, 1)]
@@ -182,7 +183,7 @@ def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration
 
 
 def _randomness(title: str, needed: float, taken: float) -> Finding:
-    """No sampler can make this noise from fewer fair bits (`owner.selftest.laws`)."""
+    """No sampler can make this noise from fewer fair bits (`dppca.owner.selftest.laws`)."""
     return Finding(
         f"{title}: randomness",
         taken >= needed,
@@ -200,12 +201,12 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
             "owners": ["owner-1"],
             "privacy": privacy,
             "components": {"count": 1},
-            "schema": {"resolution_bits": 4, "attributes": attributes},
+            "schema": {"resolution_bits": 4, "max_rows_per_person": 1, "attributes": attributes},
         }
     )
 
 
-def _neighbours(study: Study) -> tuple[Moments, Moments]:
+def _neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
     """Tables of three rows that differ in one, as far apart as the mechanism's norm can see."""
     grid = [
         [0.0, 0.25, 0.5, 0.75, 1.0] if a.type == "numeric" else list(range(len(a.labels)))
@@ -213,7 +214,7 @@ def _neighbours(study: Study) -> tuple[Moments, Moments]:
     ]
     rows = [list(row) for row in product(*grid)]
     tables = [_moments(study, [rows[0], rows[0], row]) for row in rows]
-    power = 1 if calibrate(study).scale is not None else 2
+    power = 1 if calibration.scale is not None else 2
 
     def distance(pair: tuple[Moments, Moments]) -> int:
         difference = np.abs(pair[0].packed - pair[1].packed)
@@ -227,11 +228,12 @@ def _moments(study: Study, rows: list[list[float]]) -> Moments:
         np.array(column, np.float64) if attribute.type == "numeric" else np.array(column, np.int32)
         for attribute, column in zip(study.table.attributes, zip(*rows, strict=True), strict=True)
     ]
-    return moments_of(encode(study.table, columns), study.table.layout)
+    return compute_moments(encode(study.table, columns), study.table.layout)
 
 
 def _releases(
     study: Study,
+    calibration: Calibration,
     moments: Moments,
     n_releases: int,
     entropy: EntropySource,
@@ -240,7 +242,12 @@ def _releases(
     drawn = np.empty((n_releases, len(moments.packed)), np.int64)
     for i in range(n_releases):
         drawn[i] = draw(
-            study, moments, release_id=bytes(16), ledger_sequence=1, entropy=entropy
+            study,
+            calibration,
+            moments,
+            release_id=bytes(16),
+            ledger_sequence=1,
+            entropy=entropy,
         ).packed
         advance(1)
     return drawn

@@ -21,17 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
-from common.privacy.release import calibrate
-from common.proof.verify import verify_components
-from common.results import result_from_bytes
-from common.study import Study, study_from_mapping
-from owner.ledger.database import read_history
-from owner.records import moments_of_table, open_table
-from owner.selftest.draws import LEVEL
-from owner.selftest.findings import Finding
-from owner.selftest.hub import VICTIM, ThrowAway
-from owner.selftest.laws import dkw, dkw_limit, law_of
+from dppca.common.attestation.verify import verify_components
+from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
+from dppca.common.privacy.release import calibrate
+from dppca.common.results import result_from_bytes
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.selftest.draws import LEVEL
+from dppca.owner.selftest.federation import VICTIM, ThrowAway
+from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.laws import dkw, dkw_limit, make_law
 
 _EPSILON = "0.1"
 _BUDGET = Decimal("0.5")
@@ -48,10 +49,10 @@ _KNOWN = ["50", *["no", "yes"] * 3]
 
 
 def attack_by_differencing(
-    hub: ThrowAway, *, trials: int, advance: Callable[[int], None]
+    federation: ThrowAway, *, trials: int, advance: Callable[[int], None]
 ) -> list[Finding]:
     """Subtract releases of neighbouring tables, `trials` times; see the module."""
-    table = hub.site / "survey.csv"
+    table = federation.site / "survey.csv"
     guesses, noises = 0, []
     for trial in range(trials):
         coin = secrets.randbelow(2)
@@ -59,7 +60,7 @@ def attack_by_differencing(
         for query, row in enumerate((_SECRETS[coin], _KNOWN)):
             study = _study(f"difference-{trial}-{query}")
             _write(table, [*_OTHERS, row])
-            answers.append(_released(hub, study, "survey"))
+            answers.append(_released(federation, study, "survey"))
             exact.append(_exact(table, study))
             advance(1)
         noises += [a - e for a, e in zip(answers, exact, strict=True)]
@@ -67,29 +68,33 @@ def attack_by_differencing(
     return [_differencing(guesses, trials), _wire(np.stack(noises))]
 
 
-def attack_by_asking_again(hub: ThrowAway, *, advance: Callable[[int], None]) -> list[Finding]:
+def attack_by_asking_again(
+    federation: ThrowAway, *, advance: Callable[[int], None]
+) -> list[Finding]:
     """Ask one study again, and one question under many names until the budget ends."""
-    table = hub.site / "small.csv"
+    table = federation.site / "small.csv"
     _write(table, [*_OTHERS, _SECRETS[0]])
     study = _study("again")
-    first = _released(hub, study, "small")
-    before = read_history(hub.site / "ledger.sqlite")
-    answers = [hub.owner("contribute", study.name, "--yes", "--data-set", "small") for _ in "12"]
+    first = _released(federation, study, "small")
+    before = read_history(federation.site / "ledger.sqlite")
+    answers = [
+        federation.owner("contribute", study.name, "--yes", "--data-set", "small") for _ in "12"
+    ]
     same = (
         all(answer["already_stored"] for answer in answers)
-        and read_history(hub.site / "ledger.sqlite") == before
-        and bool((_pooled(hub, study) == first).all())
+        and read_history(federation.site / "ledger.sqlite") == before
+        and bool((_pooled(federation, study) == first).all())
     )
     drawn, refused, most = [first], False, int(_BUDGET / Decimal(_EPSILON))
     for number in range(most + 2):
         advance(1)
         study = _study(f"again-{number}")
         try:
-            drawn.append(_released(hub, study, "small"))
+            drawn.append(_released(federation, study, "small"))
         except BudgetExceededError:
             refused = True
             break
-    charged = read_history(hub.site / "ledger.sqlite").total("small").epsilon
+    charged = read_history(federation.site / "ledger.sqlite").total("small").epsilon
     held = refused and len(drawn) == most and charged == _BUDGET
     distinct = len(np.unique(np.stack(drawn), axis=0))
     return [
@@ -113,13 +118,13 @@ def attack_by_asking_again(hub: ThrowAway, *, advance: Callable[[int], None]) ->
     ]
 
 
-def check_receipt(hub: ThrowAway) -> Finding:
+def check_receipt(federation: ThrowAway) -> Finding:
     """The components carry a receipt that verifies against the authority."""
     study = _study("receipt")
-    _write(hub.site / "survey.csv", [*_OTHERS, _KNOWN])
-    _released(hub, study, "survey")
+    _write(federation.site / "survey.csv", [*_OTHERS, _KNOWN])
+    _released(federation, study, "survey")
     try:
-        checked, _ = verify_components(hub.components(study), ca=hub.ca)
+        checked, _ = verify_components(federation.components(study), ca=federation.ca)
         fault = "" if checked.study == study else "it is of another study"
     except (AlteredError, ReceiptError, SignatureError) as error:
         fault = str(error)
@@ -147,7 +152,7 @@ def _differencing(guesses: int, trials: int) -> Finding:
 
 def _wire(noises: NDArray[np.int64]) -> Finding:
     """The noise as it came over the wire, all coordinates of all releases together."""
-    law = law_of(calibrate(_study("law")))
+    law = make_law(calibrate(_study("law")))
     distance, limit = dkw(noises.ravel(), law), dkw_limit(noises.size, LEVEL)
     bare = [i for i in range(noises.shape[1]) if not noises[:, i].any()]
     twice = len(noises) - len(np.unique(noises, axis=0))
@@ -173,15 +178,15 @@ def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
     return int((difference - middle) @ towards_second > 0)
 
 
-def _released(hub: ThrowAway, study: Study, data_set: str) -> NDArray[np.int64]:
+def _released(federation: ThrowAway, study: Study, data_set: str) -> NDArray[np.int64]:
     """What the attacker gets for a new study: the victim's packed vector, as it was pooled."""
-    hub.create(study)
-    hub.owner("contribute", study.name, "--yes", "--data-set", data_set)
-    return _pooled(hub, study)
+    federation.create(study)
+    federation.owner("contribute", study.name, "--yes", "--data-set", data_set)
+    return _pooled(federation, study)
 
 
-def _pooled(hub: ThrowAway, study: Study) -> NDArray[np.int64]:
-    return result_from_bytes(hub.components(study), study).pooled
+def _pooled(federation: ThrowAway, study: Study) -> NDArray[np.int64]:
+    return result_from_bytes(federation.components(study), study).pooled
 
 
 def _exact(table: Path, study: Study) -> NDArray[np.int64]:
@@ -195,7 +200,7 @@ def _study(name: str) -> Study:
             "owners": [VICTIM],
             "privacy": {"mechanism": "laplace", "epsilon": _EPSILON},
             "components": {"count": 1},
-            "schema": {"resolution_bits": 4, "attributes": _ATTRIBUTES},
+            "schema": {"resolution_bits": 4, "max_rows_per_person": 1, "attributes": _ATTRIBUTES},
         }
     )
 
@@ -205,11 +210,11 @@ def _write(table: Path, rows: list[list[str]]) -> None:
     table.write_text("\n".join(",".join(row) for row in [head, *rows]) + "\n")
 
 
-def prepare(hub: ThrowAway) -> None:
+def prepare(federation: ThrowAway) -> None:
     """Give the site a data set to attack, and one with a small budget."""
-    hub.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
+    federation.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
     for name in ("survey", "small", "crashes"):
-        _write(hub.site / f"{name}.csv", [*_OTHERS, _KNOWN])
+        _write(federation.site / f"{name}.csv", [*_OTHERS, _KNOWN])
 
 
 def study_for_crashes(name: str) -> Study:

@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
+
+from dppca.common.documents import DecimalText
+
+
+class Figures(TypedDict):
+    """Figures of a check; each check has its own."""
+
+    lower_bound: NotRequired[Annotated[float, "epsilon that is spent at least, with confidence"]]
+    claimed: NotRequired[Annotated[float, "epsilon that is claimed"]]
+    delta: NotRequired[Annotated[float, "delta that is claimed"]]
+    releases: NotRequired[Annotated[int, "releases that were drawn"]]
+    coordinates: NotRequired[Annotated[int, "coordinates of a release"]]
+    wrong: NotRequired[
+        Annotated[list[int], "numbers of the coordinates whose noise has another law"]
+    ]
+    distance: NotRequired[Annotated[float, "largest distance between the laws"]]
+    limit: NotRequired[Annotated[float, "distance from which on a law is another one"]]
+    correlation: NotRequired[Annotated[float, "largest correlation between coordinates"]]
+    repeated: NotRequired[Annotated[int, "draws of noise that occurred twice"]]
+    bits_taken: NotRequired[Annotated[float, "random bits that were used"]]
+    bits_needed: NotRequired[Annotated[float, "random bits that the law needs"]]
+    faults: NotRequired[Annotated[list[str], "what went wrong, in words"]]
+    tries: NotRequired[Annotated[int, "attacks that were tried"]]
+    failed: NotRequired[Annotated[int, "attacks that succeeded"]]
+    answers: NotRequired[Annotated[int, "answers that were received"]]
+    charged: NotRequired[Annotated[DecimalText, "epsilon that was charged"]]
+    distinct: NotRequired[Annotated[int, "answers that differ"]]
+    right: NotRequired[Annotated[int, "right guesses of the attacker"]]
+    trials: NotRequired[Annotated[int, "guesses of the attacker"]]
+    allowed: NotRequired[Annotated[float, "probability of a right guess that the guarantee allows"]]
+    without_noise: NotRequired[Annotated[list[int], "numbers of the coordinates without noise"]]
+    change: NotRequired[Annotated[int, "largest change of a count that one row made"]]
+    claimed_change: NotRequired[Annotated[int, "largest change that is claimed"]]
+
+
+class CheckedPromise(Figures):
+    """One check, with its figures."""
+
+    check: Annotated[str, "what was looked at"]
+    passed: Annotated[bool, "whether the promise held"]
+    says: Annotated[str, "what was found, in words"]
+    false_alarm: Annotated[float, "probability that the check fails where nothing is wrong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +71,9 @@ class Finding:
     passed: bool
     says: str
     false_alarm: float
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> CheckedPromise:
         """As JSON."""
         return {
             "check": self.check,

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from common.privacy.mechanisms import Calibration
+from dppca.common.privacy.mechanisms import Calibration
 
 _N_BINS = 16
 _REACH = 14  # standard deviations that the table of a discrete Gaussian covers
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class NoiseLaw:
     """Discrete Laplace noise of a scale, or discrete Gaussian noise of a variance."""
 
     scale: int | None
@@ -40,8 +40,8 @@ class Law:
             right = 1.0 - np.exp(-(np.maximum(x, -1) + 1.0) / self.scale) / (1 + q)
             return np.where(x < 0, left, right)
         table, reach = _gaussian_table(self.sigma_squared or 1)
-        found: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
-        return found
+        log_probabilities: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
+        return log_probabilities
 
     def bits(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         """``-log2 P(noise = x)``, elementwise."""
@@ -53,20 +53,20 @@ class Law:
             squares = np.arange(-_reach(variance), _reach(variance) + 1, dtype=np.float64) ** 2
             total = float(np.exp(-squares / (2 * variance)).sum())
             nats = x.astype(np.float64) ** 2 / (2 * variance) + log(total)
-        found: NDArray[np.float64] = nats / log(2)
-        return found
+        bits: NDArray[np.float64] = nats / log(2)
+        return bits
 
     def centred(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         """Midpoint of the distribution function's step at x, less 1/2: of mean 0 exactly."""
         return (self.below(x) + self.below(x - 1)) / 2 - 0.5
 
 
-def law_of(calibration: Calibration) -> Law:
+def make_law(calibration: Calibration) -> NoiseLaw:
     """The law that a calibration asks for."""
-    return Law(calibration.scale, calibration.sigma_squared)
+    return NoiseLaw(calibration.scale, calibration.sigma_squared)
 
 
-def dkw(noise: NDArray[np.int64], law: Law) -> float:
+def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     """``sup |F_n - F|`` of a sample, shape (n,)."""
     ordered = np.sort(noise)
     n = len(ordered)
@@ -82,7 +82,7 @@ def dkw_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (2 * n))
 
 
-def bins(noise: NDArray[np.int64], law: Law) -> float:
+def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     """Smallest binomial tail, times the number of tails, of counts in bins; shape (n,).
 
     Under the law it is at most x with probability at most x.
@@ -98,8 +98,8 @@ def bins(noise: NDArray[np.int64], law: Law) -> float:
 
 def correlations(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean products of columns, shape (d, d), of two samples of shape (n, d) in [-1/2, 1/2]."""
-    found: NDArray[np.float64] = first.T @ second / len(first)
-    return found
+    products: NDArray[np.float64] = first.T @ second / len(first)
+    return products
 
 
 def correlation_limit(n: int, level: float) -> float:
@@ -107,7 +107,7 @@ def correlation_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (8 * n))
 
 
-def _quantile(law: Law, chance: float, reach: int) -> int:
+def _quantile(law: NoiseLaw, chance: float, reach: int) -> int:
     low, high = -reach, reach
     while low < high:
         middle = (low + high) // 2

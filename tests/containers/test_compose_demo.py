@@ -8,20 +8,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.results import result_from_bytes
-from deploy.simulation.demo import demo_study
+from dppca.common.results import result_from_bytes
+from dppca.deploy.simulation.demo import demo_study
 from tests.support.containers import (
     DEMO_IMAGE,
     IMAGE,
     OWNERS,
     Demo,
-    compose_command,
     docker,
+    find_compose,
     found_in_image,
     require_images,
 )
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.containers
 SERVICES = (
     "rows",
     *(f"{owner}-key" for owner in OWNERS),
@@ -43,7 +43,7 @@ KEYS = (
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     require_images()
-    if not compose_command():
+    if not find_compose():
         pytest.skip("Compose is missing")
     made = Demo(f"dppca-test-{os.getpid()}", tmp_path_factory.mktemp("results"), "")
     try:
@@ -97,7 +97,7 @@ def test_the_study_runs_to_its_end_and_leaves_results(demo: Demo) -> None:
 def test_no_key_and_no_row_is_in_a_log_or_an_environment_variable(
     demo: Demo, secrets: frozenset[str], rows: frozenset[str]
 ) -> None:
-    assert "The demo study is done" in demo.log
+    assert "The study is done" in demo.log
     shown = {service: json.dumps(demo.container(service)) for service in SERVICES}
     for where, text in {"the log": demo.log, **shown}.items():
         assert not [needle for needle in secrets | rows if needle in text], where

@@ -15,23 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyarrow import csv
 
-from common.errors import DiskSpaceError, DppcaError
-from common.results import result_from_bytes
-from common.study import Study, study_from_yaml
-from deploy.containers.cluster import CURATOR, Cluster, Plan, cluster
-from deploy.containers.engine import USER, Engine
-from deploy.containers.removal import LABEL_PROCESS
-from deploy.containers.wanted import Container, Mount
-from deploy.simulation.demo import STUDY_FILE, TARGET, demo_table
-from deploy.simulation.experiment import with_owners
+from dppca.common.errors import DiskSpaceError
+from dppca.common.results import result_from_bytes
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_yaml
+from dppca.deploy.containers.project import USER, Project, project
+from dppca.deploy.containers.removal import LABEL_PROCESS
+from dppca.deploy.containers.topology import CURATOR, Placement, Topology, compose_text
+from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
+from dppca.deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_images
+from tests.support.patience import HANG_S
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.containers
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 2500
-LIMIT_S = 600
 KINDS = ("container", "network", "volume")
 
 
@@ -56,7 +57,14 @@ def study() -> Study:
 @contextmanager
 def simulation(rows: Path, output: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A simulation under way, which is killed where a test leaves it running."""
-    command = [sys.executable, "-m", "deploy.simulation.cli", "run", "--runtime", "containers"]
+    command = [
+        sys.executable,
+        "-m",
+        "dppca.deploy.simulation.cli",
+        "run",
+        "--runtime",
+        "containers",
+    ]
     command += ["--study", str(STUDY_FILE), "--data", str(rows), "--owners", str(len(OWNERS))]
     command += ["--target", TARGET, "--seed", "1", "--output", str(output)]
     with subprocess.Popen(
@@ -88,7 +96,7 @@ NOTHING: dict[str, list[str]] = {kind: [] for kind in KINDS}
 
 
 def wait_until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "nothing happened in time"
@@ -102,7 +110,7 @@ def finished(
     """One run to its end: its report, what it said, what it left on the engine."""
     output = tmp_path_factory.mktemp("run") / "results"
     with simulation(rows, output) as process:
-        stdout, stderr = process.communicate(timeout=LIMIT_S)
+        stdout, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, stderr
     assert "# Simulation of rand-hie" in stdout
     report: dict[str, Any] = json.loads((output / "report.json").read_text())
@@ -131,7 +139,7 @@ def test_every_party_is_seen_at_its_work(
     _, said, _ = finished
     lines = [line.split() for line in said.splitlines()]
     states = {(line[2], line[3]) for line in lines if line[-1] == "bytes"}
-    steps = ("enrolling", "contribute", "contributed", "components", "synthesize", "train", "done")
+    steps = ("init", "waiting", "contribute", "components", "synthesize", "train", "done")
     assert states >= {(owner, step) for owner in OWNERS for step in steps}
     assert states >= {("authority", "certificates"), ("curator", "serving"), ("operator", "done")}
     sent = [line for line in lines if line[2:4] == ["owner-1", "done"]]
@@ -148,7 +156,7 @@ def test_an_owner_that_fails_is_named_and_nothing_is_left(rows: Path, tmp_path: 
     poor = tmp_path / "poor.csv"
     csv.write_csv(csv.read_csv(rows).drop_columns(["mdvis"]), poor)
     with simulation(poor, tmp_path / "results", "--json") as process:
-        stdout, stderr = process.communicate(timeout=LIMIT_S)
+        stdout, stderr = process.communicate(timeout=HANG_S)
     error = json.loads(stdout)["error"]
     assert (process.returncode, error["class"]) == (13, "DataError")
     assert error["message"].startswith("owner-")
@@ -174,7 +182,7 @@ def test_an_interrupted_simulation_leaves_nothing(
         else:
             wait_until(lambda: listed("volume", process.pid), process)
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=LIMIT_S)
+        _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, stderr
     assert stderr.endswith("error: interrupted\n")
     assert made_by(process) == NOTHING
@@ -185,7 +193,7 @@ def at_site(process: subprocess.Popen[str]) -> str:
     """What lies in owner-1's folder, if that runs yet."""
     for name in listed("container", process.pid):
         found = docker("inspect", "--format", "{{.Name}} {{.State.Running}}", name, check=False)
-        if found.stdout.strip().endswith("-owner-1 true"):
+        if found.stdout.strip().endswith(("owner-1_1 true", "owner-1-1 true")):
             return docker("exec", name, "sh", "-c", "ls /site/*", check=False).stdout
     return ""
 
@@ -196,7 +204,7 @@ def test_what_a_killed_simulation_left_is_found_and_removed(rows: Path, tmp_path
         kept = clean("--dry-run")[process.pid]
         assert (kept["state"], kept["removed"]) == ("running", False)
         process.kill()
-        process.communicate(timeout=LIMIT_S)
+        process.communicate(timeout=HANG_S)
     left = made_by(process)
     assert all(left.values())
     removed = clean()[process.pid]
@@ -208,15 +216,15 @@ def test_what_a_killed_simulation_left_is_found_and_removed(rows: Path, tmp_path
 
 def clean(*options: str) -> dict[int, dict[str, Any]]:
     """``dppca-simulate clean``: its runs by process."""
-    command = [sys.executable, "-m", "deploy.simulation.cli", "clean", "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "clean", "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return {int(run["process"].rpartition(":")[2]): run for run in json.loads(done.stdout)["runs"]}
 
 
 def test_an_image_must_be_there(rows: Path, tmp_path: Path) -> None:
     with simulation(rows, tmp_path / "results", "--image", "dppca:nobody-made-it") as process:
-        _, stderr = process.communicate(timeout=LIMIT_S)
+        _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 81
     assert "dppca:nobody-made-it is not on this engine" in stderr
     assert "make image" in stderr
@@ -232,7 +240,7 @@ def test_addresses_may_run_out(rows: Path, tmp_path: Path) -> None:
         for i, name in enumerate(taken):
             docker("network", "create", "--subnet", f"10.235.{high}.{32 * low + 16 * i}/29", name)
         with simulation(rows, tmp_path / "results", "--subnet", subnet) as process:
-            _, stderr = process.communicate(timeout=LIMIT_S)
+            _, stderr = process.communicate(timeout=HANG_S)
     finally:
         for name in taken:
             docker("network", "rm", name, check=False)
@@ -242,27 +250,39 @@ def test_addresses_may_run_out(rows: Path, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_by_name() -> None:
-    engine = Engine.connect()
-    try:
-        # A file system of 64 KiB in place of the engine's disk.
-        engine.make_volume("data", type="tmpfs", device="tmpfs", o=f"size=64k,uid={USER}")
-        mounts = (Mount("data", "/data"),)
-        engine.make_container(Container("full", IMAGE, ("true",), mounts=mounts))
-        engine.write_file("full", "/data/small", bytes(1000))
+    # A file system of 64 KiB in place of the engine's disk.
+    small = {"type": "tmpfs", "device": "tmpfs", "o": f"size=64k,uid={USER}"}
+    with project() as made:
+        made.up(lambda placement: serving(placement, site=small), n_networks=3)
+        made.write_file("owner-1", "/site/small", bytes(1000))
         with pytest.raises(DiskSpaceError, match="the engine's disk is full"):
-            engine.write_file("full", "/data/large", bytes(1 << 20))
-    finally:
-        engine.remove()
+            made.write_file("owner-1", "/site/large", bytes(1 << 20))
+
+
+def serving(placement: Placement, *, site: dict[str, str] | None = None) -> str:
+    """The compose file of two owners, in which curator and owners only answer on a port."""
+    study = with_owners(demo_study(), len(OWNERS))
+    text = compose_text(Topology(study, None, image=IMAGE), placement)
+    document: dict[str, Any] = yaml.safe_load(text)
+    services = {name: document["services"][name] for name in (CURATOR, *OWNERS)}
+    for name, service in services.items():
+        port = "7443" if name == CURATOR else "8000"
+        service["entrypoint"] = ["python", "-m", "http.server", port, "--directory", "/data"]
+        service.update(command=[], healthcheck={"disable": True})
+        service.pop("depends_on")
+    if site is not None:
+        document["volumes"]["site-1"]["driver_opts"] = site
+    return yaml.safe_dump({**document, "services": services})
 
 
 @pytest.fixture(scope="module")
-def hosts() -> Iterator[Cluster]:
-    with cluster(Plan(owners=OWNERS, image=IMAGE)) as made:
-        made.up()
+def hosts() -> Iterator[Project]:
+    with project() as made:
+        made.up(serving, n_networks=1 + len(OWNERS))
         yield made
 
 
-def connects(hosts: Cluster, party: str, host: str, port: int) -> bool:
+def connects(hosts: Project, party: str, host: str, port: int) -> bool:
     """Whether one party reaches another, tried several times while nobody listens yet."""
     code = (
         "import socket, time\n"
@@ -281,70 +301,40 @@ def connects(hosts: Cluster, party: str, host: str, port: int) -> bool:
     return done.exit_code == 0
 
 
-def addresses(hosts: Cluster, party: str) -> list[str]:
-    found = json.loads(docker("inspect", hosts.engine.full(party)).stdout)[0]
-    return [end["IPAddress"] for end in found["NetworkSettings"]["Networks"].values()]
+def addresses(hosts: Project, party: str) -> dict[str, str]:
+    """A party's address on each of its networks."""
+    wanted = ("--filter", f"label=com.docker.compose.project={hosts.name}")
+    service = ("--filter", f"label=com.docker.compose.service={party}")
+    container = docker("container", "ls", "--quiet", *wanted, *service).stdout.strip()
+    found = json.loads(docker("inspect", container).stdout)[0]["NetworkSettings"]["Networks"]
+    return {name.removeprefix(f"{hosts.name}_"): end["IPAddress"] for name, end in found.items()}
 
 
-def test_an_owner_reaches_the_curator_and_no_other_owner_and_nothing_else(hosts: Cluster) -> None:
-    listen = "python -m http.server 8000 --directory /data >/dev/null 2>&1 &"
-    assert hosts.exec("owner-2", "sh", "-c", listen).exit_code == 0
-    (other,) = addresses(hosts, "owner-2")
+def test_an_owner_reaches_the_curator_and_no_other_owner_and_nothing_else(hosts: Project) -> None:
+    other = addresses(hosts, "owner-2")["site-2"]
     # The curator shares a network with it, so it does listen, at this address.
     assert connects(hosts, CURATOR, other, 8000)
     assert connects(hosts, "owner-1", CURATOR, 7443)
     assert not connects(hosts, "owner-1", other, 8000)
-    assert not connects(hosts, "owner-1", hosts.engine.full("owner-2"), 8000)
-    for foreign in sorted(set(addresses(hosts, CURATOR)) - set(addresses_near(hosts, "owner-1"))):
-        assert not connects(hosts, "owner-1", foreign, 7443)
+    assert not connects(hosts, "owner-1", "owner-2", 8000)
+    for network, foreign in addresses(hosts, CURATOR).items():
+        assert connects(hosts, "owner-1", foreign, 7443) == (network == "site-1")
     assert not connects(hosts, "owner-1", "192.0.2.1", 443)
 
 
-def addresses_near(hosts: Cluster, owner: str) -> list[str]:
-    """The curator's address on an owner's network."""
-    found = json.loads(docker("inspect", hosts.engine.full(CURATOR)).stdout)[0]
-    return [found["NetworkSettings"]["Networks"][hosts.engine.full(owner)]["IPAddress"]]
-
-
-def test_an_owner_sees_its_own_key_and_rows_and_no_others(hosts: Cluster) -> None:
-    for owner in OWNERS:
-        found = json.loads(docker("inspect", hosts.engine.full(owner)).stdout)[0]
-        names = {mount["Name"] for mount in found["Mounts"]}
-        assert names == {hosts.engine.full(f"{kind}-{owner}") for kind in ("site", "data")}
-    assert len({hosts.read_file(owner, "/site/key.pem") for owner in OWNERS}) == len(OWNERS)
-
-
-def test_hosts_are_confined_and_publish_no_port(hosts: Cluster) -> None:
-    for party in hosts.parties:
-        found = json.loads(docker("inspect", hosts.engine.full(party)).stdout)[0]
-        host = found["HostConfig"]
-        assert host["ReadonlyRootfs"], party
-        assert host["CapDrop"] == ["ALL"], party
-        assert host["SecurityOpt"] == ["no-new-privileges:true"], party
-        assert host["Memory"] == 1 << 30, party
-        assert host["NanoCpus"] == 10**9, party
-        assert host["PidsLimit"] == 128, party
-        assert not host["PortBindings"], party
-        assert found["Config"]["User"] == "10001:10001", party
-        assert "PRIVATE KEY" not in json.dumps(found) + hosts.logs(party)
-
-
-def test_a_host_can_be_cut_off_killed_and_brought_back(hosts: Cluster) -> None:
-    before = addresses(hosts, "owner-1")
-    hosts.disconnect("owner-1")
+def test_a_host_can_be_cut_off_killed_and_brought_back(hosts: Project) -> None:
+    before = addresses(hosts, CURATOR)
+    hosts.disconnect(CURATOR)
     assert not connects(hosts, "owner-1", CURATOR, 7443)
-    hosts.connect("owner-1")
-    assert addresses(hosts, "owner-1") == before
+    hosts.connect(CURATOR)
+    assert addresses(hosts, CURATOR) == before
     assert connects(hosts, "owner-1", CURATOR, 7443)
     hosts.kill(CURATOR)
-    assert hosts.wait(CURATOR, timeout_s=LIMIT_S) == 137
+    assert hosts.wait(CURATOR, timeout_s=HANG_S) == 137
     hosts.start(CURATOR)
-    hosts.wait_until_healthy()
-    assert hosts.operate("list").document["studies"] == []
+    assert connects(hosts, "owner-1", CURATOR, 7443)
 
 
-def test_a_killed_command_and_one_that_takes_too_long_say_so(hosts: Cluster) -> None:
+def test_a_killed_command_and_one_that_takes_too_long_say_so(hosts: Project) -> None:
     assert hosts.exec("owner-1", "sh", "-c", "kill -9 $$").exit_code == 137
     assert hosts.exec("owner-1", "sleep", "600", timeout_s=1).exit_code == 124
-    with pytest.raises(DppcaError, match=r"^owner-1: "):
-        hosts.call("owner-1", "dppca-owner", "components", "no-such-study")

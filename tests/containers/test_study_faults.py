@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from deploy.containers.removal import LABEL_PROCESS
-from deploy.faults.cell import Outcome
-from deploy.faults.hosts import HOSTS, container_stage
-from deploy.faults.matrix import Matrix
-from deploy.faults.spec import parse_fault
+from dppca.deploy.containers.removal import LABEL_PROCESS
+from tests.fault_injection.case import CaseOutcome
+from tests.fault_injection.hosts import HOSTS, container_runtime
+from tests.fault_injection.spec import parse_fault
+from tests.fault_injection.suite import Suite
 from tests.support.containers import IMAGE, docker, require_images
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.containers
 
 CELLS = [
     "curator:disk-full@store:5s",
@@ -30,23 +30,23 @@ DEADLINE_S = 40.0
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> Mapping[str, Outcome]:
+def outcomes() -> Mapping[str, CaseOutcome]:
     require_images()
-    matrix = Matrix(container_stage(IMAGE), hosts=HOSTS, deadline_s=DEADLINE_S)
+    matrix = Suite(container_runtime(IMAGE), hosts=HOSTS, deadline_s=DEADLINE_S)
     done = matrix.run([parse_fault(written) for written in CELLS])
     return {str(outcome.fault): outcome for outcome in done}
 
 
 @pytest.mark.parametrize("written", CELLS)
 def test_a_study_of_containers_with_a_fault_keeps_every_promise(
-    written: str, outcomes: Mapping[str, Outcome]
+    written: str, outcomes: Mapping[str, CaseOutcome]
 ) -> None:
     outcome = outcomes[written]
     assert outcome.problems == ()
     assert outcome.end is outcome.expected.end
 
 
-def test_nothing_is_left_on_the_engine(outcomes: Mapping[str, Outcome]) -> None:
+def test_nothing_is_left_on_the_engine(outcomes: Mapping[str, CaseOutcome]) -> None:
     assert outcomes
     for what in ("container", "network", "volume"):
         flags = ("--all",) if what == "container" else ()

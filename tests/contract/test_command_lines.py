@@ -6,27 +6,23 @@ import sys
 import click
 import pytest
 
-from deploy.reference import PAGE, page, programs, walk
+from tools.reference import programs, walk
 
 COMMANDS = {
-    name: command
+    context.command_path: context
     for program, group in programs().items()
-    for name, command in walk(program, group)
-    if not isinstance(command, click.Group) or command.invoke_without_command
+    for context in walk(program, group)
+    if not isinstance(context.command, click.Group) or context.command.invoke_without_command
 }
 PROMISED = {
     "dppca-owner": "init doctor check review contribute components synthesize train predict budget "
     "verify selftest",
     "dppca-owner budget": "export verify plan",
     "dppca-curator": "serve",
-    "dppca-curator study": "create list show close abort",
+    "dppca-curator study": "template create list show close abort",
     "dppca-curator pki": "init issue sign",
     "dppca-simulate": "run",
 }
-
-
-def test_the_reference_is_what_the_commands_say() -> None:
-    assert PAGE.read_text() == page(), "run python -m deploy.reference"
 
 
 @pytest.mark.parametrize("group", PROMISED)
@@ -37,21 +33,23 @@ def test_every_promised_command_exists(group: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_takes_json_and_shows_an_example(name: str) -> None:
-    command = COMMANDS[name]
+    command = COMMANDS[name].command
     assert any("--json" in parameter.opts for parameter in command.params)
-    text = command.get_help(click.Context(command, info_name=name))
+    text = command.get_help(COMMANDS[name])
     assert "Example" in text
     assert name.split(maxsplit=1)[0] in text.split("Example", 1)[1]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_explained(name: str) -> None:
-    for parameter in COMMANDS[name].params:
+    for parameter in COMMANDS[name].command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name} {parameter.opts[0]}"
 
 
-@pytest.mark.parametrize("module", ["owner.cli", "curator.cli", "deploy.simulation.cli"])
+@pytest.mark.parametrize(
+    "module", ["dppca.owner.cli", "dppca.curator.cli", "dppca.deploy.simulation.cli"]
+)
 def test_help_loads_none_of_the_heavy_libraries(module: str) -> None:
     heavy = ["grpc", "sklearn", "scipy", "pyarrow", "skops", "cryptography", "matplotlib"]
     code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from curator.cli import health, serve
-from curator.config import DaemonConfig, parse_address
-from owner.cli import cli as owner
+from dppca.curator.cli import health, serve
+from dppca.curator.config import DaemonConfig, parse_address
+from dppca.owner.cli import cli as owner
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy/kubernetes"
 OLDEST = "1.29"
@@ -33,7 +32,7 @@ IDS = [f"{name}-{document['kind']}" for name, document in EVERY]
 def only(kind: str) -> Document:
     """The one document of a kind for the curator."""
     (found,) = [doc for name, doc in EVERY if doc["kind"] == kind and "site/" not in name]
-    return copy.deepcopy(found)
+    return found
 
 
 def at(document: Document, path: str) -> Any:
@@ -53,41 +52,6 @@ def test_a_document_conforms_to_its_schema(name: str, document: Document, versio
     number = kubernetes_validate.latest_version() if version == "latest" else version
     used = kubernetes_validate.validate(document, number, strict=True)
     assert number.startswith(used), "a schema of this very version"
-
-
-@pytest.mark.parametrize(
-    ("kind", "path", "right", "wrong"),
-    [
-        ("Namespace", "metadata", "labels", "label"),
-        ("ConfigMap", "", "data", "dta"),
-        ("PersistentVolumeClaim", "spec", "accessModes", "accessMode"),
-        ("StatefulSet", "spec", "serviceName", "servicename"),
-        ("StatefulSet", "spec.template.spec", "terminationGracePeriodSeconds", "gracePeriod"),
-        ("StatefulSet", "spec.template.spec.securityContext", "runAsNonRoot", "runAsNonRot"),
-        (
-            "StatefulSet",
-            "spec.template.spec.containers.0.securityContext",
-            "readOnlyRootFilesystem",
-            "readOnlyRootFileSystem",
-        ),
-        ("StatefulSet", "spec.template.spec.containers.0.livenessProbe", "httpGet", "httpget"),
-        ("Service", "spec.ports.0", "targetPort", "target"),
-        ("NetworkPolicy", "spec", "policyTypes", "policyType"),
-    ],
-)
-def test_a_misspelt_field_is_found(kind: str, path: str, right: str, wrong: str) -> None:
-    document = only(kind)
-    holder = at(document, path)
-    holder[wrong] = holder.pop(right)
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(document, OLDEST, strict=True)
-
-
-def test_a_value_of_another_type_is_found() -> None:
-    document = only("StatefulSet")
-    document["spec"]["replicas"] = "one"
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(document, OLDEST, strict=True)
 
 
 def test_no_file_holds_a_secret() -> None:

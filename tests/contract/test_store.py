@@ -14,19 +14,27 @@ from pathlib import Path
 
 import pytest
 
-from common.conversation import Form, StudyState
-from common.errors import StoreError, StoreVersionError
-from curator import protocol
-from curator.admission import SyntheticHeader, contribute, publish
-from curator.record import Chain, Content, OwnerHistory, StudyRecord
-from curator.store import SqliteStore, Store, blobs
-from curator.store.migrations import MIGRATIONS, STORE_VERSION, Upgrade
-from tests.support.hub import header_of, make_release, make_study
+from dppca.common.errors import StoreError, StoreVersionError
+from dppca.common.messages import Form, StudyState
+from dppca.common.privacy.release import calibrate
+from dppca.curator.store import SqliteStore, Store, blobs
+from dppca.curator.store.migrations import MIGRATIONS, STORE_VERSION, StoreUpgrade
+from dppca.curator.study import lifecycle
+from dppca.curator.study.admission import SyntheticHeader, contribute, publish
+from dppca.curator.study.study_record import (
+    LedgerHead,
+    OwnerHistory,
+    Settlement,
+    StoredBlob,
+    StudyRecord,
+)
+from tests.support.census import header_of, make_release, make_study
 from tests.support.old_store import CREATED_S, write_version_1
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 STUDY = make_study()
-OPEN = protocol.create(None, STUDY, now=NOW)
+NOISE = calibrate(STUDY)
+OPEN = lifecycle.create(None, STUDY, now=NOW)
 Opener = Callable[[], Store]
 
 
@@ -51,7 +59,7 @@ def keep(store: Store, record: StudyRecord, owner: str, seed: int = 0) -> StudyR
     header = replace(
         header_of(release, ledger_length=seed + 2), signature=b"signed", certificate=owner.encode()
     )
-    after = contribute(record, owner, header, OwnerHistory(), now=NOW)
+    after, _ = contribute(record, owner, header, OwnerHistory(), calibration=NOISE, now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
         store.save(after, spool)
@@ -62,7 +70,7 @@ def decompose(store: Store, record: StudyRecord) -> StudyRecord:
     with store.spool() as spool:
         spool.write(b"result")
         after = replace(
-            record, state=StudyState.DECOMPOSED, result=Content(spool.n_bytes, spool.sha256)
+            record, state=StudyState.DECOMPOSED, result=StoredBlob(spool.n_bytes, spool.sha256)
         )
         store.save(after, spool)
     return after
@@ -80,9 +88,9 @@ def test_everything_is_as_it_was_after_a_restart(opener: Opener) -> None:
             header = SyntheticHeader(
                 record.digest, form, 3, spool.n_bytes, spool.sha256, record.result.sha256
             )
-            record = publish(record, "owner-1", header, now=NOW)
+            record, _ = publish(record, "owner-1", header, now=NOW)
             store.save(record, spool)
-    record = protocol.close(record)
+    record = lifecycle.close(record)
     store.save(record)
 
     again = opener()
@@ -93,14 +101,14 @@ def test_everything_is_as_it_was_after_a_restart(opener: Opener) -> None:
     assert again.read(record.publications[0].sha256) == b"coded"
     release = make_release(STUDY, seed=2)
     assert again.history("owner-1") == OwnerHistory(
-        Chain(4, b"h" * 32), frozenset({release.release_id})
+        LedgerHead(4, b"h" * 32), frozenset({release.release_id})
     )
 
 
 def test_studies_come_newest_first(opener: Opener) -> None:
     store = opener()
     for name in ("first", "second", "third"):
-        store.create(protocol.create(None, make_study(name=name), now=NOW))
+        store.create(lifecycle.create(None, make_study(name=name), now=NOW))
     for found in (store, opener()):
         assert [record.study.name for record in found.studies()] == ["third", "second", "first"]
 
@@ -118,14 +126,14 @@ def test_two_studies_cannot_have_one_name(opener: Opener) -> None:
     store = opener()
     store.create(OPEN)
     with pytest.raises(StoreError):
-        store.create(protocol.create(None, make_study(overlap=True), now=NOW))
+        store.create(lifecycle.create(None, make_study(overlap=True), now=NOW))
     assert store.studies() == (OPEN,)
 
 
 def test_the_longest_chain_is_remembered_over_all_studies(opener: Opener) -> None:
     store = opener()
     for seed, name in ((5, "early"), (3, "late")):
-        record = protocol.create(None, make_study(name=name), now=NOW)
+        record = lifecycle.create(None, make_study(name=name), now=NOW)
         store.create(record)
         keep(store, record, "owner-1", seed)
     for found in (store, opener()):
@@ -140,7 +148,7 @@ def test_a_failed_transaction_leaves_the_store_as_it_was(opener: Opener) -> None
     store.create(OPEN)
     one = keep(store, OPEN, "owner-1")
     # The same release under another owner's name is fine; twice under one name is not.
-    again = protocol.create(None, make_study(name="other"), now=NOW)
+    again = lifecycle.create(None, make_study(name="other"), now=NOW)
     store.create(again)
     stolen = replace(again, contributions=one.contributions)
     with pytest.raises(StoreError):
@@ -178,7 +186,9 @@ def test_several_contributions_are_stored_at_once(opener: Opener) -> None:
         spools = []
         for seed, owner in enumerate(("owner-2", "owner-1")):
             release = make_release(STUDY, seed=seed)
-            record = contribute(record, owner, header_of(release), OwnerHistory(), now=NOW)
+            record, _ = contribute(
+                record, owner, header_of(release), OwnerHistory(), calibration=NOISE, now=NOW
+            )
             spools.append(stack.enter_context(store.spool()))
             spools[-1].write(release.payload())
             payloads[owner] = release.payload()
@@ -189,20 +199,61 @@ def test_several_contributions_are_stored_at_once(opener: Opener) -> None:
             assert found.read(contribution.sha256) == payloads[contribution.owner]
 
 
+def test_a_settlement_sets_aside_what_was_seen_before_it_and_nothing_after(opener: Opener) -> None:
+    store = opener()
+    store.create(OPEN)
+    other = lifecycle.create(None, make_study(name="other"), now=NOW)
+    store.create(other)
+    keep(store, OPEN, "owner-1", 7)
+    seen = store.history("owner-1").chain
+    assert seen is not None
+    store.settle("owner-1", Settlement(1, "operator:alice", "Stolen.", seen, None, 1))
+    for found in (store, opener()):
+        assert found.history("owner-1").chain is None
+        assert found.history("owner-1").settlements[0].seen == seen
+        assert len(found.history("owner-1").releases) == 1
+    store = opener()
+    keep(store, other, "owner-1", 3)
+    later = store.history("owner-1").chain
+    assert later == LedgerHead(5, b"h" * 32)
+    follows = LedgerHead(2, b"2" * 32)
+    store.settle("owner-1", Settlement(2, "owner:owner-1", "Recovered.", later, follows, 2))
+    for found in (store, opener()):
+        assert found.history("owner-1").chain == follows
+        assert len(found.history("owner-1").settlements) == 2
+        assert found.history("owner-2") == OwnerHistory()
+
+
+def test_nobody_else_can_read_or_lock_a_store(opener: Opener, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    store = opener()
+    store.create(OPEN)
+    keep(store, OPEN, "owner-1")
+    assert state.stat().st_mode & 0o777 == 0o700
+    files = [path for path in state.iterdir() if path.is_file()]
+    assert {path.name for path in files} >= {"curator.sqlite", "curator.sqlite-wal", "lock"}
+    assert [path.name for path in files if path.stat().st_mode & 0o077] == []
+
+
 def test_an_upload_can_be_given_again_after_a_failure(opener: Opener) -> None:
     store = opener()
     store.create(OPEN)
-    other = protocol.create(None, make_study(name="other"), now=NOW)
+    other = lifecycle.create(None, make_study(name="other"), now=NOW)
     store.create(other)
     release = make_release(STUDY)
-    after = contribute(OPEN, "owner-1", header_of(release), OwnerHistory(), now=NOW)
+    after, _ = contribute(
+        OPEN, "owner-1", header_of(release), OwnerHistory(), calibration=NOISE, now=NOW
+    )
     stolen = replace(other, contributions=after.contributions)
     store.save(stolen)
     with store.spool() as spool:
         spool.write(release.payload())
         with pytest.raises(StoreError):
             store.save(after, spool)  # the release is another study's
-        later = contribute(OPEN, "owner-2", header_of(release), OwnerHistory(), now=NOW)
+        later, _ = contribute(
+            OPEN, "owner-2", header_of(release), OwnerHistory(), calibration=NOISE, now=NOW
+        )
         store.save(later, spool)
     for found in (store, opener()):
         assert found.study(OPEN.digest) == later
@@ -267,7 +318,7 @@ def test_damaged_bytes_are_not_read(opener: Opener) -> None:
 def test_a_folder_is_for_one_process_at_a_time(opener: Opener, tmp_path: Path) -> None:
     opener()
     code = (
-        "import sys; from pathlib import Path; from curator.store import SqliteStore\n"
+        "import sys; from pathlib import Path; from dppca.curator.store import SqliteStore\n"
         "SqliteStore(Path(sys.argv[1]))"
     )
     done = subprocess.run(
@@ -297,7 +348,7 @@ def test_a_store_of_the_first_version_is_upgraded_after_a_copy(tmp_path: Path) -
         old = list(database.iterdump())
     store = SqliteStore(state)
     copy = state / "curator.sqlite.version-1"
-    assert store.upgraded == Upgrade(1, STORE_VERSION, copy)
+    assert store.upgraded == StoreUpgrade(1, STORE_VERSION, copy)
     record = store.study(bytes.fromhex(STUDY.digest))
     assert record is not None
     assert (record.created_s, record.contributed) == (CREATED_S, ("owner-1",))
@@ -400,7 +451,7 @@ def test_a_full_disk_is_a_store_error_and_nothing_is_lost(
     with pytest.raises(StoreError):
         keep(store, one, "owner-2", 1)
     with pytest.raises(StoreError):
-        store.save(protocol.abort(one, "enough"))
+        store.save(lifecycle.abort(one, "enough"))
     with pytest.raises(StoreError):
         store.check()
     assert store.study(OPEN.digest) == one

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import wire
+from tools import wire
 
 
 def test_the_generated_code_is_what_the_proto_makes() -> None:
@@ -17,8 +17,8 @@ def test_drift_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def generate_more(target: Path) -> None:
         generate(target)
-        (target / "common/wire/missing.py").write_text("new")
-        (target / "common/wire/federation_pb2.py").write_text("other")
+        (target / "dppca/common/wire/missing.py").write_text("new")
+        (target / "dppca/common/wire/federation_pb2.py").write_text("other")
 
     monkeypatch.setattr(wire, "generate", generate_more)
     assert wire.drift() == ["federation_pb2.py", "missing.py"]

@@ -1,4 +1,4 @@
-"""``dppca-curator serve`` that kills itself (SIGKILL) at one point: DPPCA_DIE_AT names it."""
+"""``dppca-curator serve`` that kills itself (SIGKILL) at one point: DIE_AT names it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from curator import cli, studies
-from curator.store.blobs import Blobs, Spool
-from curator.store.sqlite import SqliteStore
+from dppca.curator import cli
+from dppca.curator.service import coordinator
+from dppca.curator.store.blobs import Blobs, Spool
+from dppca.curator.store.sqlite import SqliteStore
 
 
 def die(*_: Any) -> None:
@@ -41,13 +42,13 @@ POINTS: dict[str, Callable[[], None]] = {
     "bytes durable": lambda: after(Spool, "sync"),
     "bytes named": lambda: after(Blobs, "keep"),
     "contribution stored": lambda: after(SqliteStore, "save"),
-    "last contribution stored": lambda: before(studies, "aggregate"),
-    "result computed": lambda: after(studies, "aggregate"),
+    "last contribution stored": lambda: before(coordinator, "aggregate"),
+    "result computed": lambda: after(coordinator, "aggregate"),
     "result named": lambda: after(Blobs, "keep"),
     "result stored": lambda: after(SqliteStore, "save"),
     "never": lambda: None,
 }
 
 if __name__ == "__main__":
-    POINTS[os.environ["DPPCA_DIE_AT"]]()
+    POINTS[os.environ["DIE_AT"]]()
     cli.main()

@@ -10,14 +10,17 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.conversation import Form, StudyState
-from common.results import result_from_bytes
-from common.transport.codec import state_from_wire
-from common.transport.status import from_rpc_error
-from common.wire import federation_pb2 as pb
+from dppca.common.errors import DppcaError, PeerError
+from dppca.common.messages import Form, StudyState
+from dppca.common.results import result_from_bytes
+from dppca.common.transport.codec import state_from_wire
+from dppca.common.transport.status import from_rpc_error
+from dppca.common.wire import federation_pb2 as pb
 from tests.faults.curator_that_dies import POINTS
-from tests.support.daemon import Hub
-from tests.support.hub import arrow, decoded_rows, header_of, make_release, make_study, upload
+from tests.support.census import arrow, decoded_rows, header_of, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import upload
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.faults
 STUDY = make_study(owners=["owner-1", "owner-2"])
@@ -25,95 +28,95 @@ DYING = str(Path(__file__).with_name("curator_that_dies.py"))
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    hub = Hub(tmp_path)
-    yield hub
-    hub.stop()
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    curator = Curator(tmp_path)
+    yield curator
+    curator.stop()
 
 
-def start_dying(hub: Hub, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DPPCA_DIE_AT", point)
+def start_dying(curator: Curator, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIE_AT", point)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
-    hub.start(DYING, "serve")
+    curator.start(DYING, "serve")
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if point != "never"])
 def test_a_curator_that_is_killed_continues_where_it_was(
-    point: str, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    point: str, curator: Curator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early = point.startswith(("bytes", "contribution"))
     sent = [("owner-1", make_release(STUDY, seed=1)), ("owner-2", make_release(STUDY, seed=2))]
-    hub.start()
-    hub.operator().create(STUDY)
+    curator.start()
+    curator.operator().create(STUDY)
     if not early:
-        hub.party("owner-1").contribute(sent[0][1])
+        curator.party("owner-1").contribute(sent[0][1])
     if point in {"result named", "result stored"}:
         # Then the next thing that is stored is the result.
-        hub.terminate()
-        start_dying(hub, "last contribution stored", monkeypatch)
+        curator.terminate()
+        start_dying(curator, "last contribution stored", monkeypatch)
         with suppress(grpc.RpcError):
-            hub.party("owner-2").contribute(sent[1][1])
-        hub.process.wait(timeout=20)
-        monkeypatch.setenv("DPPCA_DIE_AT", point)
-        with suppress(AssertionError):  # it may die before it says where it listens
-            hub.start(DYING, "serve")
+            curator.party("owner-2").contribute(sent[1][1])
+        curator.process.wait(timeout=WAIT_S)
+        monkeypatch.setenv("DIE_AT", point)
+        with suppress(PeerError):  # it may die before it says where it listens
+            curator.start(DYING, "serve")
     else:
-        hub.terminate()
-        start_dying(hub, point, monkeypatch)
+        curator.terminate()
+        start_dying(curator, point, monkeypatch)
         owner, release = sent[0] if early else sent[1]
         with suppress(grpc.RpcError):
-            hub.party(owner).contribute(release)
-    assert hub.process.wait(timeout=20) == -9
+            curator.party(owner).contribute(release)
+    assert curator.process.wait(timeout=WAIT_S) == -9
 
-    hub.start()
+    curator.start()
     for owner, release in sent:
-        hub.party(owner).contribute(release)
-        assert hub.party(owner).contribute(release).already_stored
-    answer = hub.party("owner-1").result(STUDY)
+        curator.party(owner).contribute(release)
+        assert curator.party(owner).contribute(release).already_stored
+    answer = curator.party("owner-1").result(STUDY)
     assert state_from_wire(answer.state) is StudyState.DECOMPOSED
-    content = hub.party("owner-2").components(STUDY)
+    content = curator.party("owner-2").components(STUDY)
     result = result_from_bytes(content, STUDY)
     expected = sent[0][1].packed + sent[1][1].packed
     assert (result.pooled == expected).all()
-    blobs = {path.name for path in (hub.state / "blobs").iterdir()}
+    blobs = {path.name for path in (curator.state / "blobs").iterdir()}
     shares = {share.payload_sha256 for share in result.header.shares}
     assert blobs == shares | {answer.sha256.hex()}
 
 
-def test_published_rows_outlive_a_kill(hub: Hub) -> None:
-    hub.start()
-    hub.operator().create(STUDY)
+def test_published_rows_outlive_a_kill(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
     for seed, owner in enumerate(STUDY.owners):
-        hub.party(owner).contribute(make_release(STUDY, seed=seed))
-    digest = hub.party("owner-1").result(STUDY).sha256
+        curator.party(owner).contribute(make_release(STUDY, seed=seed))
+    digest = curator.party("owner-1").result(STUDY).sha256
     rows = arrow(decoded_rows())
-    hub.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    before = hub.party("owner-1").synthetic(STUDY, Form.DECODED)
-    hub.kill()
-    hub.start()
-    assert hub.party("owner-2").synthetic(STUDY, Form.DECODED) == before
-    again = hub.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    before = curator.party("owner-1").synthetic(STUDY, Form.DECODED)
+    curator.kill()
+    curator.start()
+    assert curator.party("owner-2").synthetic(STUDY, Form.DECODED) == before
+    again = curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
     assert again.already_stored
 
 
-def test_a_deadline_that_passed_while_the_curator_was_down_is_kept(hub: Hub) -> None:
-    hub.start()
+def test_a_deadline_that_passed_while_the_curator_was_down_is_kept(curator: Curator) -> None:
+    curator.start()
     deadline = datetime.now(UTC) + timedelta(seconds=6)  # to be there before it on a busy machine
     study = make_study(owners=["owner-1", "owner-2"], quorum=1, deadline=deadline.isoformat())
-    hub.operator().create(study)
-    hub.party("owner-1").contribute(make_release(study))
-    hub.kill()
+    curator.operator().create(study)
+    curator.party("owner-1").contribute(make_release(study))
+    curator.kill()
     time.sleep(max(0.0, (deadline - datetime.now(UTC)).total_seconds()))
-    hub.start()
-    answer = hub.party("owner-2").result(study)
+    curator.start()
+    answer = curator.party("owner-2").result(study)
     assert state_from_wire(answer.state) is StudyState.DECOMPOSED
     assert list(answer.missing) == ["owner-2"]
 
 
-def test_sigterm_finishes_what_runs_and_answers_who_waits(hub: Hub) -> None:
-    hub.start()
-    hub.operator().create(STUDY)
-    owner, waiting = hub.party("owner-1"), hub.party("owner-2")
+def test_sigterm_finishes_what_runs_and_answers_who_waits(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
+    owner, waiting = curator.party("owner-1"), curator.party("owner-2")
     release = make_release(STUDY)
     begun, ends = threading.Event(), []
 
@@ -139,19 +142,19 @@ def test_sigterm_finishes_what_runs_and_answers_who_waits(hub: Hub) -> None:
     assert begun.wait(10)
     time.sleep(0.2)
     began = time.monotonic()
-    assert hub.terminate() == 0
+    assert curator.terminate() == 0
     for thread in threads:
         thread.join()
     assert time.monotonic() - began < 10
     assert sorted(ends, key=str) == [False, "UnreachableError"]
-    hub.start()
-    assert list(hub.party("owner-1").result(STUDY, wait_s=0).contributed) == ["owner-1"]
+    curator.start()
+    assert list(curator.party("owner-1").result(STUDY, wait_s=0).contributed) == ["owner-1"]
 
 
-def test_an_upload_that_is_cut_off_leaves_nothing(hub: Hub) -> None:
-    hub.start()
-    hub.operator().create(STUDY)
-    owner, release = hub.party("owner-1"), make_release(STUDY)
+def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
+    owner, release = curator.party("owner-1"), make_release(STUDY)
     parts = list(owner.signed(upload(header_of(release), release.payload(), chunk_bytes=8)))
     cut = threading.Event()
 
@@ -159,26 +162,26 @@ def test_an_upload_that_is_cut_off_leaves_nothing(hub: Hub) -> None:
         yield from parts[: len(parts) // 2]
         cut.wait(15)
 
-    call = owner.federation.Contribute.future(half(), timeout=20)
-    end = time.monotonic() + 10
-    while not list((hub.state / "incoming").iterdir()):
+    call = owner.federation.Contribute.future(half(), timeout=WAIT_S)
+    end = time.monotonic() + WAIT_S
+    while not list((curator.state / "incoming").iterdir()):
         assert time.monotonic() < end
         time.sleep(0.05)
     call.cancel()
     cut.set()
-    end = time.monotonic() + 10
-    while list((hub.state / "incoming").iterdir()):
+    end = time.monotonic() + WAIT_S
+    while list((curator.state / "incoming").iterdir()):
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert not hub.party("owner-1").contribute(release).already_stored
+    assert not curator.party("owner-1").contribute(release).already_stored
 
 
-def test_two_curators_cannot_share_a_folder(hub: Hub) -> None:
-    hub.start()
-    first = hub.process
-    with pytest.raises(AssertionError, match="another daemon uses"):
-        hub.start()
-    assert hub.process.returncode == 60
+def test_two_curators_cannot_share_a_folder(curator: Curator) -> None:
+    curator.start()
+    first = curator.process
+    with pytest.raises(DppcaError, match="another daemon uses"):
+        curator.start()
+    assert curator.process.returncode == 60
     assert first.poll() is None
     first.kill()
     first.wait()

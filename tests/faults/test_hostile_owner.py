@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
-from common.conversation import StudyState
-from common.transport.codec import state_from_wire
-from common.transport.status import from_rpc_error
-from common.transport.tls import Credentials, Role
-from common.wire import federation_pb2 as pb
-from owner.client import CuratorClient
-from tests.support.daemon import SERVE, Hub
-from tests.support.hub import Party, header_of, make_release, make_study, to_wire, upload
+from dppca.common.messages import StudyState
+from dppca.common.testbed import SERVE
+from dppca.common.transport.codec import state_from_wire
+from dppca.common.transport.status import from_rpc_error
+from dppca.common.transport.tls import Credentials, Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.owner.client.calls import CuratorClient
+from tests.support.census import header_of, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party, to_wire, upload
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.faults
-PATIENCE_S = 120.0
 BOUND_KIB = 300 << 10
 """More than twice what all attacks below add; before messages were asked for one by one, and
 released at once, the first of them alone added twice as much as this."""
@@ -30,21 +32,23 @@ LARGE = 7 << 20
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("hub"))
-    hub.start(*SERVE, "--max-uploads", "3", "--max-uploads-per-owner", "2", "--idle-timeout", "30")
-    hub.operator().create(make_study())
-    yield hub
-    hub.stop()
+def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
+    curator = Curator(tmp_path_factory.mktemp("hub"))
+    curator.start(
+        *SERVE, "--max-uploads", "3", "--max-uploads-per-owner", "2", "--idle-timeout", "30"
+    )
+    curator.operator().create(make_study())
+    yield curator
+    curator.stop()
 
 
 @pytest.fixture(scope="module")
-def attacker(hub: Hub) -> Credentials:
-    return hub.authority.issue(Role.OWNER, "owner-1")
+def attacker(curator: Curator) -> Credentials:
+    return curator.authority.issue(Role.OWNER, "owner-1")
 
 
-def peak_kib(hub: Hub) -> int:
-    status = Path(f"/proc/{hub.process.pid}/status").read_text()
+def peak_kib(curator: Curator) -> int:
+    status = Path(f"/proc/{curator.process.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0])
 
 
@@ -60,7 +64,7 @@ def ends(calls: list[Any]) -> Counter[str]:
     """How calls ended, by the name of the error; "" where they did not fail."""
     found: Counter[str] = Counter()
     for call in calls:
-        error = call.exception(timeout=PATIENCE_S)
+        error = call.exception(timeout=WAIT_S)
         found["" if error is None else type(from_rpc_error(error)).__name__] += 1
     return found
 
@@ -72,18 +76,16 @@ def many_large_messages(party: Party) -> None:
         if method == "CreateStudy":
             call = party.channel.unary_unary(f"/dppca.v1.Admin/{method}")
         for _ in range(3):
-            refused = ends([call.future(body, timeout=PATIENCE_S) for _ in range(10)])
+            refused = ends([call.future(body, timeout=WAIT_S) for _ in range(10)])
             assert not refused[""]
 
 
 def oversized_messages(party: Party) -> None:
     body = junk(9 << 20)
     call = party.channel.stream_unary("/dppca.v1.Federation/Contribute")
-    assert ends([call.future(iter([body]), timeout=PATIENCE_S) for _ in range(4)]) == {
-        "LimitError": 4
-    }
+    assert ends([call.future(iter([body]), timeout=WAIT_S) for _ in range(4)]) == {"LimitError": 4}
     large = party.channel.stream_unary("/dppca.v1.Federation/PublishSynthetic")
-    assert ends([large.future(iter([junk(LARGE)]), timeout=PATIENCE_S) for _ in range(4)]) == {
+    assert ends([large.future(iter([junk(LARGE)]), timeout=WAIT_S) for _ in range(4)]) == {
         "LimitError": 4
     }
 
@@ -92,11 +94,11 @@ def never_ending_calls(party: Party) -> None:
     """More at once than a party may have; each waits for a result that does not come."""
     study = bytes.fromhex(make_study().digest)
     request = pb.GetResultRequest(study_digest=study, wait_ms=1000)
-    calls = [party.federation.GetResult.future(request, timeout=PATIENCE_S) for _ in range(60)]  # type: ignore[attr-defined] # stubs lack future
+    calls = [party.federation.GetResult.future(request, timeout=WAIT_S) for _ in range(60)]  # type: ignore[attr-defined] # stubs lack future
     found = ends(calls)
     assert set(found) == {"", "BusyError"}, found
     watch = party.channel.unary_stream("/grpc.health.v1.Health/Watch")
-    watching = [watch(b"", timeout=PATIENCE_S) for _ in range(20)]
+    watching = [watch(b"", timeout=WAIT_S) for _ in range(20)]
     for each in watching:
         next(each)
         each.cancel()
@@ -111,31 +113,35 @@ def connections_that_say_nothing(party: Party, address: str) -> None:
                 plain.sendall(
                     b"\x16\x03\x01\x40\x00" + bytes(200)
                 )  # a handshake that goes no further
-        party.federation.ListStudies(pb.ListStudiesRequest(), timeout=PATIENCE_S)
+        party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S)
 
 
-def test_no_attack_fills_the_memory_or_stops_the_daemon(hub: Hub, attacker: Credentials) -> None:
-    start = peak_kib(hub)
-    party = hub.connect(attacker)
+def test_no_attack_fills_the_memory_or_stops_the_daemon(
+    curator: Curator, attacker: Credentials
+) -> None:
+    start = peak_kib(curator)
+    party = curator.connect(attacker)
     attacks: dict[str, Callable[[], None]] = {
         "large messages": lambda: many_large_messages(party),
         "oversized messages": lambda: oversized_messages(party),
         "never-ending calls": lambda: never_ending_calls(party),
-        "silent connections": lambda: connections_that_say_nothing(party, hub.address),
+        "silent connections": lambda: connections_that_say_nothing(party, curator.address),
     }
     grown = {}
     for name, attack in attacks.items():
         attack()
-        grown[name] = peak_kib(hub) - start
-        assert hub.process.poll() is None, name
+        grown[name] = peak_kib(curator) - start
+        assert curator.process.poll() is None, name
     assert max(grown.values()) < BOUND_KIB, grown
-    assert list((hub.state / "incoming").iterdir()) == []
+    assert list((curator.state / "incoming").iterdir()) == []
 
 
-def test_uploads_above_the_cap_wait_and_nobody_loses_one(hub: Hub, attacker: Credentials) -> None:
+def test_uploads_above_the_cap_wait_and_nobody_loses_one(
+    curator: Curator, attacker: Credentials
+) -> None:
     """Two slow uploads take an owner's places; those of others are free, and taken in the end."""
     study = make_study(name="busy")
-    hub.operator().create(study)
+    curator.operator().create(study)
     release = make_release(study)
     held, begun = threading.Event(), threading.Semaphore(0)
 
@@ -144,24 +150,24 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(hub: Hub, attacker: Cre
         yield first
         yield rest[0]
         begun.release()
-        held.wait(PATIENCE_S)
+        held.wait(WAIT_S)
         yield from rest[1:]
 
-    party = hub.connect(attacker)
+    party = curator.connect(attacker)
     uploads = [
-        party.federation.Contribute.future(slow(party), timeout=PATIENCE_S)  # type: ignore[attr-defined] # stubs lack future
+        party.federation.Contribute.future(slow(party), timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
         for _ in range(2)
     ]
     for _ in uploads:
-        assert begun.acquire(timeout=PATIENCE_S)
-    _until_there(hub, 2)
+        assert begun.acquire(timeout=WAIT_S)
+    _until_there(curator, 2)
     third = party.federation.Contribute.future(  # type: ignore[attr-defined] # stubs lack future
-        party.signed(upload(header_of(release), release.payload())), timeout=PATIENCE_S
+        party.signed(upload(header_of(release), release.payload())), timeout=WAIT_S
     )
     assert ends([third]) == {"BusyError": 1}
 
     # The third place is another owner's; the fourth upload waits until one is free.
-    second = hub.party("owner-2")
+    second = curator.party("owner-2")
     contribution = make_release(study, seed=2)
     waiting, places = threading.Event(), threading.Event()
 
@@ -170,19 +176,19 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(hub: Hub, attacker: Cre
         yield first
         yield rest[0]
         waiting.set()
-        places.wait(PATIENCE_S)
+        places.wait(WAIT_S)
         yield from rest[1:]
 
-    other = second.federation.Contribute.future(slower(second), timeout=PATIENCE_S)  # type: ignore[attr-defined] # stubs lack future
-    assert waiting.wait(PATIENCE_S)
-    _until_there(hub, 3)
+    other = second.federation.Contribute.future(slower(second), timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
+    assert waiting.wait(WAIT_S)
+    _until_there(curator, 3)
     release_3 = make_release(study, seed=3)
     done: list[bool] = []
-    honest = threading.Thread(target=lambda: done.append(_contribute(hub, release_3)))
+    honest = threading.Thread(target=lambda: done.append(_contribute(curator, release_3)))
     honest.start()
-    _until_logged(hub, '"party": "owner:owner-3"', '"error": "BusyError"')
+    _until_logged(curator, '"party": "owner:owner-3"', '"error": "BusyError"')
     places.set()
-    honest.join(PATIENCE_S)
+    honest.join(WAIT_S)
     assert done == [False], "stored, and not there before"
     assert ends([other]) == {"": 1}
     held.set()
@@ -191,39 +197,39 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(hub: Hub, attacker: Cre
     assert state_from_wire(second.result(study, wait_s=60).state) is StudyState.DECOMPOSED
 
 
-def _contribute(hub: Hub, release: Any) -> bool:
+def _contribute(curator: Curator, release: Any) -> bool:
     """As the owner's command does it, with its patience; whether it was there already."""
-    from common.proof.signatures import Purpose, signer_of
-    from common.transport.channels import with_retries
+    from dppca.common.attestation.signatures import Purpose, make_signer
+    from dppca.common.transport.channels import with_retries
 
-    credentials = hub.authority.issue(Role.OWNER, "owner-3")
+    credentials = curator.authority.issue(Role.OWNER, "owner-3")
     header = to_wire(header_of(release))
-    header.signature = signer_of(credentials).sign(Purpose.RELEASE, header.receipt)
-    with CuratorClient(hub.address, credentials) as client:
+    header.signature = make_signer(credentials).sign(Purpose.RELEASE, header.receipt)
+    with CuratorClient(curator.address, credentials) as client:
         parts = [pb.ContributeRequest(header=header), *upload(None, release.payload())]
         answer = with_retries(
             lambda left: client._federation.Contribute(iter(parts), timeout=left),
-            deadline_s=PATIENCE_S,
+            deadline_s=WAIT_S,
         )
     return answer.already_stored
 
 
-def _until_there(hub: Hub, uploads: int) -> None:
+def _until_there(curator: Curator, uploads: int) -> None:
     """Wait until so many uploads are arriving."""
-    _until(lambda: len(list((hub.state / "incoming").iterdir())) == uploads)
+    _until(lambda: len(list((curator.state / "incoming").iterdir())) == uploads)
 
 
-def _until_logged(hub: Hub, *words: str) -> None:
+def _until_logged(curator: Curator, *words: str) -> None:
     _until(
         lambda: any(
-            all(word in line for word in words) for line in hub.log.read_text().splitlines()
+            all(word in line for word in words) for line in curator.log.read_text().splitlines()
         )
     )
 
 
 def _until(condition: Callable[[], bool]) -> None:
     pause = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.05)):
+    for _ in range(int(WAIT_S / 0.05)):
         if condition():
             return
         pause.wait(0.05)

@@ -4,73 +4,58 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from common.study import Study
-from common.transport.tls import Role
-from tests.support.daemon import Hub
-from tests.support.hub import make_study
-from tests.support.owner_site import OwnerSite, make_site
+from dppca.common.study import Study
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.faults
 
 STEPS = ["fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge"]
 KILLED = -9
 LEDGER_ERROR = 30
-NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("hub")).start()
-    yield hub
-    hub.stop()
 
 
 @pytest.fixture
-def site(hub: Hub, tmp_path: Path) -> OwnerSite:
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
     """Of an owner that this curator has never seen: it remembers the ledgers of the others."""
-    return _site(hub, tmp_path, f"owner-{next(NUMBERS)}")
+    return make_enrolled_site(curator, tmp_path)
 
 
-def _site(hub: Hub, folder: Path, name: str) -> OwnerSite:
-    credentials = hub.authority.issue(Role.OWNER, name)
-    return make_site(folder / "site", name=name, curator=hub.address, credentials=credentials)
-
-
-def _study(hub: Hub, site: OwnerSite, name: str) -> Study:
+def _study(curator: Curator, site: OwnerSite, name: str) -> Study:
     study = make_study(name=name, owners=[site.name, "absent"])
-    hub.operator().create(study)
+    curator.operator().create(study)
     return study
 
 
-def _has_come(hub: Hub, study: Study) -> bool:
-    return bool(hub.operator().result(study, wait_s=0).contributed)
+def _has_come(curator: Curator, study: Study) -> bool:
+    return bool(curator.operator().result(study, wait_s=0).contributed)
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
-    hub: Hub, site: OwnerSite, step: str
+    curator: Curator, site: OwnerSite, step: str
 ) -> None:
-    study = _study(hub, site, f"kill-{step}")
+    study = _study(curator, site, f"kill-{step}")
     code, _ = site.run("contribute", study.name, "--yes", die_at=step)
     assert code == KILLED
     died = site.history
     assert bool(died.reservations) == (step not in ("fetch", "read"))
     assert bool(died.commitments) == (step in ("commit", "send", "acknowledge"))
-    assert _has_come(hub, study) == (step == "acknowledge")
+    assert _has_come(curator, study) == (step == "acknowledge")
 
     code, done = site.run("contribute", study.name, "--yes")
     assert code == 0
     assert done["already_stored"] == (step == "acknowledge")
     after = site.history
     assert after.total("survey").epsilon == Decimal("1.0")
-    assert len(after.sendings) == len(after.commitments) == 1
+    assert len(after.deliveries) == len(after.commitments) == 1
     kept = after.commitment_for(study.digest)
     assert kept is not None
     if died.commitments:
@@ -80,11 +65,13 @@ def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
     assert (code, again["already_stored"]) == (0, True)
     assert again["release_id"] == done["release_id"]
     assert site.history == after
-    assert _has_come(hub, study)
+    assert _has_come(curator, study)
 
 
-def test_an_owner_that_dies_again_and_again_is_charged_once(hub: Hub, site: OwnerSite) -> None:
-    study = _study(hub, site, "again-and-again")
+def test_an_owner_that_dies_again_and_again_is_charged_once(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "again-and-again")
     for step in STEPS:
         assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
     code, _ = site.run("contribute", study.name)
@@ -92,17 +79,21 @@ def test_an_owner_that_dies_again_and_again_is_charged_once(hub: Hub, site: Owne
     assert site.history.total("survey").epsilon == Decimal("1.0")
 
 
-def test_a_release_cut_off_before_another_one_can_still_be_sent(hub: Hub, site: OwnerSite) -> None:
-    first, second = _study(hub, site, "first"), _study(hub, site, "second")
+def test_a_release_cut_off_before_another_one_can_still_be_sent(
+    curator: Curator, site: OwnerSite
+) -> None:
+    first, second = _study(curator, site, "first"), _study(curator, site, "second")
     assert site.run("contribute", "first", "--yes", die_at="commit")[0] == KILLED
     assert site.run("contribute", "second", "--yes")[0] == 0
     assert site.run("contribute", "first")[0] == 0
-    assert _has_come(hub, first)
-    assert _has_come(hub, second)
+    assert _has_come(curator, first)
+    assert _has_come(curator, second)
 
 
-def test_a_ledger_that_was_lost_does_not_send_a_second_release(hub: Hub, site: OwnerSite) -> None:
-    study = _study(hub, site, "lost-ledger")
+def test_a_ledger_that_was_lost_does_not_send_a_second_release(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "lost-ledger")
     assert site.run("contribute", study.name, "--yes")[0] == 0
     (site.folder / "ledger.sqlite").unlink()
     code, failed = site.run("contribute", study.name, "--yes")
@@ -110,11 +101,13 @@ def test_a_ledger_that_was_lost_does_not_send_a_second_release(hub: Hub, site: O
     assert not site.history.reservations
 
 
-def test_an_old_copy_of_the_ledger_is_refused_by_the_curator(hub: Hub, site: OwnerSite) -> None:
+def test_an_old_copy_of_the_ledger_is_refused_by_the_curator(
+    curator: Curator, site: OwnerSite
+) -> None:
     ledger = site.folder / "ledger.sqlite"
-    _study(hub, site, "old-1")
-    _study(hub, site, "old-2")
-    _study(hub, site, "old-3")
+    _study(curator, site, "old-1")
+    _study(curator, site, "old-2")
+    _study(curator, site, "old-3")
     assert site.run("contribute", "old-1", "--yes")[0] == 0
     old = ledger.read_bytes()
     assert site.run("contribute", "old-2", "--yes")[0] == 0
@@ -123,58 +116,65 @@ def test_an_old_copy_of_the_ledger_is_refused_by_the_curator(hub: Hub, site: Own
     assert (code, failed["error"]["class"]) == (48, "ChainError")
 
 
-def test_a_budget_that_does_not_cover_a_study_is_not_touched(hub: Hub, site: OwnerSite) -> None:
+def test_a_budget_that_does_not_cover_a_study_is_not_touched(
+    curator: Curator, site: OwnerSite
+) -> None:
     for number in range(3):
-        _study(hub, site, f"budget-{number}")
+        _study(curator, site, f"budget-{number}")
         assert site.run("contribute", f"budget-{number}", "--yes")[0] == 0
-    study = _study(hub, site, "budget-3")
+    study = _study(curator, site, "budget-3")
     before = site.history
     code, failed = site.run("contribute", study.name, "--yes")
     assert (code, failed["error"]["class"]) == (21, "BudgetExceededError")
     assert site.history == before
-    assert not _has_come(hub, study)
+    assert not _has_come(curator, study)
     assert site.run("contribute", "budget-0")[0] == 0
 
 
 def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_path: Path) -> None:
-    hub = Hub(tmp_path / "hub").start()
+    curator = Curator(tmp_path / "hub").start()
     try:
-        site = _site(hub, tmp_path, "owner-1")
-        study = _study(hub, site, "down")
+        site = make_enrolled_site(curator, tmp_path, name="owner-1")
+        study = _study(curator, site, "down")
         assert site.run("contribute", "down", "--yes", die_at="commit")[0] == KILLED
         kept = site.history.commitment_for(study.digest)
-        hub.kill()
+        curator.kill()
         code, failed = site.run("contribute", "down")
         assert (code, failed["error"]["class"]) == (40, "UnreachableError")
-        hub.start()
+        curator.start()
         settings = site.folder / "site.yaml"
-        settings.write_text(f'name: owner-1\ncurator: "{hub.address}"\n')
+        settings.write_text(f'name: owner-1\ncurator: "{curator.address}"\n')
         assert site.run("contribute", "down")[0] == 0
         history = site.history
         assert history.commitment_for(study.digest) == kept
         assert history.total("survey").epsilon == Decimal("1.0")
     finally:
-        hub.stop()
+        curator.stop()
 
 
-def test_a_disk_without_room_for_a_ledger_releases_nothing(hub: Hub, site: OwnerSite) -> None:
-    study = _study(hub, site, "full-disk")
+def test_a_disk_without_room_for_a_ledger_releases_nothing(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "full-disk")
     before = {path.name for path in site.folder.iterdir()}
     assert _with_limit(site, "contribute", study.name, limit=8_000) == LEDGER_ERROR
     assert site.history.length == 0
-    assert not _has_come(hub, study)
+    assert not _has_come(curator, study)
     assert site.run("contribute", study.name, "--yes")[0] == 0
     assert site.history.total("survey").epsilon == Decimal("1.0")
     assert {path.name for path in site.folder.iterdir()} - before == {
+        "ledger.mark",
         "ledger.sqlite",
         "site.lock",
         "studies",
     }
 
 
-def test_entries_that_are_changed_stop_every_further_release(hub: Hub, site: OwnerSite) -> None:
-    study = _study(hub, site, "tampered")
-    _study(hub, site, "tampered-too")
+def test_entries_that_are_changed_stop_every_further_release(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "tampered")
+    _study(curator, site, "tampered-too")
     assert site.run("contribute", study.name, "--yes")[0] == 0
     ledger = site.folder / "ledger.sqlite"
     content = ledger.read_bytes()
@@ -189,10 +189,11 @@ def test_entries_that_are_changed_stop_every_further_release(hub: Hub, site: Own
 def _with_limit(site: OwnerSite, *arguments: str, limit: int) -> int:
     """Exit code of a command whose files cannot grow beyond ``limit`` bytes."""
     program = (
-        "import resource, sys; from owner.cli import cli; from common.console import run; "
+        "import resource, sys; "
+        "from dppca.owner.cli import cli; from dppca.common.console import run; "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
         f"run(cli, ['--site', {str(site.folder)!r}, *{[*arguments, '--yes', '--json']!r}])"
     )
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, timeout=WAIT_S, check=False
     ).returncode

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from curator.store import SqliteStore
-from curator.store.migrations import STORE_VERSION
-from tests.support.hub import make_release, make_study
+from dppca.curator.store import SqliteStore
+from dppca.curator.store.migrations import STORE_VERSION
+from tests.support.census import make_release, make_study
 from tests.support.old_store import CREATED_S, write_version_1
+from tests.support.patience import HANG_S
 
 pytestmark = pytest.mark.faults
 STUDY = make_study()
@@ -44,7 +45,7 @@ def test_an_upgrade_that_is_killed_at_any_statement_loses_nothing(tmp_path: Path
         [sys.executable, root / "tests/faults/upgrades_that_die.py", *folders],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         env={**os.environ, "PYTHONPATH": str(root), "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from deploy.faults.matrix import Matrix
-from deploy.faults.processes import HOSTS, process_stage
-from deploy.faults.spec import parse_fault
+from dppca.common.testbed import HOSTS
+from tests.fault_injection.processes import process_runtime
+from tests.fault_injection.spec import parse_fault
+from tests.fault_injection.suite import Suite
+from tests.support.patience import run_watched
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.faults
 
 CELLS = [
     "curator:disk-full@store:3s",
@@ -26,7 +27,7 @@ CELLS = [
 
 @pytest.mark.parametrize("written", CELLS)
 def test_a_study_with_a_fault_keeps_every_promise(written: str) -> None:
-    outcome = Matrix(process_stage, hosts=HOSTS).run_cell(parse_fault(written))
+    outcome = Suite(process_runtime, hosts=HOSTS).run_case(parse_fault(written))
     assert outcome.problems == ()
     assert outcome.end is outcome.expected.end
 
@@ -36,13 +37,7 @@ def test_the_command_prints_a_table_and_leaves_with_zero_when_promises_are_kept(
 ) -> None:
     page = tmp_path / "docs" / "faults.md"
     line = ["faults", "--fault", "curator:clock-2d", "--json", "--output", str(page)]
-    done = subprocess.run(
-        [sys.executable, "-m", "deploy.simulation.cli", *line],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run_watched([sys.executable, "-m", "dppca.deploy.simulation.cli", *line])
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
     (cell,) = document["cells"]

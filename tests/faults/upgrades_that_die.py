@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curator.store import SqliteStore, snapshot
+from dppca.curator.store import SqliteStore, snapshot
 
 LEFT = 0
 

@@ -87,7 +87,7 @@ def _search(name: str, seconds: int) -> int:
     try:
         atheris = importlib.import_module("atheris")
     except ImportError:
-        print("atheris is not installed: pip install 'dppca[fuzz]'", file=sys.stderr)  # noqa: T201
+        print("atheris is not installed: run make fuzz", file=sys.stderr)  # noqa: T201
         return 2
     with atheris.instrument_imports(include=["common", "curator", "owner", "tests.fuzz"]):
         targets = importlib.import_module("tests.fuzz.targets")

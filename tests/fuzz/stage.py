@@ -20,23 +20,24 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
-from common.conversation import Form, StudyState
-from common.errors import PeerError, StoreError
-from common.proof.signatures import Purpose, signer_of
-from common.study import Study
-from common.transport.codec import form_to_wire
-from common.transport.tls import Credentials, Role
-from common.wire import federation_pb2 as pb
-from curator import protocol
-from curator.config import Limits
-from curator.log import LOGGER
-from curator.record import StudyRecord
-from curator.service.admin import AdminService
-from curator.service.federation import FederationService
-from curator.store import SqliteStore
-from curator.studies import Studies
-from tests.support.authority import Authority, new_authority
-from tests.support.hub import arrow, decoded_rows, header_of, make_release, make_study, to_wire
+from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.errors import PeerError, StoreError
+from dppca.common.messages import Form, StudyState, accounts_for
+from dppca.common.study import Study
+from dppca.common.transport.codec import form_to_wire
+from dppca.common.transport.tls import Credentials, Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.config import Limits
+from dppca.curator.observability.log import LOGGER
+from dppca.curator.service.admin import AdminService
+from dppca.curator.service.coordinator import StudyCoordinator
+from dppca.curator.service.federation import FederationService
+from dppca.curator.store import SqliteStore
+from dppca.curator.study import lifecycle
+from dppca.curator.study.study_record import OwnerHistory, StudyRecord
+from tests.support.census import arrow, decoded_rows, header_of, make_release, make_study
+from tests.support.certificates import Authority, new_authority
+from tests.support.party import to_wire
 
 ATTACKER = "owner-1"
 METHODS: tuple[tuple[str, type[Message], bool], ...] = (
@@ -47,10 +48,14 @@ METHODS: tuple[tuple[str, type[Message], bool], ...] = (
     ("ListStudies", pb.ListStudiesRequest, False),
     ("DownloadComponents", pb.DownloadComponentsRequest, False),
     ("DownloadSynthetic", pb.DownloadSyntheticRequest, False),
+    ("ListContributions", pb.ListContributionsRequest, False),
+    ("ContinueLedger", pb.ContinueLedgerRequest, False),
     ("CreateStudy", pb.CreateStudyRequest, False),
     ("ShowStudy", pb.ShowStudyRequest, False),
     ("CloseStudy", pb.CloseStudyRequest, False),
     ("AbortStudy", pb.AbortStudyRequest, False),
+    ("ShowOwner", pb.ShowOwnerRequest, False),
+    ("SettleLedger", pb.SettleLedgerRequest, False),
 )
 _UNSEEN = "nobody-says-this-name"
 _KEY = ec.derive_private_key(0x5EED, ec.SECP256R1())
@@ -144,7 +149,7 @@ class Stage:
             n_rows=3,
             total_bytes=len(rows),
             sha256=_sha256(rows),
-            components_sha256=protocol.result_of(record).sha256,
+            components_sha256=lifecycle.require_result(record).sha256,
         )
         chunk = pb.PublishSyntheticRequest(chunk=pb.Chunk(content=rows))
         return [
@@ -170,6 +175,19 @@ class Stage:
             encode("ShowStudy", [pb.ShowStudyRequest(name="open")]),
             encode("CloseStudy", [pb.CloseStudyRequest(name="done")]),
             encode("AbortStudy", [pb.AbortStudyRequest(name="open", reason="mine")]),
+            encode("ListContributions", [pb.ListContributionsRequest()]),
+            encode(
+                "ContinueLedger",
+                [
+                    pb.ContinueLedgerRequest(
+                        ledger_length=7,
+                        ledger_head=bytes(32),
+                        accounts_for=accounts_for(self._studies.store.history(ATTACKER).releases),
+                    )
+                ],
+            ),
+            encode("ShowOwner", [pb.ShowOwnerRequest(name="owner-2")]),
+            encode("SettleLedger", [pb.SettleLedgerRequest(name="owner-2", reason="mine")]),
         ]
 
     def play(self, data: bytes) -> str:
@@ -263,7 +281,7 @@ class Stage:
                 contents = [part.SerializeToString() for part in parts]
                 await self._call("Contribute", pb.ContributeRequest, contents, True, context)
                 assert not context.sentence, context.sentence
-        await self._studies.settle_due()
+        await self._studies.advance_due()
         states = {record.study.name: record.state for record in self._store.studies()}
         assert states == {
             "open": StudyState.OPEN,
@@ -279,7 +297,7 @@ class Stage:
             self._secrets += [payload[at : at + 24] for at in range(0, len(payload) - 24, 40)]
         order = list(self.studies_by_name).index(study.name)  # ledgers only grow
         header = to_wire(header_of(release, ledger_length=10 + order))
-        header.signature = signer_of(self._parties[owner]).sign(Purpose.RELEASE, header.receipt)
+        header.signature = make_signer(self._parties[owner]).sign(Purpose.RELEASE, header.receipt)
         half = len(payload) // 2
         return [
             pb.ContributeRequest(header=header),
@@ -290,15 +308,15 @@ class Stage:
     def _open_store(self, state: Path) -> None:
         self._state = state
         self._store = SqliteStore(state)
-        self._studies = Studies(self._store, lambda: signer_of(self._hub))
+        self._studies = StudyCoordinator(self._store, lambda: make_signer(self._hub))
         self._federation = FederationService(self._studies, Limits(max_wait_s=0.01))
         self._admin = AdminService(self._studies)
 
     def _close_store(self) -> None:
         self._studies.close()
 
-    def _others(self) -> list[StudyRecord]:
-        return [
+    def _others(self) -> tuple[list[StudyRecord], list[OwnerHistory]]:
+        records = [
             replace(
                 record,
                 contributions=tuple(c for c in record.contributions if c.owner != ATTACKER),
@@ -306,9 +324,10 @@ class Stage:
             )
             for record in self._store.studies()
         ]
+        return records, [self._store.history(name) for name in self._parties if name != ATTACKER]
 
-    def _mine(self) -> list[StudyRecord]:
-        return list(self._store.studies())
+    def _mine(self) -> tuple[list[StudyRecord], OwnerHistory]:
+        return list(self._store.studies()), self._store.history(ATTACKER)
 
 
 def _issue(authority: Authority, name: str) -> Credentials:

@@ -17,31 +17,32 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
-from common.conversation import Form
-from common.errors import DppcaError
-from common.privacy.release import receipt_from_bytes
-from common.proof.verify import verify_components
-from common.results import Result, result_from_bytes, result_to_bytes
-from common.study import study_from_canonical
-from common.transport import codec
-from common.transport.tls import Identity, Role, identity_of
-from common.wire import federation_pb2 as pb
-from curator.aggregate import aggregate
-from curator.pki import init_authority, issue, sign_request
-from curator.record import Chain, Contribution
-from curator.revocation import read_list, revoke
-from curator.synthetic import check_rows, joined
-from owner.enrolment import enrol
+from dppca.common.attestation.verify import verify_components
+from dppca.common.errors import DppcaError
+from dppca.common.messages import Form
+from dppca.common.privacy.release import calibrate, receipt_from_bytes
+from dppca.common.results import Result, result_from_bytes, result_to_bytes
+from dppca.common.study_document import study_from_canonical
+from dppca.common.transport import codec
+from dppca.common.transport.revoked import read_list
+from dppca.common.transport.tls import Identity, Role, peer_identity
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.certificates.pki import init_authority, issue, sign_request
+from dppca.curator.certificates.revocation import revoke
+from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.curator.study.synthetic_rows import check_rows, join_rows
+from dppca.owner.site.enrolment import enrol
 from tests.fuzz.stage import Stage
-from tests.support.hub import (
+from tests.support.census import (
     arrow,
     coded_rows,
     decoded_rows,
     header_of,
     make_release,
     make_study,
-    to_wire,
 )
+from tests.support.party import to_wire
 
 STUDY = make_study()
 _FORMS = (Form.CODED, Form.DECODED)
@@ -148,7 +149,7 @@ def rows(data: bytes) -> None:
         check_rows(path, STUDY.table, form, n_rows=n_rows)
     except DppcaError:
         return
-    stream = b"".join(joined([path], STUDY.table, form, b"{}"))
+    stream = b"".join(join_rows([path], STUDY.table, form, b"{}"))
     assert pa.ipc.open_stream(stream).read_all().num_rows == n_rows
 
 
@@ -179,7 +180,7 @@ def requests(data: bytes) -> None:
 def certificates(data: bytes) -> None:
     """A caller's certificate, should TLS let it through; a list of revoked ones."""
     with suppress(DppcaError):
-        identity_of({"x509_pem_cert": [_pem(data, "CERTIFICATE")]})
+        peer_identity({"x509_pem_cert": [_pem(data, "CERTIFICATE")]})
     with suppress(DppcaError):
         read_list(_pem(data, "X509 CRL"), ca=(_authority() / "ca.pem").read_bytes())
 
@@ -208,13 +209,13 @@ def _pooled(packed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Result:
             n_rows=1000,
             n_bytes=8 * packed.size,
             sha256=bytes(32),
-            chain=Chain(1, bytes(32)),
+            chain=LedgerHead(1, bytes(32)),
             receipt=release.receipt.canonical_bytes(),
             received_s=0,
         )
         for owner in ("owner-1", "owner-2")
     ]
-    return aggregate(STUDY, contributions, vectors)
+    return aggregate(STUDY, calibrate(STUDY), contributions, vectors)
 
 
 def _seeds_of_messages() -> list[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from common.study import study_from_yaml
+from dppca.common.study_document import study_from_yaml
 
 FILE = Path(__file__).with_name("digests.json")
 
@@ -20,6 +20,7 @@ owners: [owner-1, owner-2, owner-3]
 privacy: {mechanism: laplace, epsilon: "1.0"}
 components: {contribution_rate: 0.85}
 schema:
+  max_rows_per_person: 1
   attributes:
     - {name: outside, type: binary, values: [0, 1]}
     - {name: money, type: binary, values: [No, Yes], missing: No}
@@ -51,6 +52,7 @@ privacy: {mechanism: laplace, scale: "12.50", nominal_epsilon: 0.1}
 components: {count: 1, trace: signed}
 schema:
   resolution_bits: 10
+  max_rows_per_person: 1
   row_norm: {include_sums: false}
   attributes:
     - {name: x, type: numeric, centre: 0, scale: 1}

@@ -4,7 +4,6 @@ import json
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,94 +16,112 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from common.conversation import Form
-from common.results import result_from_bytes
-from common.transport.tls import Role
-from tests.support.daemon import Hub, write_credentials
-from tests.support.hub import arrow, decoded_rows, make_release, make_study
+from dppca.common.messages import Form
+from dppca.common.results import result_from_bytes
+from dppca.common.transport.tls import Role
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
 STUDY = make_study()
 
 
-def curator(*arguments: object) -> tuple[int, Any]:
+def run_curator(*arguments: object) -> tuple[int, Any]:
     """Exit code and JSON document of one command."""
     done = subprocess.run(
-        [sys.executable, "-m", "curator.cli", *map(str, arguments), "--json"],
+        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments), "--json"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_S,
     )
-    return done.returncode, json.loads(done.stdout)
+    return done.returncode, require_documented("dppca-curator", json.loads(done.stdout))
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("hub")).start()
-    yield hub
-    hub.stop()
-
-
-@pytest.fixture(scope="module")
-def connection(hub: Hub) -> tuple[object, ...]:
-    folder = write_credentials(hub.folder / "alice", hub.authority.issue(Role.OPERATOR, "alice"))
-    return ("--curator", hub.address, "--credentials", folder)
+def connection(curator: Curator) -> tuple[object, ...]:
+    folder = write_credentials(
+        curator.folder / "alice", curator.authority.issue(Role.OPERATOR, "alice")
+    )
+    return ("--curator", curator.address, "--credentials", folder)
 
 
 def test_a_study_from_its_file_to_its_tables(
-    hub: Hub, connection: tuple[object, ...], tmp_path: Path
+    curator: Curator, connection: tuple[object, ...], tmp_path: Path
 ) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
-    code, made = curator("study", "create", file, *connection)
+    code, made = run_curator("study", "create", file, *connection)
     assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
-    assert curator("study", "create", file, *connection)[1]["already_stored"]
+    assert run_curator("study", "create", file, *connection)[1]["already_stored"]
 
     output = tmp_path / "components.npz"
-    code, failed = curator("study", "components", "census", "--output", output, *connection)
+    code, failed = run_curator("study", "components", "census", "--output", output, *connection)
     assert (code, failed["error"]["class"]) == (50, "NotReadyError")
     for owner in STUDY.owners:
         assert owner in failed["error"]["message"]
     assert not output.exists()
 
     for seed, owner in enumerate(STUDY.owners):
-        hub.party(owner).contribute(make_release(STUDY, seed=seed))
-    digest = hub.party("owner-1").result(STUDY).sha256
-    code, got = curator("study", "components", "census", "--output", output, *connection)
+        curator.party(owner).contribute(make_release(STUDY, seed=seed))
+    digest = curator.party("owner-1").result(STUDY).sha256
+    code, got = run_curator("study", "components", "census", "--output", output, *connection)
     assert (code, got["bytes"]) == (0, output.stat().st_size)
     result_from_bytes(output.read_bytes(), STUDY)
 
     table = tmp_path / "rows.parquet"
-    code, failed = curator("study", "synthetic", "census", "--output", table, *connection)
+    code, failed = run_curator("study", "synthetic", "census", "--output", table, *connection)
     assert (code, failed["error"]["class"]) == (50, "NotReadyError")
     rows = arrow(decoded_rows())
-    hub.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    code, got = curator(
+    curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    code, got = run_curator(
         "study", "synthetic", "census", "--form", "decoded", "--output", table, *connection
     )
     assert (code, got["rows"]) == (0, 3)
     assert pyarrow.parquet.read_table(table).column_names == ["age", "sex", "work"]
 
     ca = tmp_path / "ca.pem"
-    ca.write_bytes(hub.authority.pem)
+    ca.write_bytes(curator.authority.pem)
     for released, sealed_by in ((output, "curator hub"), (table, "operator alice")):
-        code, verified = curator("verify", released, "--ca", ca)
+        code, verified = run_curator("verify", released, "--ca", ca)
         assert (code, verified["sealed_by"]) == (0, sealed_by)
         assert [each["owner"] for each in verified["owners"]] == list(STUDY.owners)
     ca.unlink()
 
-    code, shown = curator("study", "show", "census", *connection)
+    code, shown = run_curator("study", "show", "census", *connection)
     assert (shown["state"], shown["contributions"]) == ("decomposed", 3)
     assert [who["rows"] for who in shown["who"]] == [1000] * 3
-    assert curator("study", "list", *connection)[1]["studies"][0]["study"] == "census"
-    assert curator("study", "close", "census", *connection)[1]["state"] == "closed"
-    code, failed = curator("study", "abort", "census", "--reason", "late", *connection)
+    assert run_curator("study", "list", *connection)[1]["studies"][0]["study"] == "census"
+    assert run_curator("study", "close", "census", *connection)[1]["state"] == "closed"
+    code, failed = run_curator("study", "abort", "census", "--reason", "late", *connection)
     assert (code, failed["error"]["class"]) == (44, "StudyStateError")
     assert {path.name for path in tmp_path.iterdir()} == {
         "study.yaml",
         "components.npz",
         "rows.parquet",
     }
+
+
+def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
+    tmp_path: Path, connection: tuple[object, ...]
+) -> None:
+    code, failed = run_curator("study", "show", "nothing", *connection)
+    assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
+    assert "`dppca-curator study list`" in failed["error"]["message"]
+    assert "list this owner" not in failed["error"]["message"]
+    file = tmp_path / "twice.yaml"
+    document = json.loads(make_study(name="twice").canonical_bytes())
+    file.write_text(yaml.safe_dump(document))
+    assert run_curator("study", "create", file, *connection)[0] == 0
+    document["privacy"]["epsilon"] = "0.123"
+    document["schema"]["attributes"][0]["upper"] = 91.25
+    file.write_text(yaml.safe_dump(document))
+    code, failed = run_curator("study", "create", file, *connection)
+    assert (code, failed["error"]["class"]) == (45, "ConflictError")
+    assert "differs in: privacy.epsilon, attribute age. Nothing" in failed["error"]["message"]
+    assert "0.123" not in failed["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -119,45 +136,49 @@ def test_a_study_from_its_file_to_its_tables(
 def test_what_is_wrong_is_said_by_class_and_exit_code(
     arguments: tuple[str, ...], code: int, error: str, connection: tuple[object, ...]
 ) -> None:
-    ended, document = curator(*arguments, *connection)
+    ended, document = run_curator(*arguments, *connection)
     assert (ended, document["error"]["class"]) == (code, error)
 
 
 def test_an_owners_certificate_is_refused_before_it_is_shown_to_anybody(
-    hub: Hub, tmp_path: Path
+    curator: Curator, tmp_path: Path
 ) -> None:
-    folder = write_credentials(tmp_path, hub.authority.issue(Role.OWNER, "owner-1"))
-    code, document = curator("study", "list", "--curator", hub.address, "--credentials", folder)
+    folder = write_credentials(tmp_path, curator.authority.issue(Role.OWNER, "owner-1"))
+    code, document = run_curator(
+        "study", "list", "--curator", curator.address, "--credentials", folder
+    )
     assert (code, document["error"]["class"]) == (41, "IdentityError")
 
 
-def test_a_curator_is_not_served_with_anothers_certificate(hub: Hub, tmp_path: Path) -> None:
-    folder = write_credentials(tmp_path / "alice", hub.authority.issue(Role.OPERATOR, "alice"))
+def test_a_curator_is_not_served_with_anothers_certificate(
+    curator: Curator, tmp_path: Path
+) -> None:
+    folder = write_credentials(tmp_path / "alice", curator.authority.issue(Role.OPERATOR, "alice"))
     serve = ("serve", "--listen", "127.0.0.1:0", "--state", tmp_path / "state")
-    code, document = curator(*serve, "--credentials", folder)
+    code, document = run_curator(*serve, "--credentials", folder)
     assert (code, document["error"]["class"]) == (41, "IdentityError")
-    code, document = curator(*serve, "--credentials", tmp_path / "nowhere")
+    code, document = run_curator(*serve, "--credentials", tmp_path / "nowhere")
     assert (code, document["error"]["class"]) == (41, "IdentityError")
-    code, document = curator(
+    code, document = run_curator(
         "serve",
-        *("--listen", hub.address),
+        *("--listen", curator.address),
         *("--state", tmp_path / "other"),
-        *("--credentials", hub.credentials),
+        *("--credentials", curator.credentials),
     )
     assert (code, document["error"]["class"]) == (10, "SettingError")
 
 
 def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -> None:
     authority = tmp_path / "authority"
-    assert curator("pki", "init", "--directory", authority)[0] == 0
+    assert run_curator("pki", "init", "--directory", authority)[0] == 0
     assert stat.S_IMODE((authority / "ca-key.pem").stat().st_mode) == 0o600
-    hub = Hub(tmp_path / "run")
-    hub.credentials = tmp_path / "hub"
+    curator = Curator(tmp_path / "run")
+    curator.credentials = tmp_path / "hub"
     for role, name, hosts in (
         ("curator", "hub", ("--host", "127.0.0.1", "--host", "localhost")),
         ("operator", "alice", ()),
     ):
-        code, made = curator(
+        code, made = run_curator(
             *("pki", "issue", "--directory", authority, "--role", role, "--name", name),
             *(*hosts, "--output", tmp_path / name),
         )
@@ -172,18 +193,18 @@ def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -
     (tmp_path / "request.pem").write_bytes(request.public_bytes(Encoding.PEM))
     sign = ("pki", "sign", "--directory", authority, "--request", tmp_path / "request.pem")
     output = ("--output", tmp_path / "certificate.pem")
-    code, failed = curator(*sign, *output, "--name", "owner-2")
+    code, failed = run_curator(*sign, *output, "--name", "owner-2")
     assert (code, failed["error"]["class"]) == (41, "IdentityError")
-    code, signed = curator(*sign, *output, "--name", "owner-1")
+    code, signed = run_curator(*sign, *output, "--name", "owner-1")
     assert (code, signed["name"]) == (0, "owner-1")
     assert len(signed["fingerprint"]) == 64
 
-    hub.start()
+    curator.start()
     try:
-        connection = ("--curator", hub.address, "--credentials", tmp_path / "alice")
-        assert curator("study", "list", *connection) == (
+        connection = ("--curator", curator.address, "--credentials", tmp_path / "alice")
+        assert run_curator("study", "list", *connection) == (
             0,
             {"command": "study list", "studies": []},
         )
     finally:
-        assert hub.terminate() == 0
+        assert curator.terminate() == 0

@@ -15,18 +15,20 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from common.conversation import Form
-from common.errors import DppcaError
-from curator.endpoint import MAX_CONNECTIONS
-from tests.support.daemon import SERVE, Hub
-from tests.support.hub import Party, arrow, decoded_rows, make_release, make_study
+from dppca.common.errors import DppcaError
+from dppca.common.messages import Form
+from dppca.common.testbed import SERVE
+from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
 STUDY = make_study(owners=["owner-1", "owner-2"])
-WAIT_S = 60.0
 
 
-class Watched(Hub):
+class Watched(Curator):
     """A curator with an endpoint for metrics."""
 
     def start(self, *program: str) -> Watched:
@@ -59,10 +61,10 @@ def _key(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Watched]:
-    hub = Watched(tmp_path).start()
-    yield hub
-    hub.stop()
+def curator(tmp_path: Path) -> Iterator[Watched]:
+    curator = Watched(tmp_path).start()
+    yield curator
+    curator.stop()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -72,25 +74,29 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def test_every_series_moves_as_it_should(hub: Watched) -> None:
-    start = hub.series()
+def test_every_series_moves_as_it_should(curator: Watched) -> None:
+    start = curator.series()
     states = ["open", "decomposed", "closed", "aborted"]
     assert [start["studies", state] for state in states] == [0, 0, 0, 0]
     assert (start["contributions",], start["publications",]) == (0, 0)
     assert (start["received_bytes_total",], start["sent_bytes_total",]) == (0, 0)
+    assert start["connections", "identified"] == start["connections", "unidentified"] == 0
+    closed = {key[1]: value for key, value in start.items() if key[0] == "connections_closed_total"}
+    assert closed == dict.fromkeys(("silent", "address", "unidentified", "party", "all"), 0)
     refusals = {key[1] for key in start if key[0] == "refusals_total"}
     assert {"LimitError", "PermissionDeniedError", "StoreError", "PeerError"} <= refusals
     assert all(start["refusals_total", reason] == 0 for reason in refusals)
     assert 89 * 86_400 < start["certificate_expiry_seconds", "curator"] <= 90 * 86_400
     assert (start["ready",], start["store_writable",]) == (1, 1)
 
-    operator, one, two = hub.operator(), hub.party("owner-1"), hub.party("owner-2")
+    operator, one, two = curator.operator(), curator.party("owner-1"), curator.party("owner-2")
     operator.create(STUDY)
     operator.create(make_study(name="other"))
     release = make_release(STUDY, seed=1)
     one.contribute(release)
     one.contribute(release)
-    mid = hub.series()
+    wait_until(lambda: curator.series()["connections", "identified"] == 2)
+    mid = curator.series()
     assert mid["studies", "open"] == 2
     assert mid["contributions",] == 1
     assert mid["calls_total", "OK", "CreateStudy"] == 2
@@ -106,8 +112,8 @@ def test_every_series_moves_as_it_should(hub: Watched) -> None:
     with pytest.raises(grpc.RpcError):
         one.create(STUDY)
     # The caller hears of a refusal just before it is counted.
-    wait_until(lambda: hub.series()["refusals_total", "PermissionDeniedError"] == 1)
-    refused = hub.series()
+    wait_until(lambda: curator.series()["refusals_total", "PermissionDeniedError"] == 1)
+    refused = curator.series()
     assert refused["refusals_total", "ConflictError"] == 1
     assert refused["calls_total", "ALREADY_EXISTS", "Contribute"] == 1
     assert refused["refusals_total", "PermissionDeniedError"] == 1
@@ -119,7 +125,7 @@ def test_every_series_moves_as_it_should(hub: Watched) -> None:
     n_bytes = len(two.components(STUDY))
     rows = arrow(decoded_rows())
     one.publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    end = hub.series()
+    end = curator.series()
     assert [end["studies", state] for state in states] == [1, 1, 0, 0]
     assert (end["contributions",], end["publications",]) == (2, 1)
     assert end["sent_bytes_total",] > refused["sent_bytes_total",] + n_bytes
@@ -127,46 +133,46 @@ def test_every_series_moves_as_it_should(hub: Watched) -> None:
     assert end["store_bytes", "arriving"] == 0
 
     # What is stored outlives a restart, what is counted does not.
-    hub.kill()
-    hub.start()
-    again = hub.series()
+    curator.kill()
+    curator.start()
+    again = curator.series()
     assert (again["contributions",], again["studies", "decomposed"]) == (2, 1)
     assert again["received_bytes_total",] == 0
 
 
-def test_nobody_is_named_in_the_metrics(hub: Watched) -> None:
-    hub.operator().create(STUDY)
-    hub.party("owner-1").contribute(make_release(STUDY))
+def test_nobody_is_named_in_the_metrics(curator: Watched) -> None:
+    curator.operator().create(STUDY)
+    curator.party("owner-1").contribute(make_release(STUDY))
     with pytest.raises(grpc.RpcError):
-        hub.party("mallory").contribute(make_release(STUDY))
-    _, text = hub.get("/metrics")
+        curator.party("mallory").contribute(make_release(STUDY))
+    _, text = curator.get("/metrics")
     for name in ("owner-1", "owner-2", "mallory", "alice", STUDY.name, STUDY.digest[:12]):
         assert name not in text
 
 
-def test_what_a_caller_chooses_makes_no_series(hub: Watched) -> None:
-    party = hub.operator()
+def test_what_a_caller_chooses_makes_no_series(curator: Watched) -> None:
+    party = curator.operator()
     party.create(STUDY)
-    hub.series()
-    before = {key for key in hub.series() if not key[0].startswith(("process", "python"))}
+    curator.series()
+    before = {key for key in curator.series() if not key[0].startswith(("process", "python"))}
     for number in range(5):
         call = party.channel.unary_unary(f"/dppca.v1.Federation/Made{number}")
         with pytest.raises(grpc.RpcError):
             call(b"", timeout=WAIT_S)
-    after = {key for key in hub.series() if not key[0].startswith(("process", "python"))}
+    after = {key for key in curator.series() if not key[0].startswith(("process", "python"))}
     assert after == before
 
 
-def test_the_endpoint_has_three_pages_and_stays_on_loopback(hub: Watched) -> None:
-    assert hub.endpoint.startswith("127.0.0.1:")
-    assert hub.get("/ready") == (200, "yes\n")
-    assert hub.get("/live") == (200, "yes\n")
+def test_the_endpoint_has_three_pages_and_stays_on_loopback(curator: Watched) -> None:
+    assert curator.endpoint.startswith("127.0.0.1:")
+    assert curator.get("/ready") == (200, "yes\n")
+    assert curator.get("/live") == (200, "yes\n")
     for path in ("/", "/metric", "/metrics/x", "/../etc/passwd"):
-        assert hub.get(path)[0] == 404
+        assert curator.get(path)[0] == 404
 
 
-def test_connections_that_say_nothing_are_limited_and_make_room(hub: Watched) -> None:
-    host, _, port = hub.endpoint.rpartition(":")
+def test_connections_that_say_nothing_are_limited_and_make_room(curator: Watched) -> None:
+    host, _, port = curator.endpoint.rpartition(":")
     silent = [
         socket.create_connection((host, int(port)), timeout=WAIT_S)
         for _ in range(MAX_CONNECTIONS + 4)
@@ -177,7 +183,7 @@ def test_connections_that_say_nothing_are_limited_and_make_room(hub: Watched) ->
 
         def answers() -> bool:
             try:
-                return hub.get("/live")[0] == 200
+                return curator.get("/live")[0] == 200
             except (urllib.error.URLError, ConnectionError):
                 return False
 
@@ -189,10 +195,10 @@ def test_connections_that_say_nothing_are_limited_and_make_room(hub: Watched) ->
             connection.close()
 
 
-def test_a_port_in_use_ends_the_daemon_by_name(hub: Watched, tmp_path: Path) -> None:
-    other = Hub(tmp_path / "other")
-    port = hub.endpoint.rpartition(":")[2]
-    with pytest.raises(AssertionError, match=r"cannot listen on 127\.0\.0\.1:"):
+def test_a_port_in_use_ends_the_daemon_by_name(curator: Watched, tmp_path: Path) -> None:
+    other = Curator(tmp_path / "other")
+    port = curator.endpoint.rpartition(":")[2]
+    with pytest.raises(DppcaError, match=r"cannot listen on 127\.0\.0\.1:"):
         other.start(*SERVE, "--metrics-port", port)
     assert other.process.returncode == 10
 
@@ -203,47 +209,47 @@ def ready_by_grpc(party: Party) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(hub: Watched) -> None:
-    party = hub.party("owner-1")
-    hub.operator().create(STUDY)
+def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: Watched) -> None:
+    party = curator.party("owner-1")
+    curator.operator().create(STUDY)
 
     def is_ready() -> bool:
-        by_grpc, (code, _) = ready_by_grpc(party), hub.get("/ready")
-        gauges = hub.series()
+        by_grpc, (code, _) = ready_by_grpc(party), curator.get("/ready")
+        gauges = curator.series()
         return by_grpc and code == 200 and gauges["ready",] == gauges["store_writable",] == 1
 
     def is_red() -> bool:
-        by_grpc, (code, _) = ready_by_grpc(party), hub.get("/ready")
-        gauges = hub.series()
+        by_grpc, (code, _) = ready_by_grpc(party), curator.get("/ready")
+        gauges = curator.series()
         return not by_grpc and code == 503 and gauges["ready",] == gauges["store_writable",] == 0
 
     wait_until(is_ready)
     # A folder that is no folder: even root cannot write into it.
-    arriving, aside = hub.state / "incoming", hub.state / "aside"
+    arriving, aside = curator.state / "incoming", curator.state / "aside"
     arriving.rename(aside)
     arriving.write_text("in the way")
     wait_until(is_red)
-    assert hub.get("/live") == (200, "yes\n")
+    assert curator.get("/live") == (200, "yes\n")
     assert list(party.result(STUDY, wait_s=0).missing) == ["owner-1", "owner-2"]
     arriving.unlink()
     aside.rename(arriving)
     wait_until(is_ready)
 
     # Somebody else holds the database's lock and does not let go.
-    with closing(sqlite3.connect(hub.state / "curator.sqlite", isolation_level=None)) as other:
+    with closing(sqlite3.connect(curator.state / "curator.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         wait_until(is_red)
-        assert hub.get("/live") == (200, "yes\n")
+        assert curator.get("/live") == (200, "yes\n")
         other.execute("ROLLBACK")
     wait_until(is_ready)
     assert not party.contribute(make_release(STUDY)).already_stored
 
 
-def test_all_errors_that_can_be_counted_are_known_classes(hub: Watched) -> None:
+def test_all_errors_that_can_be_counted_are_known_classes(curator: Watched) -> None:
     def names(kind: type[DppcaError]) -> Iterator[str]:
         yield kind.__name__
         for child in kind.__subclasses__():
             yield from names(child)
 
-    counted = {key[1] for key in hub.series() if key[0] == "refusals_total"}
+    counted = {key[1] for key in curator.series() if key[0] == "refusals_total"}
     assert counted == set(names(DppcaError))

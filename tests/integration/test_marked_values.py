@@ -13,9 +13,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,16 +26,18 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from common.console import run
-from common.schema.coding import encode
-from common.study import Study
-from common.transport.tls import Role
-from owner.cli import cli
-from owner.ledger.database import open_ledger
-from owner.records import moments_of_table, open_table
-from tests.support.daemon import Hub
-from tests.support.hub import make_study
+from dppca.common.console import run
+from dppca.common.schema.coding import encode
+from dppca.common.study import Study
+from dppca.common.transport.tls import Role
+from dppca.owner.cli import cli
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.records import moments_of_table, open_table
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
 from tests.support.owner_site import make_site
+from tests.support.patience import run_watched
 from tests.support.wiretap import Wiretap
 
 pytestmark = pytest.mark.integration
@@ -141,7 +141,9 @@ class Site:
         self._heap.add(where, out.getvalue() + err.getvalue())
         code = left.value.code
         assert isinstance(code, int)
-        return code, json.loads(out.getvalue()) if as_json and out.getvalue() else None
+        if not (as_json and out.getvalue()):
+            return code, None
+        return code, require_documented("dppca-owner", json.loads(out.getvalue()))
 
     def both(self, *arguments: str) -> tuple[int, Any]:
         """As text and as JSON, which end alike."""
@@ -150,19 +152,12 @@ class Site:
         return answer
 
 
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("hub")).start()
-    yield hub
-    hub.stop()
-
-
-def test_no_marked_value_comes_out_of_a_site(hub: Hub, tmp_path: Path) -> None:
+def test_no_marked_value_comes_out_of_a_site(curator: Curator, tmp_path: Path) -> None:
     heap = Haystack()
-    owner = hub.authority.issue(Role.OWNER, "marked")
+    owner = curator.authority.issue(Role.OWNER, "marked")
     tap = Wiretap(
-        hub.address,
-        hub=hub.authority.issue(Role.CURATOR, "hub"),
+        curator.address,
+        curator=curator.authority.issue(Role.CURATOR, "hub"),
         owner=owner,
         folder=tmp_path / "tap",
     )
@@ -177,9 +172,9 @@ def test_no_marked_value_comes_out_of_a_site(hub: Hub, tmp_path: Path) -> None:
             owners=["marked"],
             components={"count": 2},
             max_rows=1000,
-            schema={"resolution_bits": 14, "attributes": ATTRIBUTES},
+            schema={"max_rows_per_person": 1, "resolution_bits": 14, "attributes": ATTRIBUTES},
         )
-        hub.operator().create(study)
+        curator.operator().create(study)
         needles = needles_of(study, rows)
         assert sum(name.startswith("sum") for name in needles) > 5
         site = Site(folder, heap)
@@ -197,7 +192,7 @@ def test_no_marked_value_comes_out_of_a_site(hub: Hub, tmp_path: Path) -> None:
     finally:
         tap.close()
     heap.add("wire", tap.seen)
-    heap.add("curator's log", hub.log.read_bytes())
+    heap.add("curator's log", curator.log.read_bytes())
     assert heap.found(needles) == set()
     # Noised values do not stand in the log either, and the log was written all the while.
     noised = {
@@ -303,22 +298,20 @@ def test_no_marked_value_comes_out_of_a_simulation(tmp_path: Path) -> None:
     study = make_study(
         name="marked-run",
         owners=["owner-1", "owner-2"],
-        schema={"resolution_bits": 14, "attributes": ATTRIBUTES},
+        schema={"max_rows_per_person": 1, "resolution_bits": 14, "attributes": ATTRIBUTES},
         max_rows=1000,
     )
     study_file.write_text(yaml.safe_dump(json.loads(study.canonical_bytes())))
     files = ("--study", str(study_file), "--data", str(rows), "--owners", "2")
     options = ("--target", "ill", "--seed", "1", "--json", "--output")
     output = tmp_path / "results"
-    done = subprocess.run(
-        [sys.executable, "-m", "deploy.simulation.cli", "run", *files, *options, str(output)],
-        capture_output=True,
-        timeout=500,
+    done = run_watched(
+        [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", *files, *options, str(output)],
         cwd=ROOT,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, done.stderr.decode()
-    heap.add("what was printed", done.stdout + done.stderr)
+    assert done.returncode == 0, done.stderr
+    heap.add("what was printed", (done.stdout + done.stderr).encode())
     for path in sorted(path for path in output.rglob("*") if path.suffix in {".log", ".json"}):
         heap.add(path.name, path.read_bytes())
     assert heap.found(needles_of(study, rows)) == set()
@@ -328,7 +321,10 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     """The control: each form of a marked value is found where somebody prints or sends it."""
     rows = tmp_path / "rows.csv"
     pa.csv.write_csv(make_rows(faulty=True), rows)
-    study = make_study(schema={"resolution_bits": 14, "attributes": ATTRIBUTES}, max_rows=1000)
+    study = make_study(
+        schema={"max_rows_per_person": 1, "resolution_bits": 14, "attributes": ATTRIBUTES},
+        max_rows=1000,
+    )
     pa.csv.write_csv(make_rows(faulty=False), tmp_path / "clean.csv")
     needles = needles_of(study, tmp_path / "clean.csv")
     heap = Haystack()

@@ -13,13 +13,13 @@ from statistics import fmean, stdev
 import pytest
 
 from benchmarks.papers.__main__ import cli
-from benchmarks.papers.cells import PUBLISHED, SOUND, Cell, Scored
 from benchmarks.papers.experiments import EXPERIMENTS
 from benchmarks.papers.gu import DELTA, GAUSSIAN, INDEPENDENT, METHOD, NO_NOISE, ONCE
 from benchmarks.papers.gu import compute as synthesised
-from benchmarks.papers.rows import Source
+from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import PLAIN, compute, printed
-from common.console import run
+from benchmarks.papers.trials import PUBLISHED, SOUND, Scored, Trial
+from dppca.common.console import run
 
 TINY = ("--quick", "--runs", "1", "--rows", "300", "--jobs", "1")
 
@@ -134,7 +134,7 @@ def test_bad_names_and_options_are_named_errors(
 def test_table_4s_machines_are_met_to_the_digit(
     name: str, accuracy: float, vectors: int, data_folder: Path
 ) -> None:
-    cell = Cell(Source(name), PLAIN, scored=Scored.TRAINING)
+    cell = Trial(PaperSource(name), PLAIN, scored=Scored.TRAINING)
     found = compute(cell)
     assert found.support_vectors == vectors == int(printed(cell)["support_vectors"])
     assert round(100 * found.accuracy, 2) == accuracy
@@ -169,7 +169,7 @@ def test_nltcs_is_as_accurate_as_an_independent_prototype_was(
     delta = DELTA if method == GAUSSIAN else ""
     name = METHOD if method == SOUND else method
     for epsilon, figure in figures.items():
-        cell = Cell(Source("nltcs"), name, variant, epsilon, delta, owners=3, target=target)
+        cell = Trial(PaperSource("nltcs"), name, variant, epsilon, delta, owners=3, target=target)
         runs = [synthesised(replace(cell, seed=seed)) for seed in range(1, RUNS + 1)]
         accuracies = [run.accuracy for run in runs]
         error = stdev(accuracies) * math.sqrt(1 / RUNS + 1 / PROTOTYPE_RUNS)
@@ -185,14 +185,16 @@ def test_the_model_on_exact_moments_is_as_accurate_as_the_prototypes(
     target: str, figure: float, data_folder: Path
 ) -> None:
     """Two standard errors of the test set alone are 1.2 points here; seeds are fixed."""
-    cells = [Cell(Source("nltcs"), NO_NOISE, target=target, seed=seed) for seed in (1, 2, 3, 4)]
+    cells = [
+        Trial(PaperSource("nltcs"), NO_NOISE, target=target, seed=seed) for seed in (1, 2, 3, 4)
+    ]
     assert fmean(synthesised(cell).accuracy for cell in cells) == pytest.approx(figure, abs=0.012)
 
 
 @pytest.mark.integration
 def test_decoded_rows_of_nltcs_teach_no_less_than_coded_ones(data_folder: Path) -> None:
     """Sixteen binaries and no categorical: thresholds lose nothing there; seeds are fixed."""
-    cell = Cell(Source("nltcs"), GAUSSIAN, SOUND, "0.5", DELTA, owners=3, target="outside")
+    cell = Trial(PaperSource("nltcs"), GAUSSIAN, SOUND, "0.5", DELTA, owners=3, target="outside")
     for seed in (1, 2, 3, 4):
         run = synthesised(replace(cell, seed=seed))
         assert run.decoded_accuracy is not None
@@ -201,7 +203,7 @@ def test_decoded_rows_of_nltcs_teach_no_less_than_coded_ones(data_folder: Path) 
 
 @pytest.mark.integration
 def test_p_squared_draws_cost_more_and_are_said_to(data_folder: Path) -> None:
-    cell = Cell(Source("nltcs"), INDEPENDENT, PUBLISHED, "0.1", owners=3, target="outside")
+    cell = Trial(PaperSource("nltcs"), INDEPENDENT, PUBLISHED, "0.1", owners=3, target="outside")
     run = synthesised(cell)
     assert float(run.true_epsilon) == pytest.approx(0.85)
     assert run.decoded_accuracy is None
@@ -221,6 +223,8 @@ def test_table_4s_private_machine_is_met_within_its_noise(
     name: str, epsilons: tuple[str, ...], runs: int, points: float, data_folder: Path
 ) -> None:
     for epsilon in epsilons:
-        cell = Cell(Source(name), "DPSVD", PUBLISHED, epsilon, "1/n^2", scored=Scored.TRAINING)
+        cell = Trial(
+            PaperSource(name), "DPSVD", PUBLISHED, epsilon, "1/n^2", scored=Scored.TRAINING
+        )
         found = fmean(compute(replace(cell, seed=seed)).accuracy for seed in range(1, runs + 1))
         assert abs(100 * found - float(printed(cell)["accuracy"])) < points

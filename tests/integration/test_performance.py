@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from benchmarks.performance import page
 from benchmarks.performance.__main__ import cli
-from benchmarks.performance.racing import Contestant, race
+from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BENCHMARKS
-from common.errors import SettingError
+from dppca.common.errors import SettingError
 
 
 @pytest.mark.integration
@@ -66,7 +66,9 @@ def test_rounds_alternate_and_medians_count_only_them() -> None:
     def other() -> None:
         order.append("b")
 
-    timings = race([Contestant("a", timed, work=10), Contestant("b", other)], rounds=3)
+    timings = time_subjects(
+        [BenchmarkSubject("a", timed, work=10), BenchmarkSubject("b", other)], rounds=3
+    )
     assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
     assert timings["a"].seconds == (1.0, 3.0, 2.0), "the warm-up is not counted"
     assert timings["a"].median_s == 2.0

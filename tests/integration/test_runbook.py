@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,12 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from common.transport.tls import Credentials, Identity, Role, load_credentials
-from curator import pki
-from curator.store import SqliteStore
-from tests.support.daemon import Hub
-from tests.support.hub import make_release, make_study
+from dppca.common.files import CredentialFolder
+from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
+from dppca.curator.certificates import pki
+from dppca.curator.store import SqliteStore
+from tests.support.census import make_release, make_study
+from tests.support.curator import Curator
 from tests.support.old_store import CREATED_S, write_version_1
+from tests.support.owner_site import OwnerSite
+from tests.support.patience import run_watched
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +43,7 @@ class Operator:
         commands.mkdir()
         for name in ("owner", "curator"):
             script = commands / f"dppca-{name}"
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {name}.cli "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{name}.cli "$@"\n')
             script.chmod(0o755)
         self.variables |= {
             "PATH": f"{commands}:{os.environ['PATH']}",
@@ -51,15 +53,7 @@ class Operator:
 
     def run(self, block: str) -> str:
         """Standard output of one block, all of whose commands succeed."""
-        done = subprocess.run(
-            ["sh", "-euc", BLOCKS[block]],
-            cwd=self.folder,
-            env=self.variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_watched(["sh", "-euc", BLOCKS[block]], cwd=self.folder, env=self.variables)
         assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -70,12 +64,12 @@ def operator(tmp_path: Path) -> Operator:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, operator: Operator) -> Iterator[Hub]:
+def curator(tmp_path: Path, operator: Operator) -> Iterator[Curator]:
     """A curator whose certificates come from a real authority."""
     now, authority = datetime.now(UTC), tmp_path / "authority"
     pki.init_authority(authority, name="demo", days=90, now=now)
-    hub = Hub(tmp_path)
-    hub.credentials = tmp_path / "credentials"
+    curator = Curator(tmp_path)
+    curator.credentials = tmp_path / "credentials"
     for name, role, hosts in (
         ("credentials", Role.CURATOR, ("localhost", "127.0.0.1")),
         ("alice", Role.OPERATOR, ()),
@@ -87,23 +81,21 @@ def hub(tmp_path: Path, operator: Operator) -> Iterator[Hub]:
     folders = {"BACKUPS": "backups", "SAFE": "safe", "INBOX": "inbox"}
     for folder in folders.values():
         (tmp_path / folder).mkdir()
-    hub.start()
+    curator.start()
     operator.variables |= {
-        "STATE": str(hub.state),
-        "CREDENTIALS": str(hub.credentials),
+        "STATE": str(curator.state),
+        "CREDENTIALS": str(curator.credentials),
         "AUTHORITY": str(authority),
-        "DPPCA_CURATOR": hub.address,
+        "DPPCA_CURATOR": curator.address,
         "DPPCA_CREDENTIALS": str(tmp_path / "alice"),
         **{name: str(tmp_path / folder) for name, folder in folders.items()},
     }
-    yield hub
-    hub.stop()
+    yield curator
+    curator.stop()
 
 
 def credentials_in(folder: Path) -> Credentials:
-    return load_credentials(
-        ca=folder / "ca.pem", certificate=folder / "certificate.pem", key=folder / "key.pem"
-    )
+    return load_credentials(CredentialFolder(folder))
 
 
 def test_every_block_of_the_runbook_that_is_called_sh_is_tested() -> None:
@@ -112,7 +104,29 @@ def test_every_block_of_the_runbook_that_is_called_sh_is_tested() -> None:
     assert called == set(BLOCKS)
 
 
-def test_from_enrolment_to_a_restored_curator(hub: Hub, operator: Operator, tmp_path: Path) -> None:
+def test_a_site_that_lost_its_ledger(curator: Curator, operator: Operator, tmp_path: Path) -> None:
+    study = make_study(owners=["owner-1", "owner-2"])
+    operator.variables |= {"OWNER": "owner-1", "SITE": str(tmp_path / "owner-1")}
+    for block in ("enrol-site", "enrol-hub", "enrol-done"):
+        operator.run(block)
+    curator.connect(credentials_in(tmp_path / "alice")).create(study)
+    site = OwnerSite(tmp_path / "owner-1", "owner-1")
+    (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 20)
+    (site.folder / "policy.yaml").write_text(
+        'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "0"}\n'
+    )
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    (site.folder / "ledger.sqlite").unlink()
+    look = ("doctor", "--json")
+    assert site.run(*look)[0] == site.run("contribute", study.name, "--yes")[0] == 48
+    operator.variables["DATA_SET"] = "survey"
+    assert "recovered" in operator.run("recover")
+    assert site.run(*look)[0] == 0
+
+
+def test_from_enrolment_to_a_restored_curator(
+    curator: Curator, operator: Operator, tmp_path: Path
+) -> None:
     owners = {}
     for name in STUDY.owners:
         operator.variables |= {"OWNER": name, "SITE": str(tmp_path / name)}
@@ -124,10 +138,10 @@ def test_from_enrolment_to_a_restored_curator(hub: Hub, operator: Operator, tmp_
             path.unlink()
     assert "SERVING" in operator.run("look")
 
-    hub.connect(credentials_in(tmp_path / "alice")).create(STUDY)
+    curator.connect(credentials_in(tmp_path / "alice")).create(STUDY)
     for seed, name in enumerate(STUDY.owners):
-        hub.connect(owners[name]).contribute(make_release(STUDY, seed=seed))
-    first = hub.connect(owners["owner-1"])
+        curator.connect(owners[name]).contribute(make_release(STUDY, seed=seed))
+    first = curator.connect(owners["owner-1"])
     assert first.result(STUDY).total_bytes > 0
     components = first.components(STUDY)
     operator.run("back-up")
@@ -139,27 +153,27 @@ def test_from_enrolment_to_a_restored_curator(hub: Hub, operator: Operator, tmp_
     operator.run("close")
     assert (tmp_path / "components.npz").read_bytes() == components
     later = make_study(name="later", owners=["owner-1"])
-    hub.connect(credentials_in(tmp_path / "alice")).create(later)
-    hub.kill()
+    curator.connect(credentials_in(tmp_path / "alice")).create(later)
+    curator.kill()
 
     (backup,) = (tmp_path / "backups").iterdir()
     operator.variables |= {"WHICH": backup.name, "NEW_STATE": str(tmp_path / "new")}
     operator.run("restore")
-    hub.state = tmp_path / "new"
-    hub.start()
-    again = hub.connect(owners["owner-2"])
+    curator.state = tmp_path / "new"
+    curator.start()
+    again = curator.connect(owners["owner-2"])
     assert again.components(STUDY) == components
     assert again.contribute(make_release(STUDY, seed=1)).already_stored
-    shown = hub.connect(credentials_in(tmp_path / "alice"))
+    shown = curator.connect(credentials_in(tmp_path / "alice"))
     assert shown.create(later).already_stored is False
 
 
 def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
-    hub: Hub, operator: Operator, tmp_path: Path
+    curator: Curator, operator: Operator, tmp_path: Path
 ) -> None:
     operator.run("back-up")
     operator.run("back-up-keys")
-    keys = [tmp_path / "authority/ca-key.pem", hub.credentials / "key.pem"]
+    keys = [tmp_path / "authority/ca-key.pem", curator.credentials / "key.pem"]
     for path in (tmp_path / "backups").rglob("*"):
         if path.is_file():
             assert b"PRIVATE KEY" not in path.read_bytes()

@@ -25,12 +25,16 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.studies import DataSet, adult, nltcs, study_document, write_csv
-from common.study import Study, study_from_mapping
-from deploy.simulation.data import divide
-from deploy.simulation.evaluate import evaluate
-from deploy.simulation.experiment import coded_rows
-from owner.synthesis import synthesize
-from tests.support.federation import pooled_result
+from dppca.common.schema import encode
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.deploy.simulation.data import divide
+from dppca.deploy.simulation.evaluate import evaluate
+from dppca.deploy.simulation.experiment import read_columns
+from dppca.owner.synthesis.rows import synthesize
+from tests.support.documents import require_documented
+from tests.support.patience import WAIT_S, run_watched
+from tests.support.pooling import pooled_result
 
 pytestmark = pytest.mark.integration
 
@@ -55,11 +59,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def simulate(*arguments: str) -> dict[str, Any]:
     """Run ``dppca-simulate`` and return its report."""
-    command = [sys.executable, "-m", "deploy.simulation.cli", *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    command = [sys.executable, "-m", "dppca.deploy.simulation.cli", *arguments, "--json"]
+    done = run_watched(command)
     assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+    return require_documented("dppca-simulate", json.loads(done.stdout))
 
 
 def run_study(data: DataSet, folder: Path, *options: str, **privacy: Any) -> dict[str, Any]:
@@ -163,7 +166,14 @@ def test_nltcs_is_all_three_files(survey: DataSet) -> None:
 def test_ctrl_c_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-m", "deploy.simulation.cli", "demo", "--output", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "dppca.deploy.simulation.cli",
+        "demo",
+        "--output",
+        str(tmp_path),
+    ]
     with subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
@@ -173,7 +183,7 @@ def test_ctrl_c_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
         wait_until(lambda: any(scratch.glob("dppca-simulate-*/sites/owner-1/request.pem")))
         assert processes_with(scratch)
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
     assert b"interrupted" in stderr
     assert not processes_with(scratch)
@@ -183,7 +193,8 @@ def test_ctrl_c_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
 def rows_of(data: DataSet, study: Study) -> NDArray[np.int32]:
     names = [attribute["name"] for attribute in data.attributes]
     columns = zip(*data.rows, strict=True)
-    return coded_rows(study.table, pa.table(dict(zip(names, map(list, columns), strict=True))))
+    table = pa.table(dict(zip(names, map(list, columns), strict=True)))
+    return encode(study.table, read_columns(study.table, table))
 
 
 def mean_accuracies(data: DataSet, study: Study, *targets: str) -> dict[str, tuple[float, float]]:
@@ -204,7 +215,7 @@ def mean_accuracies(data: DataSet, study: Study, *targets: str) -> dict[str, tup
                 training=training,
                 held_out=held_out,
                 coded=coded,
-                decoded=coded_rows(study.table, made.decoded),
+                decoded=encode(study.table, read_columns(study.table, made.decoded)),
                 released_mean=result.mean,
             )
             found[target].append((utility.tstr_accuracy, utility.tstr_accuracy_decoded))

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from curator.supervisor import notify
-from tests.support.daemon import Hub
+from dppca.common.errors import DppcaError
+from dppca.curator.observability.systemd import notify
+from tests.support.curator import Curator
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
-WAIT_S = 60.0
 
 
 @pytest.fixture
@@ -32,31 +33,31 @@ def test_systemd_is_told_the_truth(
     supervisor: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "120000000")
-    hub = Hub(tmp_path).start()
+    curator = Curator(tmp_path).start()
     try:
         said = supervisor.recv(100)
         while said == b"WATCHDOG=1":
             said = supervisor.recv(100)
         assert said == b"READY=1"
-        stub = health_pb2_grpc.HealthStub(hub.operator().channel)
+        stub = health_pb2_grpc.HealthStub(curator.operator().channel)
         answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S, wait_for_ready=True)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         assert supervisor.recv(100) == b"WATCHDOG=1"
-        assert hub.terminate() == 0
+        assert curator.terminate() == 0
         while said != b"STOPPING=1":
             assert said in {b"WATCHDOG=1", b"READY=1"}
             said = supervisor.recv(100)
     finally:
-        hub.stop()
+        curator.stop()
 
 
 def test_a_daemon_that_cannot_start_is_never_ready(
     supervisor: socket.socket, tmp_path: Path
 ) -> None:
-    hub = Hub(tmp_path)
-    hub.credentials.joinpath("key.pem").unlink()
-    with pytest.raises(AssertionError, match=r"key\.pem"):
-        hub.start()
+    curator = Curator(tmp_path)
+    curator.credentials.joinpath("key.pem").unlink()
+    with pytest.raises(DppcaError, match=r"key\.pem"):
+        curator.start()
     supervisor.setblocking(False)
     with pytest.raises(BlockingIOError):
         supervisor.recv(100)

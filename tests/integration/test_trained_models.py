@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from benchmarks.studies import DataSet, nltcs, study_document
-from common.privacy.labels import Label
-from common.study import study_from_mapping
-from common.transport.tls import Role
-from owner.any_model import load_any_model
-from tests.support.daemon import Hub
+from dppca.common.privacy.labels import Label
+from dppca.common.study_document import study_from_mapping
+from dppca.common.transport.tls import Role
+from dppca.owner.models.loader import load_model
+from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_site
 
 pytestmark = pytest.mark.integration
@@ -30,10 +30,10 @@ BAR = 0.78  # the commonest class is right on 0.555
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    hub = Hub(tmp_path / "hub").start()
-    yield hub
-    hub.stop()
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    curator = Curator(tmp_path / "hub").start()
+    yield curator
+    curator.stop()
 
 
 def _write(data: DataSet, rows: list[int], path: Path) -> Path:
@@ -44,16 +44,16 @@ def _write(data: DataSet, rows: list[int], path: Path) -> Path:
     return path
 
 
-def _site(hub: Hub, folder: Path, name: str) -> OwnerSite:
-    credentials = hub.authority.issue(Role.OWNER, name)
-    site = make_site(folder / name, name=name, curator=hub.address, credentials=credentials)
+def _site(curator: Curator, folder: Path, name: str) -> OwnerSite:
+    credentials = curator.authority.issue(Role.OWNER, name)
+    site = make_site(folder / name, name=name, curator=curator.address, credentials=credentials)
     budget = {"path": "rows.csv", "epsilon": "30", "delta": "0"}
     (site.folder / "policy.yaml").write_text(yaml.safe_dump({"data_sets": {"survey": budget}}))
     return site
 
 
 def test_owners_of_nltcs_train_models_that_may_leave(
-    hub: Hub, tmp_path: Path, data_folder: Path
+    curator: Curator, tmp_path: Path, data_folder: Path
 ) -> None:
     data = nltcs(data_folder)
     study = study_from_mapping(
@@ -62,8 +62,8 @@ def test_owners_of_nltcs_train_models_that_may_leave(
     order = np.random.default_rng(0).permutation(len(data.rows)).tolist()
     fifth = len(order) // 5
     held_out = _write(data, order[:fifth], tmp_path / "held-out.csv")
-    hub.operator().create(study)
-    sites = [_site(hub, tmp_path, name) for name in study.owners]
+    curator.operator().create(study)
+    sites = [_site(curator, tmp_path, name) for name in study.owners]
     for number, site in enumerate(sites):
         _write(data, order[fifth + number :: 2], site.folder / "rows.csv")
         assert site.run("contribute", study.name, "--yes")[0] == 0
@@ -75,7 +75,7 @@ def test_owners_of_nltcs_train_models_that_may_leave(
         assert site.history.total("survey").epsilon == 30
         assert site.run(*ask[:-1], "0.1", "--yes")[0] == 21  # the lifetime budget is spent
         model = Path(made["model"])
-        assert load_any_model(model).label is Label.RELEASED
+        assert load_model(model).label is Label.RELEASED
         # As somebody who was handed the file: no site, no rows of the site, no target.
         output = tmp_path / f"{site.name}.parquet"
         stranger = OwnerSite(tmp_path / "nowhere", "stranger")

@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.numerics.decode import decode
-from common.numerics.marginals import assign, quotas, shares_of_categorical, split
-from common.numerics.pca import count_components, decompose
-from common.schema import Schema, find_faults
-from common.schema.decoding import decode_columns
-from common.study import ComponentRule
+from dppca.common.numerics.spectrum.pca import count_components, decompose
+from dppca.common.numerics.synthesis.discretize import discretize
+from dppca.common.numerics.synthesis.marginals import (
+    apportion,
+    assign,
+    categorical_shares,
+    split_by_score,
+)
+from dppca.common.schema import Schema, find_faults
+from dppca.common.schema.decoding import decode_columns
+from dppca.common.study import ComponentRule
 
 _SEEDS = st.integers(0, 2**32 - 1)
 _RULES = st.one_of(
@@ -72,8 +77,8 @@ def test_a_larger_rate_keeps_no_fewer_components(
 
 @given(st.lists(st.floats(-1, 1), min_size=3, max_size=8), st.integers(1, 500))
 def test_quotas_sum_to_the_rows_and_are_off_by_less_than_one(means: list[float], n: int) -> None:
-    shares = shares_of_categorical(np.array(means))
-    quota = quotas(shares, n)
+    shares = categorical_shares(np.array(means))
+    quota = apportion(shares, n)
     assert shares.sum() == pytest.approx(1)
     assert quota.sum() == n
     assert quota.min() >= 0
@@ -97,7 +102,7 @@ def test_labels_meet_their_quotas_exactly_whatever_the_scores(
         "cauchy": rng.standard_cauchy(size=(n, k)),
         "huge": 1e6 * rng.normal(size=(n, k)) * np.arange(k),
     }[kind]
-    quota = quotas(rng.dirichlet(np.full(k, 0.3)), n)
+    quota = apportion(rng.dirichlet(np.full(k, 0.3)), n)
     np.testing.assert_array_equal(np.bincount(assign(scores, quota), minlength=k), quota)
 
 
@@ -109,7 +114,7 @@ def test_labels_nearly_maximise_the_scores_among_all_that_meet_the_quotas(seed: 
     rng = np.random.default_rng(seed)
     n, k = 60, 4
     scores = rng.normal(size=(n, k))
-    quota = quotas(rng.dirichlet(np.ones(k)), n)
+    quota = apportion(rng.dirichlet(np.ones(k)), n)
     slots = np.repeat(np.arange(k), quota)
     rows, chosen = linear_sum_assignment(scores[:, slots], maximize=True)
     best = scores[rows, slots[chosen]].sum()
@@ -122,7 +127,7 @@ def test_the_highest_scores_get_the_second_label(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=n)
     second = int(rng.integers(0, n + 1))
-    codes = split(scores, second)
+    codes = split_by_score(scores, second)
     assert codes.sum() == second
     if 0 < second < n:
         assert scores[codes == 1].min() >= scores[codes == 0].max()
@@ -155,7 +160,7 @@ def test_decoded_rows_are_valid_and_meet_the_marginals_however_wild_the_release(
     p = layout.n_columns
     rng = np.random.default_rng(seed)
     mean = size * rng.normal(size=p)
-    columns = decode(
+    columns = discretize(
         size * rng.normal(size=(n, p)) + rng.normal(size=p),
         layout,
         mean=mean,
@@ -168,5 +173,5 @@ def test_decoded_rows_are_valid_and_meet_the_marginals_however_wild_the_release(
     assert columns[0].mean() == pytest.approx(np.clip(mean[0], -0.5, 0.5), abs=1e-9 + 1e-15 * size)
     assert abs(columns[1].sum() - np.clip(mean[1] + 0.5, 0, 1) * n) <= 0.5
     for column, (start, stop) in zip(columns[2:], layout.groups[2:], strict=True):
-        shares = shares_of_categorical(mean[start:stop])
+        shares = categorical_shares(mean[start:stop])
         assert np.abs(np.bincount(column, minlength=stop - start) - shares * n).max() < 1 + 1e-9

@@ -76,7 +76,8 @@ def test_the_stage_takes_what_its_attacker_may_do() -> None:
     assert answers[0] == ""
     assert answers[3] == ""
     assert answers[2] == "No such study."
-    assert answers[-4:] == ["This party may not do this."] * 4
+    may_not = "This party may not do this."
+    assert answers[-8:] == [*[may_not] * 4, "", "", may_not, may_not]
 
 
 def _marked(content: bytes, mark: bytes, at: int, change: bytes) -> bytes:

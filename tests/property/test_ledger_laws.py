@@ -15,16 +15,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import BudgetExceededError, LedgerCorruptError
-from common.numerics.moments import Moments
-from common.privacy.accounting import Budget, Charge
-from common.privacy.entropy import OperatingSystemEntropy
-from common.study import Study
-from owner.ledger.chain import FIRST, History, Row, admit, follow
-from owner.ledger.database import Ledger, StoredRelease, open_ledger, read_history
-from owner.ledger.entries import Reservation, Sending, Wanted, commitment, time_text, to_document
-from owner.releasing import make_release, send_release
-from tests.support.ledgers import NOW, ledger_files, small_study, wanted_of
+from dppca.common.errors import BudgetExceededError, LedgerCorruptError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.accounting import Budget, PrivacyCost
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History, LedgerRow, admit_charge, verify_chain
+from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
+from dppca.owner.ledger.entries import (
+    Delivery,
+    Disowning,
+    Entry,
+    Recovery,
+    ReleaseRequest,
+    Reservation,
+    commitment,
+    time_text,
+)
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.release.path import ContributionPlan, send_release, store_release
+from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, small_study
 
 STUDIES = [small_study(f"study-{number}", epsilon=f"0.{number + 1}") for number in range(3)]
 STEPS = ["reserve", "draw", "store", "commit", "acknowledge"]
@@ -44,16 +55,16 @@ class _Curator:
     def take(self, stored: StoredRelease, history: History) -> None:
         assert history.length >= self.chain, "an owner's chain never gets shorter"
         self.chain = history.length
-        study = stored.reservation.wanted.study_digest
+        study = stored.reservation.request.request_digest
         self.received.setdefault(study, set()).add(stored.payload + stored.receipt)
 
 
 def _attempt(ledger: Ledger, study: Study, curator: _Curator) -> None:
     moments = Moments(10, np.zeros(study.table.layout.n_entries, dtype=np.int64))
-    stored = make_release(
+    stored = store_release(
         ledger,
-        study,
-        wanted_of(study),
+        request_of(study),
+        ContributionPlan(study, calibrate(study)),
         moments,
         entropy=OperatingSystemEntropy(),
         clock=lambda: NOW,
@@ -84,8 +95,8 @@ def test_any_sequence_of_crashes_and_retries_charges_once_and_sends_the_same_byt
                     raise _Killed
 
             with (
-                mock.patch("owner.ledger.database.checkpoint", checkpoint),
-                mock.patch("owner.releasing.checkpoint", checkpoint),
+                mock.patch("dppca.owner.ledger.database.checkpoint", checkpoint),
+                mock.patch("dppca.owner.release.path.checkpoint", checkpoint),
             ):
                 try:
                     with open_ledger(path, lock=lock, wait_s=0) as ledger:
@@ -93,52 +104,47 @@ def test_any_sequence_of_crashes_and_retries_charges_once_and_sends_the_same_byt
                 except _Killed:
                     pass
             history = read_history(path)
-            expected = sum((wanted_of(STUDIES[i]).charge.epsilon for i in tried), Decimal(0))
-            assert history.total("survey") == Charge(expected, Decimal(0))
-        assert {r.wanted.study_digest for r in history.reservations} == {
+            expected = sum((request_of(STUDIES[i]).charge.epsilon for i in tried), Decimal(0))
+            assert history.total("survey") == PrivacyCost(expected, Decimal(0))
+        assert {r.request.request_digest for r in history.reservations} == {
             STUDIES[i].digest for i in tried
         }
         assert all(len(copies) == 1 for copies in curator.received.values())
-        assert len(history.commitments) >= len(curator.received) >= len(history.sendings)
+        assert len(history.commitments) >= len(curator.received) >= len(history.deliveries)
 
 
-# --- the chain
-
-
-def _chain() -> list[Row]:
-    """Two releases, as they are stored."""
-    rows: list[Row] = []
-    head = FIRST
+def _chain() -> list[LedgerRow]:
+    """Two releases as they are stored, and what `ledger recover` adds: one charged, one not."""
+    time, entries = time_text(NOW), list[Entry]()
     for number, study in enumerate(STUDIES[:2]):
-        first, release_id = 3 * number + 1, bytes([number]) * 16
-        for entry in (
-            Reservation(first, time_text(NOW), release_id, wanted_of(study)),
-            commitment(
-                sequence=first + 1,
-                now=NOW,
-                release_id=release_id,
-                n_rows=10,
-                payload=b"p",
-                receipt=b"r",
-            ),
-            Sending(first + 2, time_text(NOW), release_id),
-        ):
-            document = to_document(entry, previous=head)
-            head = hashlib.sha256(document).digest()
-            rows.append(Row(entry.sequence, document, head))
-    return rows
+        identifier = bytes([number]) * 16
+        stored = commitment(
+            sequence=0, now=NOW, release_id=identifier, n_rows=10, payload=b"p", receipt=b"r"
+        )
+        entries += [
+            Reservation(0, time, identifier, request_of(study)),
+            stored,
+            Delivery(0, time, identifier),
+        ]
+    return rows_of(
+        [
+            *entries,
+            Recovery(0, time, b"r" * 16, request_of(STUDIES[2]), 10, "0" * 64),
+            Disowning(0, time, b"d" * 16, "other", "0" * 64, "Not ours."),
+        ]
+    )
 
 
 CHAIN = _chain()
 
 
-def _document(row: Row) -> bytes:
+def _document(row: LedgerRow) -> bytes:
     assert isinstance(row.document, bytes)
     return row.document
 
 
 def test_an_unchanged_chain_verifies() -> None:
-    assert follow(CHAIN).length == len(CHAIN)
+    assert verify_chain(CHAIN).length == len(CHAIN)
 
 
 @given(data=st.data())
@@ -149,7 +155,7 @@ def test_any_changed_byte_is_caught_where_it_is(data: st.DataObject) -> None:
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     changed = replace(CHAIN[index], **{part: bytes(content)})
     with pytest.raises(LedgerCorruptError, match=f"entry {index + 1}:"):
-        follow([*CHAIN[:index], changed, *CHAIN[index + 1 :]])
+        verify_chain([*CHAIN[:index], changed, *CHAIN[index + 1 :]])
 
 
 @given(data=st.data())
@@ -159,26 +165,73 @@ def test_a_changed_entry_with_its_hash_mended_is_caught_at_the_latest_by_the_nex
     index = data.draw(st.integers(0, len(CHAIN) - 2))
     content = bytearray(_document(CHAIN[index]))
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
-    changed = Row(CHAIN[index].sequence, bytes(content), hashlib.sha256(content).digest())
+    changed = LedgerRow(CHAIN[index].sequence, bytes(content), hashlib.sha256(content).digest())
     with pytest.raises(LedgerCorruptError, match=f"entry ({index + 1}|{index + 2}):"):
-        follow([*CHAIN[:index], changed, *CHAIN[index + 1 :]])
+        verify_chain([*CHAIN[:index], changed, *CHAIN[index + 1 :]])
 
 
 @given(st.permutations(CHAIN))
-def test_any_other_order_is_caught(rows: list[Row]) -> None:
+def test_any_other_order_is_caught(rows: list[LedgerRow]) -> None:
     if rows == CHAIN:
         return
     with pytest.raises(LedgerCorruptError):
-        follow(rows)
+        verify_chain(rows)
     renumbered = [replace(row, sequence=place) for place, row in enumerate(rows, start=1)]
     with pytest.raises(LedgerCorruptError):
-        follow(renumbered)
+        verify_chain(renumbered)
 
 
 @given(st.integers(0, len(CHAIN) - 2))
 def test_a_missing_entry_is_caught_unless_it_is_the_last(index: int) -> None:
     with pytest.raises(LedgerCorruptError, match=f"entry {index + 1}:"):
-        follow([*CHAIN[:index], *CHAIN[index + 1 :]])
+        verify_chain([*CHAIN[:index], *CHAIN[index + 1 :]])
+
+
+FACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["reserve", "commit", "sent", "recover", "disown"]),
+        st.integers(0, len(STUDIES) - 1),
+        st.integers(0, 3),
+    ),
+    max_size=8,
+)
+
+
+@given(FACTS)
+def test_whatever_was_recovered_every_release_is_charged_once_and_no_study_drawn_again(
+    facts: list[tuple[str, int, int]],
+) -> None:
+    """Any facts in any order: what breaks a rule is refused, and what is left adds up."""
+    entries: list[Entry] = []
+    for kind, number, release in facts:
+        study, release_id, time = STUDIES[number], bytes([release]) * 16, time_text(NOW)
+        request = request_of(study)
+        made: dict[str, Entry] = {
+            "reserve": Reservation(0, time, release_id, request),
+            "commit": commitment(
+                sequence=0, now=NOW, release_id=release_id, n_rows=1, payload=b"p", receipt=b"r"
+            ),
+            "sent": Delivery(0, time, release_id),
+            "recover": Recovery(0, time, release_id, request, 1, "0" * 64),
+            "disown": Disowning(0, time, release_id, study.name, study.digest, "Not ours."),
+        }
+        try:
+            history = verify_chain(rows_of([*entries, made[kind]]))
+        except LedgerCorruptError:
+            continue
+        before = verify_chain(rows_of(entries))
+        if kind in ("reserve", "commit"):
+            assert before.settled_for(study.digest) is None or kind == "commit"
+        entries.append(made[kind])
+        charged = {
+            e.release_id: e.request.charge.epsilon
+            for e in entries
+            if isinstance(e, Reservation | Recovery)
+        }
+        assert history.total("survey").epsilon == sum(charged.values(), Decimal(0))
+        for entry in entries:
+            if isinstance(entry, Recovery | Disowning | Delivery):
+                assert history.knows("", entry.release_id)
 
 
 def test_stored_bytes_that_change_are_caught(tmp_path: Path) -> None:
@@ -196,14 +249,12 @@ def test_stored_bytes_that_change_are_caught(tmp_path: Path) -> None:
             read_history(path)
 
 
-# --- budgets
-
 CENTS = st.integers(1, 200).map(lambda cents: Decimal(cents) / 100)
 
 
-def _wanted(number: int, charge: Charge, budget: Budget) -> Wanted:
+def _make_request(number: int, charge: PrivacyCost, budget: Budget) -> ReleaseRequest:
     return replace(
-        wanted_of(STUDIES[0]), study_digest=f"{number:064x}", charge=charge, budget=budget
+        request_of(STUDIES[0]), request_digest=f"{number:064x}", charge=charge, budget=budget
     )
 
 
@@ -220,15 +271,15 @@ def test_what_is_admitted_never_exceeds_the_budget_and_what_is_refused_would(
     history = History()
     for number, (amount, gaussian) in enumerate(charges):
         zero = Decimal(0)
-        charge = Charge(zero, amount / 100) if gaussian else Charge(amount, zero)
-        wanted = _wanted(number, charge, budget)
+        charge = PrivacyCost(zero, amount / 100) if gaussian else PrivacyCost(amount, zero)
+        request = _make_request(number, charge, budget)
         after = history.total("survey") + charge
         covered = not (after.rho and not delta) and budget.spent(after) <= epsilon
         try:
-            assert admit(history, wanted) is None
+            assert admit_charge(history, request) is None
         except BudgetExceededError:
             assert not covered
             continue
         assert covered
-        made = Reservation(number, time_text(NOW), bytes([number]) * 16, wanted)
+        made = Reservation(number, time_text(NOW), bytes([number]) * 16, request)
         history = replace(history, reservations=(*history.reservations, made))

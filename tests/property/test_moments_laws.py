@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from common.numerics.moments import Moments, moments_of, no_moments, unpack
-from common.schema import Layout, Schema, encode
+from dppca.common.numerics.moments.moments import Moments, compute_moments, empty_moments, unpack
+from dppca.common.schema import Layout, Schema, encode
 
 
 @st.composite
@@ -72,7 +72,7 @@ def same(one: Moments, other: Moments) -> bool:
 @given(coded())
 def test_moments_are_the_sums_of_products(made: tuple[Schema, np.ndarray]) -> None:
     schema, rows = made
-    found = moments_of(rows, schema.layout)
+    found = compute_moments(rows, schema.layout)
     assert found.n_rows == len(rows)
     assert found.packed.dtype == np.int64
     assert found.packed.tolist() == slow_packed(rows, schema.layout)
@@ -85,10 +85,10 @@ def test_any_order_and_batching_gives_the_same_integers(
     schema, rows = made
     order = data.draw(st.permutations(range(len(rows))))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=4)))
-    parts = [moments_of(part, schema.layout) for part in np.split(rows[order], cuts)]
+    parts = [compute_moments(part, schema.layout) for part in np.split(rows[order], cuts)]
     parts = data.draw(st.permutations(parts))
-    total = reduce(Moments.merge, parts, no_moments(schema.layout))
-    assert same(total, moments_of(rows, schema.layout))
+    total = reduce(Moments.merge, parts, empty_moments(schema.layout))
+    assert same(total, compute_moments(rows, schema.layout))
 
 
 wrapping = st.integers(-(2**63), 2**63 - 1)
@@ -119,7 +119,7 @@ def test_products_stay_exact_where_float64_would_round(g: int) -> None:
     rows = np.tile(np.array([[unit // 2, unit, 0, 0]], np.int32), (300_000, 1))
     rows[::2, 0] *= -1
     rows[0] = [unit // 2, 0, unit, 0]
-    found = moments_of(rows, layout).packed
+    found = compute_moments(rows, layout).packed
     half = unit // 2
     assert found[:4].tolist() == [half * 2 * unit, 299_999 * unit * unit, unit * unit, 0]
     assert found[4:].tolist() == [half * unit, half * unit, 0]
@@ -140,7 +140,7 @@ def test_number_of_blas_threads_changes_no_integer(threads: int) -> None:
     exact = rows.astype(np.int64)
     gram = exact.T @ exact
     with threadpool_limits(threads):
-        found = moments_of(rows, schema.layout)
+        found = compute_moments(rows, schema.layout)
     i, j = schema.layout.product_index
     assert found.packed[40:].tolist() == gram[i, j].tolist()
 
@@ -161,7 +161,7 @@ def test_products_come_row_by_row_of_the_upper_triangle(made: tuple[Schema, np.n
 def test_unpacking_gives_the_means_of_the_coded_rows(made: tuple[Schema, np.ndarray]) -> None:
     schema, rows = made
     real = rows / 2**schema.resolution_bits
-    found = moments_of(rows, schema.layout)
+    found = compute_moments(rows, schema.layout)
     mean, second = unpack(found.packed, found.n_rows, schema.layout)
     assert mean is not None
     np.testing.assert_allclose(mean, real.mean(axis=0), atol=1e-12)
@@ -173,7 +173,7 @@ def test_unit_ball_without_sums_has_no_mean() -> None:
     attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xyz"]
     schema = Schema.from_document({"row_norm": {"include_sums": False}, "attributes": attributes})
     rows = encode(schema, list(np.random.default_rng(1).normal(size=(3, 50))))
-    found = moments_of(rows, schema.layout)
+    found = compute_moments(rows, schema.layout)
     assert found.packed.tolist() == slow_packed(rows, schema.layout)
     mean, second = unpack(found.packed, 50, schema.layout)
     assert mean is None

@@ -9,27 +9,27 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.privacy._decay import Decay, cell_ends
-from common.privacy._envelope import Envelope, envelope
-from common.privacy._exact import enclose_exp
-from common.privacy.entropy import SeededEntropy
-from common.privacy.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.noise._exact import enclose_exp
+from dppca.common.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
+from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from tests.support.noise import ScriptedEntropy, digits_of_cell_end, digits_of_exp
 
 WORD = 2**32
 
 
 @st.composite
-def envelopes(draw: st.DrawFn) -> Envelope:
+def envelopes(draw: st.DrawFn) -> RejectionEnvelope:
     """Histograms of cells between 1/64 and 1/32 of the width, as the samplers ask for them."""
     if draw(st.booleans()):
         width = draw(st.integers(1, 2**62))
-        decay = Decay(linear=1, quadratic=0, denominator=width)
+        decay = LogConcaveLaw(linear=1, quadratic=0, denominator=width)
     else:
         sigma_squared = draw(st.integers(1, 2**124))
         width = math.isqrt(sigma_squared)
-        decay = Decay(linear=0, quadratic=1, denominator=2 * sigma_squared)
-    return envelope(decay, max(0, width.bit_length() - 6))
+        decay = LogConcaveLaw(linear=0, quadratic=1, denominator=2 * sigma_squared)
+    return build_envelope(decay, max(0, width.bit_length() - 6))
 
 
 @given(
@@ -50,12 +50,14 @@ def test_enclosure_contains_the_exponential_and_is_tight(
 
 @settings(max_examples=12, deadline=None)
 @given(histogram=envelopes(), bits=st.integers(1, 120))
-def test_ends_of_cells_contain_the_cumulative_probability(histogram: Envelope, bits: int) -> None:
-    ends = cell_ends(histogram.decay, histogram.shift, bits)
+def test_ends_of_cells_contain_the_cumulative_probability(
+    histogram: RejectionEnvelope, bits: int
+) -> None:
+    ends = enclose_cell_ends(histogram.law, histogram.shift, bits)
 
     for cell, (lower, upper) in enumerate(zip(*ends, strict=True)):
         # The probability is irrational, so that it lies strictly between its digits and the next.
-        digits = digits_of_cell_end(histogram.decay, histogram.shift, cell, bits)
+        digits = digits_of_cell_end(histogram.law, histogram.shift, cell, bits)
         assert lower <= digits < upper <= lower + 2
     for bounds in ends:
         assert list(bounds) == sorted(bounds)
@@ -63,7 +65,7 @@ def test_ends_of_cells_contain_the_cumulative_probability(histogram: Envelope, b
 
 @settings(deadline=None)
 @given(histogram=envelopes(), data=st.data())
-def test_fast_cells_are_the_exact_cells(histogram: Envelope, data: st.DataObject) -> None:
+def test_fast_cells_are_the_exact_cells(histogram: RejectionEnvelope, data: st.DataObject) -> None:
     near_an_end = st.builds(
         lambda end, step: min(max(0, end + step), WORD - 1),
         st.sampled_from([0, *histogram.upper.tolist()]),
@@ -83,7 +85,7 @@ def test_fast_cells_are_the_exact_cells(histogram: Envelope, data: st.DataObject
         uniform = int.from_bytes(rest[: len(rest) - len(alone.rest)], "big")
         drawn = 8 * (len(rest) - len(alone.rest))
         prefix = (word << drawn) + uniform
-        lower, upper = cell_ends(histogram.decay, histogram.shift, 192)
+        lower, upper = enclose_cell_ends(histogram.law, histogram.shift, 192)
         assert cell == 0 or upper[cell - 1] <= prefix << (160 - drawn)
         assert (prefix + 1) << (160 - drawn) <= lower[cell]
         rest = alone.rest
@@ -92,7 +94,9 @@ def test_fast_cells_are_the_exact_cells(histogram: Envelope, data: st.DataObject
 
 @settings(deadline=None)
 @given(histogram=envelopes().filter(lambda one: one.shift > 0), data=st.data())
-def test_fast_acceptance_is_the_exact_acceptance(histogram: Envelope, data: st.DataObject) -> None:
+def test_fast_acceptance_is_the_exact_acceptance(
+    histogram: RejectionEnvelope, data: st.DataObject
+) -> None:
     count = data.draw(st.integers(1, 20))
     # Cells beyond the tables take the exact path; words are where the float decision turns over.
     cells = data.draw(st.lists(st.integers(0, 4000), min_size=count, max_size=count))
@@ -100,17 +104,17 @@ def test_fast_acceptance_is_the_exact_acceptance(histogram: Envelope, data: st.D
     offsets = data.draw(st.lists(st.integers(0, widest), min_size=count, max_size=count))
     steps = data.draw(st.lists(st.integers(-70, 70), min_size=count, max_size=count))
     increases = [
-        histogram.decay.increase(cell << histogram.shift, offset)
+        histogram.law.increase(cell << histogram.shift, offset)
         for cell, offset in zip(cells, offsets, strict=True)
     ]
     words = [
-        min(max(0, digits_of_exp(increase, histogram.decay.denominator, 32) + step), WORD - 1)
+        min(max(0, digits_of_exp(increase, histogram.law.denominator, 32) + step), WORD - 1)
         for increase, step in zip(increases, steps, strict=True)
     ]
     tail = bytes.fromhex("3c6ef372a54ff53a")
 
     for word, cell, offset, increase in zip(words, cells, offsets, increases, strict=True):
-        accepted = histogram.accepted(
+        accepted = histogram.accept(
             np.array([word], dtype=np.uint32),
             cells=np.array([cell]),
             offsets=np.array([offset], dtype=np.uint64),
@@ -119,16 +123,16 @@ def test_fast_acceptance_is_the_exact_acceptance(histogram: Envelope, data: st.D
         uniform = (word << 64) + int.from_bytes(tail, "big")
         bound = WORD << 64
         if increase:
-            bound = digits_of_exp(increase, histogram.decay.denominator, 96)
+            bound = digits_of_exp(increase, histogram.law.denominator, 96)
         assert accepted.tolist() == [uniform < bound]
 
 
 @settings(max_examples=50, deadline=None)
 @given(histogram=envelopes(), data=st.data())
 def test_cell_offset_and_acceptance_multiply_to_the_law(
-    histogram: Envelope, data: st.DataObject
+    histogram: RejectionEnvelope, data: st.DataObject
 ) -> None:
-    decay, width = histogram.decay, 1 << histogram.shift
+    decay, width = histogram.law, 1 << histogram.shift
     cell = data.draw(st.integers(0, 2**12))
     offset = data.draw(st.integers(0, width - 1))
 

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
-from common.proof.signatures import signer_of
-from common.proof.verify import verify_file
-from owner.config import load_site
-from owner.session import credentials_of
-from owner.tables import write_sealed
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.verify import verify_file
+from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.owner.client.session import load_site_credentials
+from dppca.owner.site.config import load_site
+from dppca.owner.synthesis.tables import write_sealed
+from tests.support.documents import require_documented
 from tests.support.proved_site import ProvedSite, make_proved_site
 
 PARTS = re.compile(
@@ -58,7 +59,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     asked = ("report", "site-test", "--target", "ill", "--release", "--epsilon", "1", "--yes")
     assert proved.site.run(*asked, "--output", str(summary))[0] == 0
     arrow = folder / "rows.arrow"
-    signer = signer_of(credentials_of(load_site(proved.site.folder)))
+    signer = make_signer(load_site_credentials(load_site(proved.site.folder)))
     write_sealed(pq.read_table(decoded).combine_chunks(), arrow, signer)
     paths = {
         "components": proved.components,
@@ -79,6 +80,8 @@ KINDS = ["components", *ROWS, "model", "other model", "summary"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unchanged_file_verifies(files: Files, kind: str) -> None:
     report = verify_file(files.paths[kind], ca=files.proved.ca)
+    printed = {"command": "verify", "file": kind, **report, "acknowledged": []}
+    require_documented("dppca-curator", printed)
     assert report["label"] == "released"
     assert report["authority_checked"]
     assert report["sealed_by"] == ("curator hub" if kind == "components" else "owner owner-1")

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from common.errors import DataError
-from common.schema import (
+from dppca.common.errors import DataError
+from dppca.common.schema import (
     MISSING,
     UNKNOWN,
     Binary,
@@ -29,7 +29,7 @@ from common.schema import (
     encode,
     label_text,
 )
-from owner.records import check_table, column_of, moments_of_table, open_table
+from dppca.owner.records import check_table, moments_of_table, open_table, parse_column
 
 SCHEMA = Schema.model_validate(
     {
@@ -99,9 +99,12 @@ def moments(
     order=st.permutations(range(4)),
     batch=st.integers(1, 13),
 )
+@example(rows=[(None, None, "\r")], kind="csv", order=[0, 1, 2, 3], batch=1)
 def test_any_format_column_order_and_batching_gives_the_same_integers(
     rows: list[tuple[str | None, ...]], kind: str, order: list[int], batch: int
 ) -> None:
+    if kind.startswith("csv"):  # where a line is a row, whatever is quoted (decision 99)
+        rows = [tuple(each and re.sub(r"[\r\n]", " ", each) for each in row) for row in rows]
     expected = encode(SCHEMA, list(slow_columns(rows)))
     padded = np.column_stack([expected, np.full(len(rows), 1 << 6)]).astype(object)
     gram = padded.T @ padded
@@ -136,8 +139,8 @@ def test_typed_columns_mean_what_their_text_means(
 @example(["nan(1)", "\x1f5", "1e999", "-0"])
 def test_a_number_does_not_depend_on_its_neighbours(cells: list[str | None]) -> None:
     attribute = SCHEMA.attributes[0]
-    together = column_of(attribute, pa.array(cells, pa.string()))
-    alone = [column_of(attribute, pa.array([value], pa.string()))[0] for value in cells]
+    together = parse_column(attribute, pa.array(cells, pa.string()))
+    alone = [parse_column(attribute, pa.array([value], pa.string()))[0] for value in cells]
     slow = [slow_number(value) for value in cells]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(together, slow)
@@ -155,7 +158,7 @@ def test_float_labels_go_by_canonical_text(values: list[float | None]) -> None:
     expected = [
         MISSING if v is None or math.isnan(v) else known.get(label_text(v), UNKNOWN) for v in values
     ]
-    assert column_of(attribute, pa.array(values, pa.float64())).tolist() == expected
+    assert parse_column(attribute, pa.array(values, pa.float64())).tolist() == expected
 
 
 @settings(max_examples=40, deadline=None)
@@ -171,16 +174,13 @@ def test_rows_of_any_number_of_fields_are_kept(lines: list[list[str]], batch: in
         path = Path(folder) / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([["x", "b"], *lines])
-        kept = [line for line in lines if line]  # a line without any field is blank
-        if not kept:
-            return
         table = open_table(path, schema)
         columns = list(zip(*table.batches(batch), strict=True))
-    padded = [(*line, "", "")[:2] for line in kept]
-    assert table.n_rows == len(kept)
-    assert table.malformed.count == sum(len(line) != 2 for line in kept)
+    padded = [(*line, "", "")[:2] for line in lines]
+    assert table.n_rows == len(lines)
+    assert table.malformed.count == sum(len(line) != 2 for line in lines)
     for index, attribute in enumerate(schema.attributes):
-        expected = column_of(attribute, pa.array([row[index] for row in padded]))
+        expected = parse_column(attribute, pa.array([row[index] for row in padded]))
         np.testing.assert_array_equal(np.concatenate(columns[index]), expected)
 
 
@@ -213,14 +213,14 @@ def test_lines_are_rows_wherever_blocks_end(
     for place in blank:
         text.insert(1 + place, "")
     document = first + end.join(text) + (end if finished else "")
-    # The slow version, of Python's csv: blank lines are rows of one column only.
+    # The slow version, of Python's csv: a blank line is a row without any field.
     lines = list(csv.reader(document.removeprefix(first).splitlines(keepends=True)))[1:]
-    kept = [line or [""] for line in lines if line or one_column]
+    kept = [(*line, "", "")[:width] for line in lines]
     schema = Schema.model_validate(
         {"attributes": [{**SCHEMA.attributes[2].model_dump(), "name": n} for n in "xb"[:width]]}
     )
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("owner.records.delimited._BLOCK_BYTES", block)
+        patch.setattr("dppca.owner.records.delimited._BLOCK_BYTES", block)
         path = Path(folder) / "rows.csv"
         path.write_bytes(document.encode())
         if not kept:
@@ -230,7 +230,7 @@ def test_lines_are_rows_wherever_blocks_end(
         table = open_table(path, schema)
         columns = [np.concatenate(each) for each in zip(*table.batches(3), strict=True)]
     assert table.n_rows == len(kept)
-    assert table.malformed.count == 0
+    assert table.malformed.count == sum(not line for line in lines if not one_column)
     for attribute, *cells in zip(schema.attributes, columns, zip(*kept, strict=True), strict=True):
         column, words = cells
         assert column.tolist() == [slow_code(attribute, word) for word in words]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from common.privacy.sensitivity import (
+from dppca.common.privacy.sensitivity import (
     BallShape,
     BoxShape,
     Sensitivity,

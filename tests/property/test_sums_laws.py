@@ -11,15 +11,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from common.numerics.gram import GramSum
-from common.numerics.moments import Moments, moments_of
-from common.numerics.sums import Method, MomentSums, method_for, moments_of_columns
-from common.numerics.tally import Tally
-from common.schema import Schema, encode
-from common.schema.attributes import Numeric
-from common.schema.grid import grid_of
+from dppca.common.numerics.moments.accumulation import (
+    MomentSums,
+    ProductMethod,
+    accumulate_moments,
+    choose_method,
+)
+from dppca.common.numerics.moments.contingency import ContingencyCounts
+from dppca.common.numerics.moments.gram import GramSum
+from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.schema import Schema, encode
+from dppca.common.schema.attributes import Numeric
+from dppca.common.schema.grid import make_grid
 
-METHODS = tuple(sorted(Method))
+METHODS = tuple(sorted(ProductMethod))
 values = st.one_of(
     st.floats(-3, 3), st.floats(), st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.5])
 )
@@ -69,18 +74,18 @@ def same(one: Moments, other: Moments) -> bool:
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(METHODS), st.integers(1, 4))
 def test_every_method_and_number_of_workers_gives_the_integers_of_the_coded_rows(
-    made: tuple[Schema, list[np.ndarray]], method: Method, workers: int
+    made: tuple[Schema, list[np.ndarray]], method: ProductMethod, workers: int
 ) -> None:
     schema, columns = made
-    expected = moments_of(encode(schema, columns), schema.layout)
-    assert same(moments_of_columns(schema, columns, workers=workers, method=method), expected)
-    assert same(moments_of_columns(schema, columns), expected)
+    expected = compute_moments(encode(schema, columns), schema.layout)
+    assert same(accumulate_moments(schema, columns, workers=workers, method=method), expected)
+    assert same(accumulate_moments(schema, columns), expected)
 
 
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(METHODS), st.data())
 def test_any_batching_gives_the_same_integers(
-    made: tuple[Schema, list[np.ndarray]], method: Method, data: st.DataObject
+    made: tuple[Schema, list[np.ndarray]], method: ProductMethod, data: st.DataObject
 ) -> None:
     schema, columns = made
     n_rows = len(columns[0])
@@ -89,7 +94,7 @@ def test_any_batching_gives_the_same_integers(
     for start, stop in pairwise(cuts):
         sums.add([column[start:stop] for column in columns])
         sums.total()  # may be asked at any time
-    assert same(sums.total(), moments_of(encode(schema, columns), schema.layout))
+    assert same(sums.total(), compute_moments(encode(schema, columns), schema.layout))
 
 
 def numeric_schema(d: int, g: int, *, ball: bool = False) -> Schema:
@@ -130,7 +135,7 @@ def test_a_matrix_in_any_order_gives_the_integers_of_its_columns(
         "strided": np.repeat(rows, 2, axis=1)[:, ::2],
     }[order]
     before = rows.copy()
-    found = moments_of_columns(schema, batch, workers=2)
+    found = accumulate_moments(schema, batch, workers=2)
     coded = encode(schema, list(rows.T)).astype(np.int64)
     i, j = schema.layout.product_index
     gram = coded.T @ coded
@@ -165,7 +170,7 @@ def test_the_grid_codes_as_the_formula_step_by_step(
     for order in ("C", "F"):
         rows = np.asarray(np.column_stack(columns), order=order)
         out = np.empty(rows.shape, np.float32)
-        grid_of((one, two), resolution_bits=g).code(rows, work=np.empty_like(rows), out=out)
+        make_grid((one, two), resolution_bits=g).code(rows, work=np.empty_like(rows), out=out)
         np.testing.assert_array_equal(out, expected)
 
 
@@ -222,7 +227,7 @@ def test_counts_are_those_of_indicator_columns(
     sizes: tuple[int, ...], q: int, largest: int
 ) -> None:
     rng = np.random.default_rng(sum(sizes))
-    tally = Tally(sizes, n_numerics=q, largest=largest)
+    tally = ContingencyCounts(sizes, n_numerics=q, largest=largest)
     codes = [rng.integers(0, size, 500, np.int32) for size in sizes]
     numerics = rng.integers(-largest, largest + 1, (500, q)).astype(np.float32)
     for part in (slice(0, 200), slice(200, 500)):
@@ -247,10 +252,10 @@ def test_an_attribute_of_five_thousand_categories_is_counted() -> None:
         ]
     }
     schema = Schema.from_document(document)
-    assert method_for(schema) is Method.COUNTS
+    assert choose_method(schema) is ProductMethod.COUNTS
     rng = np.random.default_rng(1)
     x, c, b = rng.random(3000), rng.integers(0, 5000, 3000), rng.integers(0, 2, 3000)
-    found = moments_of_columns(schema, [x, c.astype(np.int32), b.astype(np.int32)])
+    found = accumulate_moments(schema, [x, c.astype(np.int32), b.astype(np.int32)])
     z = np.rint((x - 0.5) * 1024).astype(int)
     by_label = [int(z[c == k].sum()) * 1024 for k in range(5000)]
     sign = (2 * b - 1) * 512
@@ -265,5 +270,5 @@ def test_an_attribute_of_five_thousand_categories_is_counted() -> None:
 def test_merging_workers_is_merging_moments() -> None:
     schema = numeric_schema(4, 10)
     rows = np.random.default_rng(2).normal(size=(1000, 4))
-    parts = [moments_of_columns(schema, part) for part in np.array_split(rows, 3)]
-    assert same(reduce(Moments.merge, parts), moments_of_columns(schema, rows, workers=3))
+    parts = [accumulate_moments(schema, part) for part in np.array_split(rows, 3)]
+    assert same(reduce(Moments.merge, parts), accumulate_moments(schema, rows, workers=3))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from common.methods.unit_interval import unit_interval_l1
-from common.privacy.sensitivity import BoxShape
+from dppca.common.estimators.ppca.unit_interval import unit_interval_l1
+from dppca.common.privacy.sensitivity import BoxShape
 
 N_LABELS = 3
 GRID = 4  # steps between 0 and 1

@@ -1,4 +1,4 @@
-"""Audit of the shipped release path: does it spend more than it says?
+"""Audits of the shipped release path: whether it spends more than it says.
 
 Two tables that differ in one row, chosen so that the release's moments differ by as much as the
 sensitivity allows, go through the whole path a site runs: coding, exact moments, calibration,
@@ -27,13 +27,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from common.numerics.moments import Moments, moments_of
-from common.privacy import release
-from common.privacy.entropy import OperatingSystemEntropy
-from common.privacy.mechanisms import Calibration
-from common.privacy.release import calibrate, draw
-from common.schema import encode
-from common.study import Study, study_from_mapping
+from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.privacy import release
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate, draw
+from dppca.common.schema import encode
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from tests.support.studies import study_document
 
 LEVEL = 1e-7
 N_RELEASES = 30_000
@@ -43,17 +45,7 @@ pytestmark = pytest.mark.statistical
 
 def _study(privacy: dict[str, str], attributes: list[dict[str, object]], k: int = 1) -> Study:
     return study_from_mapping(
-        {
-            "name": "audit",
-            "owners": ["owner-1"],
-            "privacy": privacy,
-            "components": {"count": 1},
-            "schema": {
-                "resolution_bits": 6,
-                "max_rows_per_person": k,
-                "attributes": attributes,
-            },
-        }
+        study_document(attributes, privacy=privacy, resolution_bits=6, max_rows_per_person=k)
     )
 
 
@@ -76,7 +68,7 @@ def _moments(study: Study, rows: list[list[float]]) -> Moments:
         np.array(column, np.float64 if attribute.type == "numeric" else np.int32)
         for attribute, column in zip(study.table.attributes, zip(*rows, strict=True), strict=True)
     ]
-    return moments_of(encode(study.table, columns), study.table.layout)
+    return compute_moments(encode(study.table, columns), study.table.layout)
 
 
 def _worst_neighbours(study: Study) -> tuple[Moments, Moments]:
@@ -106,11 +98,11 @@ def _loss(study: Study, calibration: Calibration, a: Moments, b: Moments) -> Cal
 
 
 def _releases(study: Study, moments: Moments) -> NDArray[np.float64]:
-    entropy = OperatingSystemEntropy()
+    entropy, claim = OperatingSystemEntropy(), calibrate(study)
     return np.stack(
         [
             draw(
-                study, moments, release_id=bytes(16), ledger_sequence=1, entropy=entropy
+                study, claim, moments, release_id=bytes(16), ledger_sequence=1, entropy=entropy
             ).packed.astype(np.float64)
             for _ in range(N_RELEASES)
         ]

@@ -1,4 +1,4 @@
-"""Audit of every sound estimator: does it spend more than its guarantee says?
+"""Audits of every sound estimator: whether it spends more than its guarantee says.
 
 As in `test_audit`: two tables that differ in one row, as far apart as the sensitivity allows, go
 through the estimator with the operating system's entropy; the rates of one event bound epsilon from
@@ -26,7 +26,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from common.methods import (
+from dppca.common.estimators import (
     AGSVM,
     DPPCASVM,
     DPSVD,
@@ -35,17 +35,15 @@ from common.methods import (
     PPCADPMH,
     MODSuLQSVM,
     PrivateSVM,
-    moments,
-    noised_rows,
-    second_moment,
-    weights,
 )
-from common.methods.hinge import solve_hinge
-from common.methods.party import coded, parties_of
-from common.methods.ppca_forms import form_of, sound_moments
-from common.privacy import mechanisms
-from common.privacy.mechanisms import Calibration
-from common.schema import Schema
+from dppca.common.estimators.base import noised_rows, second_moment, weight_noise
+from dppca.common.estimators.base.hinge import solve_hinge
+from dppca.common.estimators.ppca import party_moments
+from dppca.common.estimators.ppca.forms import corrected_moments, resolve_settings
+from dppca.common.estimators.ppca.party_tables import encode_rows, group_rows
+from dppca.common.privacy import mechanisms
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.schema import Schema
 
 LEVEL = 1e-7
 N_RELEASES = 4_000
@@ -146,7 +144,13 @@ def dpsvm_loss(model: Any) -> float:
 
 def private_svm() -> PrivateSVM:
     return PrivateSVM(
-        epsilon=1, n_pairs=1, C=C, classes=CLASSES, allow_constant=True, random_state=0
+        epsilon=1,
+        max_rows_per_person=1,
+        n_pairs=1,
+        C=C,
+        classes=CLASSES,
+        allow_constant=True,
+        random_state=0,
     )
 
 
@@ -193,6 +197,7 @@ def dpsvd_loss(released: Any) -> float:
 SCHEMA = Schema.from_document(
     {
         "resolution_bits": 6,
+        "max_rows_per_person": 1,
         "attributes": [
             {"name": name, "type": "binary", "values": [0, 1]} for name in ("first", "second")
         ],
@@ -201,9 +206,9 @@ SCHEMA = Schema.from_document(
 
 
 def release_moments(model: Any, rows: Any) -> Any:
-    codes = coded(SCHEMA, np.array(rows, float))
-    parties = parties_of(None, len(rows))
-    return sound_moments(codes, parties, SCHEMA, form_of(model), entropy=model.entropy)
+    codes = encode_rows(SCHEMA, np.array(rows, float))
+    parties = group_rows(None, len(rows))
+    return corrected_moments(codes, parties, SCHEMA, resolve_settings(model), entropy=model.entropy)
 
 
 def sums_of(moments: Any, n_rows: int) -> Vector:
@@ -219,9 +224,9 @@ def gu_loss(released: Any) -> float:
 
 def release_of_two(model: Any, rows: Any) -> Any:
     """With a second party whose row is the same in both tables."""
-    codes = coded(SCHEMA, np.array([*rows, [0, 1]], float))
-    parties = parties_of(["first", "second"], 2)
-    return sound_moments(codes, parties, SCHEMA, form_of(model), entropy=model.entropy)
+    codes = encode_rows(SCHEMA, np.array([*rows, [0, 1]], float))
+    parties = group_rows(["first", "second"], 2)
+    return corrected_moments(codes, parties, SCHEMA, resolve_settings(model), entropy=model.entropy)
 
 
 def gu_loss_of_two(released: Any) -> float:
@@ -232,11 +237,13 @@ def gu_loss_of_two(released: Any) -> float:
 
 
 AUDITS = {
-    "DPPCA-SVM": moment_audit(lambda: DPPCASVM(epsilon=1), *FAR_IN_L1),
-    "AG-SVM": moment_audit(lambda: AGSVM(epsilon=2, delta=0.05), *FAR_IN_L2),
-    "MOD-SuLQ-SVM": moment_audit(lambda: MODSuLQSVM(epsilon=8, delta=0.05), *FAR_IN_L2),
+    "DPPCA-SVM": moment_audit(lambda: DPPCASVM(epsilon=1, max_rows_per_person=1), *FAR_IN_L1),
+    "AG-SVM": moment_audit(lambda: AGSVM(epsilon=2, max_rows_per_person=1, delta=0.05), *FAR_IN_L2),
+    "MOD-SuLQ-SVM": moment_audit(
+        lambda: MODSuLQSVM(epsilon=8, max_rows_per_person=1, delta=0.05), *FAR_IN_L2
+    ),
     "DP-SVM": Audit(
-        lambda: DPSVM(epsilon=1, C=C, classes=CLASSES, allow_constant=True),
+        lambda: DPSVM(epsilon=1, max_rows_per_person=1, C=C, classes=CLASSES, allow_constant=True),
         fitted,
         ([[1.0]], [1]),
         ([[1.0]], [0]),
@@ -252,7 +259,7 @@ AUDITS = {
         n_releases=2_500,
     ),
     "PCA-DPSVM": Audit(
-        lambda: PCADPSVM(epsilon=1, C=C, components_share=0.01, **PLAIN),
+        lambda: PCADPSVM(epsilon=1, max_rows_per_person=1, C=C, components_share=0.01, **PLAIN),
         fitted,
         ([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]], [1, 1, 0]),
         ([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]], [0, 1, 0]),
@@ -261,15 +268,23 @@ AUDITS = {
         planted=4,
     ),
     "DPSVD": Audit(
-        lambda: DPSVD(epsilon=1, delta=0.05, label_epsilon=1),
+        lambda: DPSVD(epsilon=1, max_rows_per_person=1, delta=0.05, label_epsilon=1),
         release_table,
         ([[1.0, 0.0]], [1]),
         ([[-1.0, 0.0]], [0]),
         dpsvd_loss,
+        planted=6,
     ),
-    "PPCA-DP-MH": Audit(lambda: PPCADPMH(epsilon=1), release_moments, [[1, 0]], [[0, 0]], gu_loss),
+    "PPCA-DP-MH": Audit(
+        lambda: PPCADPMH(epsilon=1, max_rows_per_person=1),
+        release_moments,
+        [[1, 0]],
+        [[0, 0]],
+        gu_loss,
+        planted=6,
+    ),
     "PPCA-DP-MH, once": Audit(
-        lambda: PPCADPMH(epsilon=1, noise="once"),
+        lambda: PPCADPMH(epsilon=1, max_rows_per_person=1, noise="once"),
         release_of_two,
         [[1, 0]],
         [[0, 0]],
@@ -338,7 +353,7 @@ def test_the_audit_finds_noise_that_is_too_small(
         )
         return honest(values, planted, **rest)
 
-    for module in (moments, noised_rows, second_moment, weights):
+    for module in (party_moments, noised_rows, second_moment, weight_noise):
         monkeypatch.setattr(module, "add_noise", too_small)
     spent, claim = audited_epsilon(audit)
     assert spent > claim

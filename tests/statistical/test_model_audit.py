@@ -2,10 +2,10 @@
 
 As in `test_audit`, on the release path that is shipped: two data files that differ in one row, and
 by as much as the schema allows, are opened, coded, projected and trained on as the command does it;
-the noise is drawn by `owner.model_release.draw_model` from the operating system's entropy; and what
-is judged are the weights in the file that it makes. Clopper and Pearson's intervals (1934) of the
-rates of one event bound epsilon from below, whatever the noise is: below the claim for an honest
-release, above it where half of the noise is missing.
+the noise is drawn by `dppca.owner.release.weights.WeightRelease.draw` from the operating system's
+entropy; and what is judged are the weights in the file that it makes. Clopper and Pearson's
+intervals (1934) of the rates of one event bound epsilon from below, whatever the noise is: below
+the claim for an honest release, above it where half of the noise is missing.
 
 The row lies at the largest score there is and its label is turned, so the weights move along
 ``(1/2, 1)``: 95 % of the L1 bound, and all of the L2 bound but for the solver's and the grid's
@@ -30,24 +30,23 @@ import skops.io
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from common.methods.weights import WeightPlan
-from common.privacy.accounting import Budget
-from common.privacy.entropy import OperatingSystemEntropy
-from common.privacy.mechanisms import Calibration
-from common.study import Study, study_from_mapping
-from owner import model_release
-from owner.ledger.entries import Reservation
-from owner.model_release import (
-    ModelPlan,
-    draw_model,
-    exact_weights,
-    plan_model,
-    request_model,
-    wanted_for_model,
+from dppca.common.estimators.base.weight_noise import WeightPlan
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.owner.ledger.entries import Reservation
+from dppca.owner.models.model import Model
+from dppca.owner.records import open_table
+from dppca.owner.release import weights
+from dppca.owner.release.weights import (
+    WeightRelease,
+    plan_release,
+    request_weights,
 )
-from owner.records import open_table
-from owner.released_models import ReleasedModel
-from tests.support.site import make_result
+from tests.support.latent_rows import make_result
+from tests.support.studies import study_document
 
 LEVEL = 1e-7
 N_RELEASES = 10_000
@@ -62,20 +61,11 @@ LAWS: dict[str, tuple[str, str | None]] = {
 
 
 def _study() -> Study:
-    return study_from_mapping(
-        {
-            "name": "audit",
-            "owners": ["owner-1"],
-            "privacy": {"mechanism": "laplace", "epsilon": "1"},
-            "components": {"count": 1},
-            "schema": {
-                "attributes": [
-                    {"name": "a", "type": "numeric", "lower": 0, "upper": 1},
-                    {"name": "b", "type": "binary", "values": ["no", "yes"]},
-                ],
-            },
-        }
-    )
+    attributes: list[dict[str, Any]] = [
+        {"name": "a", "type": "numeric", "lower": 0, "upper": 1},
+        {"name": "b", "type": "binary", "values": ["no", "yes"]},
+    ]
+    return study_from_mapping(study_document(attributes))
 
 
 def _rows(path: Path, last: str) -> Path:
@@ -84,42 +74,41 @@ def _rows(path: Path, last: str) -> Path:
     return path
 
 
-def _plan(study: Study, folder: Path, law: str) -> ModelPlan:
+def _plan(study: Study, folder: Path, law: str) -> WeightRelease:
     epsilon, delta = LAWS[law]
-    request = request_model(
+    request = request_weights(
         study, data_set="survey", target="b", epsilon=epsilon, delta=delta, C=0.01
     )
     result = make_result(study, _rows(folder / "public.csv", "no"))
     centred = dataclasses.replace(result, mean=np.zeros(2))
-    return plan_model(request, centred, n_rows=3, components_sha256="0" * 64)
+    return plan_release(request, centred, n_rows=3, components_sha256="0" * 64)
 
 
-def _written(plan: ModelPlan, exact: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch) -> Any:
+def _written(plan: WeightRelease, exact: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Weights of many files, shape (N_RELEASES, 2).
 
     Packing a file takes longer than all the rest, so it is left out of all but the first, which is
     read back.
     """
     made: list[NDArray[np.int64]] = []
-    pack = model_release.released_bytes
+    pack = weights.pack_model
 
-    def kept(model: ReleasedModel) -> bytes:
-        made.append(model.noised[0])
+    def kept(model: Model) -> bytes:
+        made.append(model.estimator.noised_[0])
         return pack(model) if len(made) == 1 else b""
 
-    wanted = wanted_for_model(
-        plan, budget=Budget(plan.request.epsilon, plan.weights.calibration.delta)
+    request = plan.request(
+        budget=Budget(plan.model_request.terms.epsilon, plan.weights.calibration.delta), command=""
     )
-    reservation = Reservation(1, "now", bytes(16), wanted)
+    reservation = Reservation(1, "now", bytes(16), request)
     entropy = OperatingSystemEntropy()
     with monkeypatch.context() as patch:
-        patch.setattr(model_release, "released_bytes", kept)
+        patch.setattr(weights, "pack_model", kept)
         files = [
-            draw_model(plan, exact, reservation, entropy=entropy).payload()
-            for _ in range(N_RELEASES)
+            plan.draw(exact, reservation, entropy=entropy).payload() for _ in range(N_RELEASES)
         ]
     first = skops.io.load(io.BytesIO(files[0]), trusted=[])
-    np.testing.assert_array_equal(first["noised"][0], made[0])
+    np.testing.assert_array_equal(first["state"]["noised_"][0], made[0])
     return np.stack(made).astype(np.float64)
 
 
@@ -137,7 +126,7 @@ def audited_epsilon(folder: Path, law: str, monkeypatch: pytest.MonkeyPatch) -> 
     plan = _plan(study, folder, law)
     noise = plan.weights.calibration
     exact = [
-        exact_weights(plan, open_table(_rows(folder / "rows.csv", last), study.table))
+        plan.prepare(open_table(_rows(folder / "rows.csv", last), study.table))
         for last in ("yes", "no")
     ]
     moved = np.abs(exact[0] - exact[1])
@@ -170,7 +159,7 @@ def test_a_model_spends_no_more_than_its_receipt_says(
 def test_the_audit_finds_a_model_with_half_of_the_noise(
     tmp_path: Path, law: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = model_release.add_noise
+    honest = weights.add_noise
 
     def halved(values: NDArray[np.int64], noise: Calibration, **rest: Any) -> Any:
         planted = dataclasses.replace(
@@ -180,6 +169,6 @@ def test_the_audit_finds_a_model_with_half_of_the_noise(
         )
         return honest(values, planted, **rest)
 
-    monkeypatch.setattr(model_release, "add_noise", halved)
+    monkeypatch.setattr(weights, "add_noise", halved)
     spent, claim = audited_epsilon(tmp_path, law, monkeypatch)
     assert spent > claim

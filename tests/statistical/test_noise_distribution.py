@@ -19,8 +19,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from common.privacy.entropy import SeededEntropy
-from common.privacy.sampler import discrete_laplace
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_laplace
 from tests.support.laws import Law, gaussian, laplace
 
 pytestmark = pytest.mark.statistical

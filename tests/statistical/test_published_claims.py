@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from scipy.stats import beta, norm
 from sklearn.base import clone
 
-from common.methods import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
-from common.methods.moments import printed_moments
-from common.methods.party import parties_of
-from common.privacy.labels import Label
-from common.study import Covariance
+from dppca.common.estimators import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
+from dppca.common.estimators.ppca.party_moments import publish_moments
+from dppca.common.estimators.ppca.party_tables import group_rows
+from dppca.common.privacy.labels import Label
+from dppca.common.study import Covariance
 
 LEVEL = 1e-7
 N_GAMES = 150
@@ -82,19 +82,21 @@ def retrained(model: Any) -> bool:
 
 
 LEAKING: dict[str, Callable[[int], Any]] = {
-    "DPPCA-SVM published": lambda seed: DPPCASVM(epsilon=1, variant="published", random_state=seed),
+    "DPPCA-SVM published": lambda seed: DPPCASVM(
+        epsilon=1, max_rows_per_person=1, variant="published", random_state=seed
+    ),
     "AG-SVM published": lambda seed: AGSVM(
-        epsilon=1, delta=DELTA, variant="published", random_state=seed
+        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
     ),
     "MOD-SuLQ-SVM published": lambda seed: MODSuLQSVM(
-        epsilon=1, delta=DELTA, variant="published", random_state=seed
+        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
     ),
     "DPSVD published": lambda seed: DPSVD(
-        epsilon=1, delta=DELTA, variant="published", random_state=seed
+        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
     ),
-    "DPPCA-SVM sound": lambda _: DPPCASVM(epsilon=1),
-    "AG-SVM sound": lambda _: AGSVM(epsilon=1, delta=DELTA),
-    "MOD-SuLQ-SVM sound": lambda _: MODSuLQSVM(epsilon=1, delta=DELTA),
+    "DPPCA-SVM sound": lambda _: DPPCASVM(epsilon=1, max_rows_per_person=1),
+    "AG-SVM sound": lambda _: AGSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
+    "MOD-SuLQ-SVM sound": lambda _: MODSuLQSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
 }
 
 
@@ -120,13 +122,13 @@ def test_components_without_noise_tell_which_rows() -> None:
         return bool(misses[0] < misses[1])
 
     def make(seed: int) -> Any:
-        return PCADPSVM(epsilon=1, variant="published", random_state=seed)
+        return PCADPSVM(epsilon=1, max_rows_per_person=1, variant="published", random_state=seed)
 
     assert attacked_epsilon(make, first) > 1.0
 
 
 def test_support_vectors_are_rows() -> None:
-    """DPSVMDVP: whoever was misclassified can be read off."""
+    """DPSVMDVP: anybody who was misclassified can be read off."""
     both, _ = tables()
 
     def first(model: Any) -> bool:
@@ -159,9 +161,9 @@ def test_the_printed_noise_of_gu_spends_more_than_its_epsilon(p: int, noise: str
     silent = ScaleOfNoise()
 
     def moments_of(rows: Vector) -> Vector:
-        drawn = printed_moments(
+        drawn = publish_moments(
             rows,
-            parties_of(None, len(rows)),
+            group_rows(None, len(rows)),
             epsilon=1.0,
             covariance=Covariance.WITHIN,
             both_triangles=both,
@@ -174,7 +176,14 @@ def test_the_printed_noise_of_gu_spends_more_than_its_epsilon(p: int, noise: str
     spent = np.abs(moments_of(table) - moments_of(other)).sum() / silent.scale
     assert spent == pytest.approx((p + 1) / 2 if both else (p + 3) / 4)
     assert spent > 1.0
-    model = PPCADPMH(epsilon=1, variant="published", noise=noise, bounds=(0, 1), random_state=0)
+    model = PPCADPMH(
+        epsilon=1,
+        max_rows_per_person=1,
+        variant="published",
+        noise=noise,
+        bounds=(0, 1),
+        random_state=0,
+    )
     rows = np.random.default_rng(0).uniform(size=(2 * p, p))
     assert float(model.fit(rows).guarantee_.epsilon) == pytest.approx(spent)
 
@@ -192,6 +201,7 @@ def test_latents_of_raw_rows_tell_which_rows(latents: str) -> None:
     def model_of(rows: Vector, seed: int) -> Any:
         return PPCADPMH(
             epsilon=1,
+            max_rows_per_person=1,
             variant="published",
             latents=latents,
             bounds=(0, 1),
@@ -235,10 +245,10 @@ def test_gaussian_noise_for_adding_a_row_does_not_cover_replacing_one(
 def test_printed_guarantees_say_what_the_noise_spends() -> None:
     (X, _), y = tables()
     published: dict[str, Any] = {"epsilon": 1, "delta": 1e-5, "variant": "published"}
+    published["max_rows_per_person"] = 1
     assert AGSVM(**published).fit(X, y).guarantee_.epsilon > 1
     assert DPSVD(**published).fit(X, y).guarantee_.epsilon > 1
     assert MODSuLQSVM(**published).fit(X, y).guarantee_.epsilon < 1
-    loose = DPPCASVM(epsilon=1, variant="published").fit(X, y).guarantee_
-    assert float(loose.epsilon) == pytest.approx(
-        3 / 6, abs=1e-9
-    )  # L1 sensitivity 3/n, noise for 6/n
+    loose = DPPCASVM(epsilon=1, max_rows_per_person=1, variant="published").fit(X, y).guarantee_
+    # L1 sensitivity 3/n, noise for 6/n
+    assert float(loose.epsilon) == pytest.approx(3 / 6, abs=1e-9)

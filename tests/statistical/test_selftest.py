@@ -7,8 +7,10 @@ check meant for it fails with probability above 1 - 1e-8, or for certain.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import hashlib
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,23 +18,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from common.privacy import release
-from common.privacy.entropy import EntropySource, SeededEntropy
-from common.privacy.mechanisms import Calibration, add_noise
-from common.privacy.sampler import discrete_gaussian, discrete_laplace
-from owner.commands import selftest
-from owner.selftest import crashes, endpoint
-from owner.selftest.crashes import kill_at_random, kill_at_steps
-from owner.selftest.draws import audit_epsilon, audit_noise, audits
-from owner.selftest.endpoint import (
+from dppca.common.estimators.utility import LinearRule
+from dppca.common.privacy import release
+from dppca.common.privacy.mechanisms import Calibration, add_noise
+from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.owner.commands import selftest
+from dppca.owner.records import Table
+from dppca.owner.records.lines import Lines
+from dppca.owner.selftest import crashes, endpoint
+from dppca.owner.selftest.crashes import kill_at_random, kill_at_steps
+from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
+from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
     attack_by_differencing,
     check_receipt,
     prepare,
 )
-from owner.selftest.findings import Finding, passed, report_text
-from owner.selftest.hub import ThrowAway, throw_away
-from owner.selftest.laws import Law, bins, dkw, dkw_limit
+from dppca.owner.selftest.federation import ThrowAway, throw_away
+from dppca.owner.selftest.files import attack_by_one_row
+from dppca.owner.selftest.findings import Finding, passed, report_text
+from dppca.owner.selftest.laws import NoiseLaw, bins, dkw, dkw_limit
+from dppca.owner.selftest.summaries import attack_summary
 from tests.support.owner_site import OwnerSite
 
 pytestmark = pytest.mark.statistical
@@ -138,7 +145,7 @@ def test_half_the_scale_spends_more_than_is_claimed_and_the_whole_does_not(
 
 @pytest.mark.parametrize(("scale", "variance"), [(1, None), (40, None), (None, 1), (None, 900)])
 def test_the_exact_laws_are_those_of_the_samplers(scale: int | None, variance: int | None) -> None:
-    law = Law(scale, variance)
+    law = NoiseLaw(scale, variance)
     grid = np.arange(-400, 401)
     steps = np.diff(law.below(np.arange(-401, 401)))
     assert steps.sum() == pytest.approx(1, abs=1e-4)
@@ -156,10 +163,10 @@ def test_the_exact_laws_are_those_of_the_samplers(scale: int | None, variance: i
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThrowAway]:
-    with throw_away(tmp_path_factory.mktemp("selftest")) as hub:
-        prepare(hub)
-        yield hub
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThrowAway]:
+    with throw_away(tmp_path_factory.mktemp("selftest")) as federation:
+        prepare(federation)
+        yield federation
 
 
 @pytest.fixture
@@ -169,11 +176,11 @@ def named(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(endpoint, "_study", lambda name: plain(f"{prefix}-{name}"))
 
 
-def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(hub: ThrowAway) -> None:
+def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(federation: ThrowAway) -> None:
     findings = [
-        *attack_by_differencing(hub, trials=6, advance=_ignore),
-        *attack_by_asking_again(hub, advance=_ignore),
-        check_receipt(hub),
+        *attack_by_differencing(federation, trials=6, advance=_ignore),
+        *attack_by_asking_again(federation, advance=_ignore),
+        check_receipt(federation),
     ]
     assert passed(findings), findings
 
@@ -181,10 +188,10 @@ def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(hub: ThrowAway)
 @pytest.mark.usefixtures("named")
 @pytest.mark.parametrize("bug", ["no noise on one coordinate", "the same noise twice"])
 def test_planted_bugs_show_on_the_wire(
-    hub: ThrowAway, bug: str, monkeypatch: pytest.MonkeyPatch
+    federation: ThrowAway, bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "add_noise", BUGS[bug][0]())
-    difference, wire = attack_by_differencing(hub, trials=3, advance=_ignore)
+    difference, wire = attack_by_differencing(federation, trials=3, advance=_ignore)
     assert not wire.passed
     if bug == "no noise on one coordinate":
         assert wire.figures["without_noise"] == [1]
@@ -198,28 +205,56 @@ def test_an_attacker_who_is_right_too_often_is_noticed(right: int, noticed: bool
     assert endpoint._differencing(right, 26).passed is not noticed
 
 
-def test_a_ledger_that_is_killed_keeps_its_promises(hub: ThrowAway) -> None:
-    found = kill_at_steps(hub, steps=("commit",), advance=_ignore)
+def test_a_ledger_that_is_killed_keeps_its_promises(federation: ThrowAway) -> None:
+    found = kill_at_steps(federation, steps=("commit",), advance=_ignore)
     assert found.passed, found.says
-    found = kill_at_random(hub, times=1, advance=_ignore)
+    found = kill_at_random(federation, times=1, advance=_ignore)
     assert found.passed, found.says
 
 
 def test_a_ledger_that_charges_twice_is_noticed(
-    hub: ThrowAway, monkeypatch: pytest.MonkeyPatch
+    federation: ThrowAway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = crashes.run_owner
 
-    def twice(hub: ThrowAway, *arguments: str, fault: str | None = None) -> tuple[int, object]:
+    def twice(
+        federation: ThrowAway, *arguments: str, fault: str | None = None
+    ) -> tuple[int, object]:
         if fault is None:
-            hub.create(crashes.study_for_crashes("extra"))
-            honest(hub, "contribute", "extra", "--yes", "--data-set", "crashes")
-        return honest(hub, *arguments, fault=fault)
+            federation.create(crashes.study_for_crashes("extra"))
+            honest(federation, "contribute", "extra", "--yes", "--data-set", "crashes")
+        return honest(federation, *arguments, fault=fault)
 
     monkeypatch.setattr(crashes, "run_owner", twice)
-    found = kill_at_steps(hub, steps=("reserve",), advance=_ignore)
+    found = kill_at_steps(federation, steps=("reserve",), advance=_ignore)
     assert not found.passed
     assert "not exactly one charge" in found.says
+
+
+def test_hostile_rows_change_no_other(tmp_path: Path) -> None:
+    finding = attack_by_one_row(tmp_path)
+    assert finding.passed, finding
+    assert finding.figures["tries"] > 150
+
+
+def test_a_parser_that_lets_a_quote_swallow_lines_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines_by_quotes(block: bytes) -> Lines:
+        rows = list(csv.reader(io.StringIO(block.decode("latin-1"), newline="")))
+        return Lines(count=len(rows), any_blank=False, strictly_quoted=True)
+
+    monkeypatch.setattr("dppca.owner.records.delimited.split_lines", lines_by_quotes)
+    assert not attack_by_one_row(tmp_path).passed
+
+
+def test_a_reader_that_refuses_cells_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "dppca.owner.records.sources._check_structure", lambda array: array.validate(full=True)
+    )
+    assert not attack_by_one_row(tmp_path).passed
 
 
 def test_the_command_reports_and_leaves_with_its_code(
@@ -236,3 +271,26 @@ def test_the_command_reports_and_leaves_with_its_code(
     code, document = site.run("selftest", "--quick")
     assert (code, document["passed"]) == (25, False)
     assert not list(tmp_path.iterdir()), "nothing is written at the site"
+
+
+def test_a_summary_by_exact_integers_keeps_its_claim(tmp_path: Path) -> None:
+    found = attack_summary(tmp_path)
+    assert found.passed, found
+    assert found.figures["change"] <= found.figures["claimed_change"] == 19
+
+
+def test_a_summary_that_rounds_by_a_rows_place_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounded(rule: LinearRule, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        # What BLAS does to rows whose score is 0 but for rounding, and worse nowhere.
+        score = np.column_stack([rows, np.ones(len(rows))]) @ rule.weights.whole[0]
+        last = np.arange(len(rows)) == len(rows) - 1
+        near = np.abs(score) * 2.0**-rule.weights.bits < 1e-6
+        return rule.classes[np.where(near, last, score > 0).astype(np.intp)]
+
+    monkeypatch.setattr(LinearRule, "__call__", rounded)
+    monkeypatch.setattr(Table, "batches", lambda table: (c.columns() for c in table.cells(65536)))
+    found = attack_summary(tmp_path)
+    assert not found.passed
+    assert found.check == "quality summary"

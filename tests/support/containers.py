@@ -15,6 +15,10 @@ from typing import IO, Any
 
 import pytest
 
+from dppca.common.errors import EngineError
+from dppca.deploy.containers.project import compose_command
+from tests.support.patience import HANG_S, WAIT_S
+
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = os.environ.get("DPPCA_IMAGE", "dppca:local")
 DEMO_IMAGE = os.environ.get("DPPCA_DEMO_IMAGE", "dppca-demo:local")
@@ -25,7 +29,7 @@ _BLOCK = 32 << 20
 def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """One command of the engine's command line."""
     return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, check=check, timeout=300
+        ["docker", *arguments], capture_output=True, text=True, check=check, timeout=WAIT_S
     )
 
 
@@ -40,11 +44,12 @@ def require_images() -> None:
         pytest.skip(message)
 
 
-def compose_command() -> list[str]:
+def find_compose() -> list[str]:
     """Compose as this machine has it; an empty list where it has none."""
-    if shutil.which("docker") and not docker("compose", "version", check=False).returncode:
-        return ["docker", "compose"]
-    return ["docker-compose"] if shutil.which("docker-compose") else []
+    try:
+        return compose_command()
+    except EngineError:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,12 @@ class Demo:
 
     def compose(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*compose_command(), "--project-name", self.project, *arguments],
+            [*find_compose(), "--project-name", self.project, *arguments],
             capture_output=True,
             text=True,
             cwd=ROOT,
             env={**os.environ, "DPPCA_RESULTS": str(self.results)},
-            timeout=600,
+            timeout=HANG_S,
         )
 
     def container(self, service: str) -> dict[str, Any]:
@@ -75,10 +80,13 @@ class Demo:
         """A file as a service sees it, volumes included."""
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         done = subprocess.run(
-            ["docker", "cp", f"{name}:{path}", "-"], capture_output=True, check=True, timeout=60
+            ["docker", "cp", f"{name}:{path}", "-"],
+            capture_output=True,
+            check=True,
+            timeout=WAIT_S,
         )
         archive = subprocess.run(
-            ["tar", "-xO"], input=done.stdout, capture_output=True, check=True, timeout=60
+            ["tar", "-xO"], input=done.stdout, capture_output=True, check=True, timeout=WAIT_S
         )
         return archive.stdout.decode()
 

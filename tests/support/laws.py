@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from common.privacy.entropy import SeededEntropy
-from common.privacy.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from functools import cache
 from itertools import accumulate
 
-from common.privacy._decay import Decay
+from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 
 _DIGITS = 150  # of decimal arithmetic: 490 bits
 _LEFT_OUT = Decimal(10) ** -100
@@ -30,7 +30,7 @@ def digits_of_exp(numerator: int, denominator: int, bits: int) -> int:
         return int((Decimal(-numerator) / denominator).exp() * 2**bits)
 
 
-def digits_of_cell_end(decay: Decay, shift: int, cell: int, bits: int) -> int:
+def digits_of_cell_end(decay: LogConcaveLaw, shift: int, cell: int, bits: int) -> int:
     """Return the first `bits` binary digits of the probability of the cells up to `cell`."""
     with localcontext(prec=_DIGITS):
         ends = _sums_of_weights(decay, shift)
@@ -38,7 +38,7 @@ def digits_of_cell_end(decay: Decay, shift: int, cell: int, bits: int) -> int:
 
 
 @cache
-def _sums_of_weights(decay: Decay, shift: int) -> tuple[Decimal, ...]:
+def _sums_of_weights(decay: LogConcaveLaw, shift: int) -> tuple[Decimal, ...]:
     weights: list[Decimal] = []
     while not weights or weights[-1] > _LEFT_OUT:
         reach = decay.increase(0, len(weights) << shift)

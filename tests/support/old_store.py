@@ -1,7 +1,7 @@
 """A curator's store as version 1 of its tables left it, written without the software under test.
 
 The tables are copied here and stay as they were shipped: an upgrade must be able to read them
-whatever becomes of `curator.store`.
+whatever becomes of `dppca.curator.store`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from common.study import Study
-from tests.support.hub import header_of, make_release
+from dppca.common.study import Study
+from tests.support.census import header_of, make_release
 
 TABLES_OF_VERSION_1 = """
 CREATE TABLE studies (

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
-from common.checkpoints import VARIABLE
-from common.console import run
-from common.transport.tls import Credentials
-from owner.cli import cli
-from owner.enrolment import enrol
-from owner.ledger.chain import History
-from owner.ledger.database import read_history
-from tests.support.daemon import write_credentials
-
-ROOT = Path(__file__).resolve().parents[2]
+from dppca.common.console import run
+from dppca.common.testbed import environment
+from dppca.common.transport.tls import Credentials, Role
+from dppca.owner.cli import cli
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.site.enrolment import enrol
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
+from tests.support.patience import WAIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class OwnerSite:
         """Exit code and JSON document (None without one) of one command.
 
         A command that is to die has a process of its own; the others run in this one, where
-        nothing needs to be imported anew.
+        nothing needs to be imported again.
         """
         line = ["--site", str(self.folder), *arguments, "--json"]
         code, printed = _in_process(line) if die_at is None else _in_its_own(line, die_at)
-        return code, json.loads(printed) if printed else None
+        return code, require_documented("dppca-owner", json.loads(printed)) if printed else None
 
     @property
     def history(self) -> History:
@@ -61,13 +62,12 @@ def _in_process(line: list[str]) -> tuple[int, str]:
 
 def _in_its_own(line: list[str], die_at: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "owner.cli", *line],
+        [sys.executable, "-m", "dppca.owner.cli", *line],
         capture_output=True,
         text=True,
-        timeout=120,
-        cwd=ROOT,
+        timeout=WAIT_S,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", VARIABLE: f"kill@{die_at}"},
+        env=environment(f"kill@{die_at}"),
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout
@@ -82,7 +82,7 @@ def make_site(
     epsilon: str = "3.0",
     n_rows: int = 200,
 ) -> OwnerSite:
-    """A site with rows of the attributes of `tests.support.hub`, as data set ``survey``."""
+    """A site with rows of the attributes of `tests.support.census`, as data set ``survey``."""
     enrol(folder, name=name, curator=curator)
     if credentials is not None:
         write_credentials(folder, credentials)
@@ -99,3 +99,18 @@ def make_site(
     lines = ["age,sex,work", *(f"{age},{sex},{work}" for age, sex, work in rows)]
     (folder / "rows.csv").write_text("\n".join(lines) + "\n")
     return OwnerSite(folder, name)
+
+
+def make_enrolled_site(
+    curator: Curator, folder: Path, *, name: str = "", epsilon: str = "3.0"
+) -> OwnerSite:
+    """A site with a certificate of a running curator, which has never seen a nameless owner."""
+    name = name or f"owner-{uuid4().hex[:12]}"
+    credentials = curator.authority.issue(Role.OWNER, name)
+    return make_site(
+        folder / name,
+        name=name,
+        curator=curator.address,
+        credentials=credentials,
+        epsilon=epsilon,
+    )

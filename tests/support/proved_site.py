@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
-from common.privacy.entropy import SeededEntropy
-from common.privacy.release import Release, draw
-from common.proof.components import SignedRelease, sealed_result
-from common.proof.signatures import Purpose, signer_of
-from common.study import Study
-from common.transport.tls import Role
-from curator.aggregate import aggregate
-from curator.record import Chain, Contribution
-from owner.config import load_site
-from owner.enrolment import enrol
-from owner.records import moments_of_table, open_table
-from owner.studies import components_path, keep_study, save
-from tests.support.authority import Authority, new_authority
-from tests.support.daemon import write_credentials
+from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import Release, calibrate, draw
+from dppca.common.study import Study
+from dppca.common.transport.tls import Role
+from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.owner.ledger.database import compare_ledger
+from dppca.owner.ledger.mark import Held
+from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.site.config import load_site
+from dppca.owner.site.enrolment import enrol
+from dppca.owner.site.kept_studies import components_path, keep_study, save
+from tests.support.certificates import Authority, new_authority, write_credentials
+from tests.support.latent_rows import make_latent_study, make_rows
 from tests.support.owner_site import OwnerSite
-from tests.support.site import make_rows, make_study
 
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 400
@@ -47,9 +49,9 @@ class ProvedSite:
         return self.authority.pem
 
 
-def make_proved_site(folder: Path) -> ProvedSite:
+def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
     """Nothing has been charged to its data set ``survey``; the components are there."""
-    authority, study = new_authority(), make_study(owners=list(OWNERS))
+    authority, study = new_authority(), make_latent_study(owners=list(OWNERS), **changes)
     credentials = {name: authority.issue(Role.OWNER, name) for name in OWNERS}
     site_folder = folder / "site"
     enrol(site_folder, name="owner-1", curator="127.0.0.1:1")
@@ -63,24 +65,30 @@ def make_proved_site(folder: Path) -> ProvedSite:
         pa.csv.write_csv(make_rows(N_ROWS, seed), path)
         release = draw(
             study,
+            calibrate(study),
             moments_of_table(open_table(path, study.table), study.table),
             release_id=hashlib.sha256(owner.encode()).digest()[:16],
             ledger_sequence=1,
             entropy=SeededEntropy(seed),
         )
         receipt = release.receipt.canonical_bytes()
-        signature = signer_of(credentials[owner]).sign(Purpose.RELEASE, receipt)
+        signature = make_signer(credentials[owner]).sign(Purpose.RELEASE, receipt)
         releases.append(release)
         signed.append(SignedRelease(owner, receipt, signature, credentials[owner].certificate))
     result = aggregate(
         study,
+        calibrate(study),
         [_contribution(owner, r) for owner, r in zip(OWNERS, releases, strict=True)],
         [release.packed for release in releases],
     )
-    curator = signer_of(authority.issue(Role.CURATOR, "hub"))
+    curator = make_signer(authority.issue(Role.CURATOR, "hub"))
     site = load_site(site_folder)
+    compare_ledger(site.ledger, Held(), lock=site.lock)  # as a command does that asks a curator
     keep_study(site, study)
-    save(components_path(site, study.name), sealed_result(result, study, signed, curator))
+    save(
+        components_path(site, study.name),
+        sealed_result(result, study, calibrate(study), signed, curator),
+    )
     return ProvedSite(OwnerSite(site_folder, "owner-1"), study, authority)
 
 
@@ -91,7 +99,7 @@ def _contribution(owner: str, release: Release) -> Contribution:
         n_rows=release.n_rows,
         n_bytes=len(release.payload()),
         sha256=hashlib.sha256(release.payload()).digest(),
-        chain=Chain(1, bytes(32)),
+        chain=LedgerHead(1, bytes(32)),
         receipt=release.receipt.canonical_bytes(),
         received_s=0,
     )

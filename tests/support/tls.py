@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.transport.tls import Credentials
-from tests.support.daemon import write_credentials
-
-TIMEOUT_S = 20.0
+from dppca.common.files import CredentialFolder
+from dppca.common.transport.tls import Credentials
+from tests.support.certificates import write_credentials
+from tests.support.patience import WAIT_S
 
 
 def shake_hands(
@@ -28,7 +28,7 @@ def shake_hands(
     host, _, port = address.rpartition(":")
     context = context_of(ssl.PROTOCOL_TLS_CLIENT, credentials, folder, version)
     with (
-        socket.create_connection((host, int(port)), TIMEOUT_S) as plain,
+        socket.create_connection((host, int(port)), WAIT_S) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
         # In TLS 1.3 a refusal of the client's certificate comes after its handshake: wait for what
@@ -55,7 +55,7 @@ def listening(
             ends.append(str(getattr(error, "reason", error)))
 
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(TIMEOUT_S)
+    listener.settimeout(WAIT_S)
     thread = threading.Thread(target=take)
     thread.start()
     try:
@@ -68,10 +68,10 @@ def context_of(
     protocol: int, credentials: Credentials, folder: Path, version: ssl.TLSVersion
 ) -> ssl.SSLContext:
     """One version of TLS, HTTP/2, and a certificate asked of the other end."""
-    write_credentials(folder, credentials)
+    files = CredentialFolder(write_credentials(folder, credentials))
     context = ssl.SSLContext(protocol)
-    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
-    context.load_verify_locations(folder / "ca.pem")
+    context.load_cert_chain(files.certificate, files.key)
+    context.load_verify_locations(files.ca)
     context.verify_mode = ssl.CERT_REQUIRED
     context.set_alpn_protocols(["h2"])
     context.minimum_version = context.maximum_version = version

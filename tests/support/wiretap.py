@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.transport.tls import Credentials
+from dppca.common.transport.tls import Credentials
 from tests.support.tls import context_of
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -30,10 +30,12 @@ class Wiretap:
     thread while another writes to it.
     """
 
-    def __init__(self, curator: str, *, hub: Credentials, owner: Credentials, folder: Path) -> None:
-        self._target = curator
+    def __init__(
+        self, target: str, *, curator: Credentials, owner: Credentials, folder: Path
+    ) -> None:
+        self._target = target
         version = ssl.TLSVersion.TLSv1_3
-        self._server = context_of(ssl.PROTOCOL_TLS_SERVER, hub, folder / "hub", version)
+        self._server = context_of(ssl.PROTOCOL_TLS_SERVER, curator, folder / "curator", version)
         self._client = context_of(ssl.PROTOCOL_TLS_CLIENT, owner, folder / "owner", version)
         self.sent: list[bytearray] = []
         self.received: list[bytearray] = []

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import pytest
 
-from common.conversation import StudyState
-from common.study import Study
-from common.transport.codec import state_from_wire
-from tests.support.daemon import Hub
-from tests.support.hub import (
-    Party,
-    make_release,
-    make_study,
-)
-from tests.support.service import OWNERS, ledger_of
+from dppca.common.messages import StudyState
+from dppca.common.study import Study
+from dppca.common.transport.codec import state_from_wire
+from tests.support.callers import OWNERS
+from tests.support.census import make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """One daemon for all tests of this module; each has studies of its own."""
-    hub = Hub(tmp_path_factory.mktemp("hub")).start()
-    yield hub
-    hub.stop()
+def operator(curator: Curator) -> Party:
+    return curator.operator()
 
 
 @pytest.fixture(scope="module")
-def operator(hub: Hub) -> Party:
-    return hub.operator()
-
-
-@pytest.fixture(scope="module")
-def owners(hub: Hub) -> dict[str, Party]:
-    return {name: hub.party(name) for name in OWNERS}
+def owners(curator: Curator) -> dict[str, Party]:
+    return {name: curator.party(name) for name in OWNERS}
 
 
 @pytest.fixture
@@ -49,6 +37,6 @@ def study(operator: Party, request: pytest.FixtureRequest) -> Study:
 def finished(study: Study, owners: dict[str, Party]) -> Study:
     """A new study that all owners have contributed to, and that is decomposed."""
     for seed, owner in enumerate(OWNERS):
-        owners[owner].contribute(make_release(study, seed=seed), ledger_length=ledger_of(owner))
+        owners[owner].contribute_next(make_release(study, seed=seed))
     assert state_from_wire(owners["owner-1"].result(study).state) is StudyState.DECOMPOSED
     return study

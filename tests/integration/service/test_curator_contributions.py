@@ -9,29 +9,26 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.conversation import Header
-from common.proof.signatures import Purpose
-from common.study import Study
-from common.transport.status import from_rpc_error, is_busy
-from common.wire import federation_pb2 as pb
-from tests.support.daemon import Hub
-from tests.support.hub import (
-    Party,
-    header_of,
-    make_release,
-    make_study,
-    to_wire,
-    upload,
-    with_receipt,
-)
-from tests.support.service import LEDGERS, ledger_of, refused
+from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
+from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.signatures import Purpose
+from dppca.common.messages import Header
+from dppca.common.study import Study
+from dppca.common.transport.status import from_rpc_error, is_busy
+from dppca.common.transport.tls import Identity, Role
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import refused
+from tests.support.census import header_of, make_release, make_study, with_receipt
+from tests.support.curator import Curator
+from tests.support.party import Party, to_wire, upload
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
 
 
 def test_the_same_release_again_has_no_effect(study: Study, owners: dict[str, Party]) -> None:
     release = make_release(study)
-    length = ledger_of("owner-1")
+    length = owners["owner-1"].next_ledger_length()
     assert not owners["owner-1"].contribute(release, ledger_length=length).already_stored
     for again in (length, length + 1):
         assert owners["owner-1"].contribute(release, ledger_length=again).already_stored
@@ -41,20 +38,22 @@ def test_the_same_release_again_has_no_effect(study: Study, owners: dict[str, Pa
 
 def test_a_second_release_is_refused(study: Study, owners: dict[str, Party]) -> None:
     owner = owners["owner-1"]
-    owner.contribute(make_release(study), ledger_length=ledger_of("owner-1"))
+    owner.contribute_next(make_release(study))
     other = make_release(study, seed=9)
-    assert refused(lambda: owner.contribute(other, ledger_length=ledger_of("owner-1"))) == (
+    assert refused(lambda: owner.contribute_next(other)) == (
         "ALREADY_EXISTS",
         "ConflictError",
     )
 
 
-def test_of_two_releases_at_once_one_is_refused(study: Study, hub: Hub) -> None:
-    length = ledger_of("owner-1")
+def test_of_two_releases_at_once_one_is_refused(
+    study: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    length = owners["owner-1"].next_ledger_length()
     ends: list[str] = []
 
     def send(seed: int) -> None:
-        party, release = hub.party("owner-1"), make_release(study, seed=seed)
+        party, release = curator.party("owner-1"), make_release(study, seed=seed)
         busy = True
         while busy:  # an owner has two uploads at once, and comes again
             try:
@@ -72,6 +71,25 @@ def test_of_two_releases_at_once_one_is_refused(study: Study, hub: Hub) -> None:
     for thread in threads:
         thread.join()
     assert sorted(ends) == ["ConflictError"] * 3 + ["stored"]
+
+
+def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_each_time(
+    study: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    release, length = make_release(study), owners["owner-1"].next_ledger_length()
+    first = owners["owner-1"].contribute(release, ledger_length=length)
+    again = owners["owner-1"].contribute(release, ledger_length=length)
+    assert (first.already_stored, again.already_stored) == (False, True)
+    assert first.acknowledgement == again.acknowledgement
+    taken, signed_by = read_acknowledgement(first.acknowledgement, Parties(curator.authority.pem))
+    assert signed_by == Identity("hub", Role.CURATOR)
+    assert taken == Taken(
+        study_digest=study.digest,
+        owner="owner-1",
+        release_id=release.release_id.hex(),
+        n_rows=release.n_rows,
+        payload_sha256=release.receipt.claims.payload_sha256,
+    )
 
 
 def changed_payload(payload: bytes) -> bytes:
@@ -122,16 +140,16 @@ UPLOADS: dict[str, Callable[[Header, bytes], list[pb.ContributeRequest]]] = {
 
 @pytest.mark.parametrize("kind", UPLOADS)
 def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
-    kind: str, study: Study, owners: dict[str, Party], hub: Hub
+    kind: str, study: Study, owners: dict[str, Party], curator: Curator
 ) -> None:
     release = make_release(study)
-    header = header_of(release, ledger_length=ledger_of("owner-1"))
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
     bad = UPLOADS[kind](header, release.payload())
     assert refused(lambda: owners["owner-1"].send(bad)) == ("INVALID_ARGUMENT", "UploadError")
     assert not owners["owner-1"].result(study, wait_s=0).contributed
     good = upload(header, release.payload())
     assert not owners["owner-1"].send(good).already_stored
-    assert list((hub.state / "incoming").iterdir()) == []
+    assert list((curator.state / "incoming").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -163,7 +181,7 @@ def test_a_header_is_refused_before_any_byte_is_taken(
     owners: dict[str, Party],
 ) -> None:
     release = make_release(study)
-    header = header_of(release, ledger_length=ledger_of("owner-1"))
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
     sent = threading.Event()
 
     def parts() -> Iterator[pb.ContributeRequest]:
@@ -198,32 +216,36 @@ def test_a_release_is_taken_only_if_the_caller_signed_its_receipt(
     signature: Callable[[bytes, dict[str, Party]], bytes], study: Study, owners: dict[str, Party]
 ) -> None:
     release = make_release(study)
-    header = header_of(release, ledger_length=ledger_of("owner-1"))
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
     bad = replace(header, signature=signature(header.receipt, owners))
     send = owners["owner-1"].federation.Contribute
     parts = list(upload(bad, release.payload()))
-    assert refused(lambda: send(iter(parts), timeout=20)) == ("INVALID_ARGUMENT", "SignatureError")
+    assert refused(lambda: send(iter(parts), timeout=WAIT_S)) == (
+        "INVALID_ARGUMENT",
+        "SignatureError",
+    )
     assert not owners["owner-1"].result(study, wait_s=0).contributed
 
 
 def test_a_ledger_that_became_shorter_is_refused(
     study: Study, owners: dict[str, Party], operator: Party
 ) -> None:
-    owners["owner-1"].contribute(make_release(study), ledger_length=ledger_of("owner-1") + 5)
-    LEDGERS["owner-1"] += 5
+    owner = owners["owner-1"]
+    owner.ledger_length += 5
+    owner.contribute_next(make_release(study))
     other = make_study(name=f"{study.name}-2")
     operator.create(other)
-    for length, head in ((LEDGERS["owner-1"] - 1, b"h"), (LEDGERS["owner-1"], b"i")):
+    for length, head in ((owner.ledger_length - 1, b"h"), (owner.ledger_length, b"i")):
         header = header_of(make_release(other), ledger_length=length, ledger_head=head * 32)
         parts = list(upload(header, make_release(other).payload()))
-        assert refused(partial(owners["owner-1"].send, parts)) == (
+        assert refused(partial(owner.send, parts)) == (
             "FAILED_PRECONDITION",
             "ChainError",
         )
 
 
 def test_a_long_contribution_arrives_in_pieces_that_are_never_all_in_memory(
-    hub: Hub, operator: Party, owners: dict[str, Party]
+    curator: Curator, operator: Party, owners: dict[str, Party]
 ) -> None:
     attributes = [
         {"name": f"a{number}", "type": "numeric", "lower": 0, "upper": 1} for number in range(1500)
@@ -231,20 +253,24 @@ def test_a_long_contribution_arrives_in_pieces_that_are_never_all_in_memory(
     study = make_study(
         name="wide",
         owners=["owner-1", "owner-2"],
-        schema={"resolution_bits": 6, "attributes": attributes},
+        schema={"max_rows_per_person": 1, "resolution_bits": 6, "attributes": attributes},
     )
     operator.create(study)
     release = make_release(study)
     payload = release.payload()
     assert len(payload) > 9_000_000
-    before = _peak_kib(hub.process.pid)
+    before, length = _peak_kib(curator.process.pid), owners["owner-1"].next_ledger_length()
     parts = upload(
-        header_of(release, ledger_length=ledger_of("owner-1")), payload, chunk_bytes=1 << 20
+        header_of(release, ledger_length=length),
+        payload,
+        chunk_bytes=1 << 20,
     )
     owners["owner-1"].send(parts)
-    assert _peak_kib(hub.process.pid) - before < 40_000
+    assert _peak_kib(curator.process.pid) - before < 40_000
     again = upload(
-        header_of(release, ledger_length=ledger_of("owner-1")), payload, chunk_bytes=1 << 20
+        header_of(release, ledger_length=length),
+        payload,
+        chunk_bytes=1 << 20,
     )
     assert owners["owner-1"].send(again).already_stored
 

@@ -7,19 +7,14 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from common.conversation import Form
-from common.study import Study
-from common.wire import federation_pb2 as pb
-from tests.support.daemon import Hub
-from tests.support.hub import (
-    Party,
-    arrow,
-    coded_rows,
-    decoded_rows,
-    make_release,
-    make_study,
-)
-from tests.support.service import OWNERS, ledger_of, refused
+from dppca.common.messages import Form
+from dppca.common.study import Study
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import OWNERS, refused
+from tests.support.census import arrow, coded_rows, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
 
@@ -69,13 +64,13 @@ def shared(owners: dict[str, Party], operator: Party) -> tuple[Study, bytes]:
     study = make_study(name="shared")
     operator.create(study)
     for seed, owner in enumerate(OWNERS):
-        owners[owner].contribute(make_release(study, seed=seed), ledger_length=ledger_of(owner))
+        owners[owner].contribute_next(make_release(study, seed=seed))
     return study, owners["owner-1"].result(study).sha256
 
 
 @pytest.mark.parametrize("kind", ROWS)
 def test_rows_that_do_not_conform_are_refused(
-    kind: str, shared: tuple[Study, bytes], owners: dict[str, Party], hub: Hub
+    kind: str, shared: tuple[Study, bytes], owners: dict[str, Party], curator: Curator
 ) -> None:
     study, digest = shared
     content, n_rows = ROWS[kind]()
@@ -84,7 +79,7 @@ def test_rows_that_do_not_conform_are_refused(
             study, Form.DECODED, content, n_rows=n_rows, components=digest
         )
     ) == ("INVALID_ARGUMENT", "UploadError")
-    assert list((hub.state / "incoming").iterdir()) == []
+    assert list((curator.state / "incoming").iterdir()) == []
 
 
 def test_rows_above_the_cap_are_refused_before_any_is_taken(
@@ -101,7 +96,7 @@ def test_rows_above_the_cap_are_refused_before_any_is_taken(
     )
     parts = [pb.PublishSyntheticRequest(header=header)]
     assert refused(
-        lambda: owners["owner-1"].federation.PublishSynthetic(iter(parts), timeout=5)
+        lambda: owners["owner-1"].federation.PublishSynthetic(iter(parts), timeout=WAIT_S)
     ) == ("RESOURCE_EXHAUSTED", "LimitError")
 
 

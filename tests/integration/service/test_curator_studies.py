@@ -13,27 +13,24 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from common.conversation import Form, StudyState
-from common.proof.components import check_envelope, check_result
-from common.results import result_from_bytes
-from common.study import Study
-from common.transport.codec import state_from_wire
-from common.wire import federation_pb2 as pb
-from tests.support.daemon import Hub
-from tests.support.hub import (
-    Party,
-    arrow,
-    decoded_rows,
-    make_release,
-    make_study,
-)
-from tests.support.service import OWNERS, ledger_of, refused
+from dppca.common.attestation.components import check_envelope, check_result
+from dppca.common.attestation.parties import Parties
+from dppca.common.messages import Form, StudyState
+from dppca.common.results import result_from_bytes
+from dppca.common.study import Study
+from dppca.common.transport.codec import state_from_wire
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import OWNERS, refused
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
 
 
 def test_owners_find_joint_components_and_publish_rows(
-    hub: Hub, finished: Study, owners: dict[str, Party], operator: Party
+    curator: Curator, finished: Study, owners: dict[str, Party], operator: Party
 ) -> None:
     answers = [owners[owner].result(finished, wait_s=0) for owner in OWNERS]
     content = owners["owner-2"].components(finished)
@@ -59,10 +56,10 @@ def test_owners_find_joint_components_and_publish_rows(
     assert joined.column_names == ["age", "sex", "work"]
     assert joined["work"].to_pylist() == ["state"] * 6
 
-    details = operator.admin.ShowStudy(pb.ShowStudyRequest(name=finished.name), timeout=5)
+    details = operator.admin.ShowStudy(pb.ShowStudyRequest(name=finished.name), timeout=WAIT_S)
     assert [owner.n_rows for owner in details.owners] == [1000] * 3
     assert [owner.synthetic_decoded_rows for owner in details.owners] == [3, 3, 0]
-    operator.admin.CloseStudy(pb.CloseStudyRequest(name=finished.name), timeout=5)
+    operator.admin.CloseStudy(pb.CloseStudyRequest(name=finished.name), timeout=WAIT_S)
     assert refused(
         lambda: owners["owner-3"].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
     ) == ("FAILED_PRECONDITION", "StudyStateError")
@@ -76,7 +73,7 @@ def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
     waiting = threading.Thread(target=lambda: found.append(owners["owner-1"].result(study)))
     waiting.start()
     for seed, owner in enumerate(OWNERS):
-        owners[owner].contribute(make_release(study, seed=seed), ledger_length=ledger_of(owner))
+        owners[owner].contribute_next(make_release(study, seed=seed))
     began = time.monotonic()
     waiting.join()
     assert time.monotonic() - began < 5
@@ -86,7 +83,7 @@ def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
 def test_who_does_not_want_to_wait_is_answered_at_once(
     study: Study, owners: dict[str, Party]
 ) -> None:
-    owners["owner-2"].contribute(make_release(study), ledger_length=ledger_of("owner-2"))
+    owners["owner-2"].contribute_next(make_release(study))
     answer = owners["owner-1"].result(study, wait_s=0)
     assert state_from_wire(answer.state) is StudyState.OPEN
     assert list(answer.contributed) == ["owner-2"]
@@ -95,11 +92,11 @@ def test_who_does_not_want_to_wait_is_answered_at_once(
 
 
 def test_the_components_carry_a_receipt_that_everybody_signed(
-    finished: Study, owners: dict[str, Party], hub: Hub
+    finished: Study, owners: dict[str, Party], curator: Curator
 ) -> None:
     result = result_from_bytes(owners["owner-1"].components(finished), finished)
     assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), ca=hub.authority.pem)
+    checked = check_envelope(json.loads(result.receipt), Parties(curator.authority.pem))
     check_result(result, checked)
     assert checked.curator.name == "hub"
     assert checked.study == finished
@@ -118,13 +115,13 @@ def test_result_is_refused_until_there_is_one(
         "NotReadyError",
     )
     request = pb.AbortStudyRequest(name=study.name, reason="no longer needed")
-    operator.admin.AbortStudy(request, timeout=5)
-    operator.admin.AbortStudy(request, timeout=5)
+    operator.admin.AbortStudy(request, timeout=WAIT_S)
+    operator.admin.AbortStudy(request, timeout=WAIT_S)
     assert owners["owner-1"].result(study).reason == "no longer needed"
     for call in (
         lambda: owners["owner-1"].components(study),
         lambda: owners["owner-1"].contribute(make_release(study)),
-        lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=5),
+        lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=WAIT_S),
     ):
         assert refused(call) == ("FAILED_PRECONDITION", "StudyStateError")
 
@@ -139,11 +136,11 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
         assert refused(
             lambda: operator.admin.CreateStudy(
                 pb.CreateStudyRequest(document=document),  # noqa: B023
-                timeout=5,
+                timeout=WAIT_S,
             )
         ) == ("INVALID_ARGUMENT", "StudyError")
     huge = pb.CreateStudyRequest(document=bytes(5 << 20))
-    assert refused(lambda: operator.admin.CreateStudy(huge, timeout=5)) == (
+    assert refused(lambda: operator.admin.CreateStudy(huge, timeout=WAIT_S)) == (
         "RESOURCE_EXHAUSTED",
         "LimitError",
     )
@@ -160,7 +157,7 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
     for study in (enough, too_few):
         operator.create(study)
         for seed, owner in enumerate(OWNERS[:2]):
-            owners[owner].contribute(make_release(study, seed=seed), ledger_length=ledger_of(owner))
+            owners[owner].contribute_next(make_release(study, seed=seed))
     answer = owners["owner-3"].result(enough)
     assert state_from_wire(answer.state) is StudyState.DECOMPOSED
     assert list(answer.missing) == ["owner-3"]
@@ -182,18 +179,18 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
     assert "deadline" in answer.reason
 
 
-def test_health_and_reflection_answer(hub: Hub, owners: dict[str, Party]) -> None:
+def test_health_and_reflection_answer(curator: Curator, owners: dict[str, Party]) -> None:
     channel = owners["owner-1"].channel
     health = health_pb2_grpc.HealthStub(channel)
     for service in ("", "dppca.v1.Federation", "dppca.v1.Admin"):
-        answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+        answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=WAIT_S)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
     services = ProtoReflectionDescriptorDatabase(channel).get_services()
     assert {"dppca.v1.Federation", "dppca.v1.Admin", "grpc.health.v1.Health"} <= set(services)
 
 
-def test_the_log_is_json_and_holds_no_value(hub: Hub, finished: Study) -> None:
-    log = hub.log.read_text()
+def test_the_log_is_json_and_holds_no_value(curator: Curator, finished: Study) -> None:
+    log = curator.log.read_text()
     assert finished.name in log
     assert "Traceback" not in log
     assert {"serving", "contribution", "study decomposed"} <= {

@@ -1,0 +1,175 @@
+"""A real curator on loopback, and parties with certificates of its authority, for benchmarks."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from dppca.common.errors import UnreachableError
+from dppca.common.files import CredentialFolder
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import calibrate, draw
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.common.testbed import LocalFederation, Processes
+from dppca.common.transport.tls import Credentials, load_credentials
+from dppca.curator.certificates.local import make_authority
+from dppca.curator.operator.client import OperatorClient
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import StoredRelease
+from dppca.owner.ledger.entries import Reservation, commitment
+from dppca.owner.release.contribution import request_contribution
+from dppca.owner.site.enrolment import enrol
+
+DAYS = 30
+ROWS = 10_000
+_TIME = "2026-01-01T00:00:00+00:00"
+
+
+def make_study(name: str, *, owners: int, columns: int, components: int) -> Study:
+    """Numeric columns, Gaussian noise, a count of components."""
+    attributes = [
+        {"name": f"x{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(columns)
+    ]
+    return study_from_mapping(
+        {
+            "name": name,
+            "owners": [owner_name(number) for number in range(owners)],
+            "privacy": {"mechanism": "gaussian", "epsilon": "1", "delta": "1e-9"},
+            "components": {"count": min(components, columns - 1)},
+            "schema": {"resolution_bits": 8, "max_rows_per_person": 1, "attributes": attributes},
+        }
+    )
+
+
+def owner_name(number: int) -> str:
+    """Names that sort as their numbers do."""
+    return f"owner-{number:05d}"
+
+
+def make_release(study: Study, number: int, *, before: int = 0) -> tuple[StoredRelease, History]:
+    """A release as an owner's ledger holds it, of moments that are made up; repeatable.
+
+    ``before`` is how many releases this owner made before.
+    """
+    layout = study.table.layout
+    rng = np.random.default_rng(number)
+    bound = ROWS * 4**layout.resolution_bits // 8
+    packed = rng.integers(-bound, bound, layout.n_entries)
+    i, j = layout.product_index
+    packed[layout.n_sums :][i == j] += 4 * bound  # positive variances
+    release_id = hashlib.sha256(f"{study.digest}{number}".encode()).digest()[:16]
+    release = draw(
+        study,
+        calibrate(study),
+        Moments(ROWS, packed),
+        release_id=release_id,
+        ledger_sequence=0,
+        entropy=SeededEntropy(number),
+    )
+    budget = Budget(Decimal(100), Decimal("1e-6"))
+    request = request_contribution(study, data_set="benchmark", budget=budget)
+    payload, receipt = release.payload(), release.receipt.canonical_bytes()
+    stored = StoredRelease(
+        reservation=Reservation(0, _TIME, release_id, request),
+        commitment=commitment(
+            sequence=1,
+            now=datetime.now(UTC),
+            release_id=release_id,
+            n_rows=ROWS,
+            payload=payload,
+            receipt=receipt,
+        ),
+        payload=payload,
+        receipt=receipt,
+    )
+    return stored, History(length=2 * (before + 1), head=hashlib.sha256(release_id).digest())
+
+
+class CuratorProcess(LocalFederation):
+    """One daemon in a process of its own, and an authority that enrols owners in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._authority = make_authority(folder / "authority", days=DAYS)
+        super().__init__(Processes(), folder, self._authority)
+        self.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.processes.stop()
+
+    def create(self, study: Study) -> None:
+        """Begin a study."""
+        with OperatorClient(self.address, credentials_in(self.operator)) as client:
+            client.create(study)
+
+    def enrol(self, name: str) -> Path:
+        """An owner's folder with its credentials; as it is if it exists."""
+        folder = self.site(name)
+        if not folder.exists():
+            enrol(folder, name=name, curator=self.address)
+            self._authority.sign(name, folder)
+        return folder
+
+    def peak_bytes(self) -> int:
+        """Largest resident memory of the daemon so far."""
+        return peak_bytes(self.curator.process.pid)
+
+
+def credentials_in(folder: Path) -> Credentials:
+    """What a folder with the three usual files holds."""
+    return load_credentials(CredentialFolder(folder))
+
+
+def peak_bytes(pid: int | str = "self") -> int:
+    """Largest resident memory of a process so far, as Linux counts it."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+class Children:
+    """Processes that say ``ready``, wait for ``go`` on their input, and say when they are done."""
+
+    def __init__(self, commands: list[list[str]]) -> None:
+        self._processes: list[subprocess.Popen[Any]] = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for command in commands
+        ]
+        for process in self._processes:
+            self._line(process, "ready")
+
+    def go(self) -> float:
+        """Seconds from the word go until the last has said ``done``."""
+        begin = time.perf_counter()
+        for process in self._processes:
+            if process.stdin is None:
+                raise AssertionError  # it is a pipe
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in self._processes:
+            self._line(process, "done")
+        taken = time.perf_counter() - begin
+        for process in self._processes:
+            process.communicate()
+        return taken
+
+    def _line(self, process: subprocess.Popen[Any], wanted: str) -> None:
+        if process.stdout is None:
+            raise AssertionError  # it is a pipe
+        line = process.stdout.readline().strip()
+        if line != wanted:
+            for each in self._processes:
+                each.kill()
+            raise UnreachableError(f"a party said {line!r} instead of {wanted!r}")

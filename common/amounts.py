@@ -1,0 +1,62 @@
+"""Amounts of privacy as text and back: exact decimals, which no binary fraction has rounded.
+
+Every epsilon, delta and scale that a person or a file states is read by `parse_decimal`, whether it
+stands in a study, a policy, an option or a receipt. Who reads it decides what else it must be.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+DECIMALS = 12  # of an epsilon or rho that is computed
+_MAX_DIGITS = 30
+
+
+def parse_decimal(value: object) -> Decimal:
+    """The exact decimal that text or a number states; 0.1 is 1/10, through its text.
+
+    Raises
+    ------
+    ValueError
+        It is no finite number. True and false are none.
+    """
+    try:
+        number = Decimal("NaN") if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise ValueError('must be a decimal, such as "1.0"')
+    return number
+
+
+def parse_positive(value: object) -> Decimal:
+    """An epsilon, delta or scale of noise, as `parse_decimal` reads it.
+
+    Raises
+    ------
+    ValueError
+        It is not above 0, or has more than 30 digits.
+    """
+    try:
+        number = parse_decimal(value)
+    except ValueError:
+        number = Decimal(0)
+    if number <= 0:
+        raise ValueError('must be a decimal above 0, such as "1.0"')
+    if len(number.as_tuple().digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
+        raise ValueError(f"has more digits than a privacy parameter needs ({_MAX_DIGITS})")
+    return number
+
+
+def decimal_text(number: Decimal) -> str:
+    """A decimal in full: no exponent, no trailing zeros, and no context that could round it."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def round_up(cost: float | Fraction) -> Decimal:
+    """The least decimal with 12 decimals that is not below a cost."""
+    # From text, which no decimal context rounds.
+    return Decimal(f"{math.ceil(Fraction(cost) * 10**DECIMALS)}E-{DECIMALS}")

@@ -1,0 +1,155 @@
+"""A curator's acknowledgement of a contribution, signed: what its owner can show to anybody.
+
+The curator signs that it has stored one release of one owner for one study. The sealed result lists
+every release that it is of. Where a result leaves out a release that the same authority's curator
+acknowledged, or lists another in its place, both documents together are the evidence: no word of
+the owner or of the curator is needed.
+
+There is no time in it, so the same contribution sent again is acknowledged with the same document.
+
+Limits: a curator of an earlier version signs nothing, and a curator that means to hide an owner may
+say that it is one. Then the owner's own ledger is all there is, and `dppca-owner components` goes
+by that. What the curator added up cannot be seen in a result: a release may be listed and not used,
+or used and not listed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dppca.common.attestation.documents import Acknowledged, Claims
+from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.signatures import Purpose, Signer, require_document, signed_document
+from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
+from dppca.common.schema.document import canonical_json
+from dppca.common.transport.tls import Identity, Role
+
+KIND = "acknowledgement"
+MAX_BYTES = 64 << 10
+_VERSION = 1
+_WHAT = "the acknowledgement"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A contribution that a curator has stored; ``release_id`` and digests in hexadecimal."""
+
+    study_digest: str
+    owner: str
+    release_id: str
+    n_rows: int
+    payload_sha256: str
+
+
+def acknowledge(taken: Taken, signer: Signer) -> bytes:
+    """The curator's signed acknowledgement: canonical JSON, the same each time."""
+    return signed_document(Purpose.ACKNOWLEDGEMENT, _document(taken), signer)
+
+
+def read_acknowledgement(content: bytes, parties: Parties) -> tuple[Taken, Identity]:
+    """What was acknowledged, and by which curator.
+
+    Raises
+    ------
+    ReceiptError
+        The content is no acknowledgement.
+    SignatureError
+        It was not signed by a curator of the authority.
+    """
+    try:
+        envelope = json.loads(content) if len(content) <= MAX_BYTES else None
+        sound = canonical_json(envelope) == content
+    except (ValueError, TypeError, RecursionError):
+        sound = False
+    if not sound:
+        raise ReceiptError(f"{_WHAT} is not one of this software, or is damaged")
+    document, curator, certificate = require_document(Purpose.ACKNOWLEDGEMENT, envelope, what=_WHAT)
+    if curator.role is not Role.CURATOR:
+        raise SignatureError(
+            f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is no curator"
+        )
+    parties.require(certificate, what=_WHAT)
+    fields: dict[str, Any] = {name: document.get(name) for name in Taken.__dataclass_fields__}
+    taken = Taken(**fields)
+    if canonical_json(_document(taken)) != canonical_json(document) or not _is_typed(taken):
+        raise ReceiptError(f"{_WHAT} does not say what an acknowledgement says")
+    return taken, curator
+
+
+def read_study_digest(content: bytes) -> str | None:
+    """Digest of the study that an acknowledgement says it is of; nothing is checked."""
+    try:
+        return str(json.loads(content)["receipt"]["study_digest"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def require_acknowledged(content: bytes, taken: Taken, *, ca: bytes) -> None:
+    """Raise unless a content acknowledges just this contribution.
+
+    Raises
+    ------
+    ReceiptError, SignatureError
+        As `read_acknowledgement`; or it is of something else.
+    """
+    found, _ = read_acknowledgement(content, Parties(ca))
+    if found != taken:
+        raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
+
+
+def compare(content: bytes, report: Claims, parties: Parties) -> Acknowledged:
+    """Hold an acknowledgement against a result that has been verified.
+
+    Parameters
+    ----------
+    report
+        Of `dppca.common.attestation.verify.verify_file`.
+
+    Returns
+    -------
+    Acknowledged
+        Who acknowledged whose contribution, which the result lists.
+
+    Raises
+    ------
+    ContradictionError
+        The result leaves the contribution out, or lists another in its place.
+    SettingError
+        They are of two studies, or there is no authority to tell who signed.
+    ReceiptError, SignatureError
+        As `read_acknowledgement`.
+    """
+    if not parties.checked:
+        raise SettingError(
+            "an acknowledgement can be judged only with the authority's certificate: --ca"
+        )
+    taken, curator = read_acknowledgement(content, parties)
+    if report["study_digest"] != taken.study_digest or "owners" not in report:
+        raise SettingError(f"{_WHAT} is of study {taken.study_digest[:16]}, and the file is not")
+    listed = next((each for each in report["owners"] if each["owner"] == taken.owner), None)
+    release = f"release {taken.release_id} of {taken.owner}, {taken.n_rows} rows"
+    if listed is None:
+        fault = f"the result leaves {taken.owner} out"
+    elif (listed["release_id"], listed["payload_sha256"]) != (
+        taken.release_id,
+        taken.payload_sha256,
+    ):
+        fault = f"the result lists release {listed['release_id']} in its place"
+    else:
+        return {"owner": taken.owner, "release_id": taken.release_id, "curator": curator.name}
+    raise ContradictionError(
+        f"CONTRADICTION: curator {curator.name} signed that it has stored {release}, for this "
+        f"study, and curator {report['countersigned_by']} signed a result without it: {fault}. "
+        "The two files show this to anybody who has the authority's certificate"
+    )
+
+
+def _document(taken: Taken) -> dict[str, Any]:
+    return {"kind": KIND, "version": _VERSION, **asdict(taken)}
+
+
+def _is_typed(taken: Taken) -> bool:
+    texts = (taken.study_digest, taken.owner, taken.release_id, taken.payload_sha256)
+    return all(type(text) is str for text in texts) and type(taken.n_rows) is int

@@ -1,0 +1,149 @@
+"""What a study's document implies: the claims of a receipt, computed and never believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from dppca.common.attestation.documents import (
+    ProvedGuarantee,
+    ProvedMechanism,
+    SensitivityInputs,
+)
+from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, StudyError
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.receipts import SOURCES
+from dppca.common.privacy.release import (
+    MomentReceipt,
+    receipt_for,
+    receipt_from_bytes,
+    sensitivity_shape,
+)
+from dppca.common.privacy.sensitivity import BallShape
+from dppca.common.schema import Schema
+from dppca.common.schema.document import canonical_json
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical
+
+
+def formula_inputs(schema: Schema) -> SensitivityInputs:
+    """The counts that the sensitivity's formula takes (`dppca.common.privacy.sensitivity`)."""
+    shape = sensitivity_shape(schema)
+    if isinstance(shape, BallShape):
+        return {
+            "coding": "row_norm",
+            "n_columns": shape.n_columns,
+            "with_sums": shape.with_sums,
+            "sum_weight": str(shape.sum_weight),
+        }
+    return {
+        "coding": "box",
+        "n_scalars": shape.n_scalars,
+        "n_numeric": shape.n_numeric,
+        "n_categoricals": shape.n_categoricals,
+        "sum_weight": str(shape.sum_weight),
+    }
+
+
+def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:
+    """The noise of every owner's release, and where its law is from."""
+    return {
+        "name": calibration.mechanism.value,
+        "source": SOURCES[calibration.mechanism],
+        "l1": calibration.sensitivity.l1,
+        "l2_squared": calibration.sensitivity.l2_squared,
+        "scale": calibration.scale,
+        "sigma_squared": calibration.sigma_squared,
+        "resolution_bits": study.table.resolution_bits,
+        "formula": formula_inputs(study.table),
+    }
+
+
+def describe_federation(
+    study: Study, calibration: Calibration, owners: Collection[str] | None = None
+) -> ProvedGuarantee:
+    """The guarantee to one person, over all owners of the study.
+
+    Parameters
+    ----------
+    owners
+        Only these, as earlier versions did: to read what they wrote, never to rely on it.
+    """
+    guarantee = compose_guarantee(
+        study, epsilon=calibration.epsilon, delta=calibration.delta, owners=owners
+    )
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "relation": calibration.sensitivity.relation.value,
+        "max_rows_per_person": calibration.max_rows_per_person,
+        "assumptions": list(guarantee.assumptions),
+    }
+
+
+def study_in(document: object, *, digest: object, schema_digest: object) -> Study:
+    """The study that a receipt holds.
+
+    Raises
+    ------
+    AlteredError
+        It is no study, or does not have its digests.
+    """
+    try:
+        study = study_from_canonical(canonical_json(document), stored=True)
+    except (StudyError, ValueError, TypeError, RecursionError) as error:
+        raise AlteredError(f"the study's document in the receipt: {error}") from error
+    if (study.digest, study.table.digest) != (digest, schema_digest):
+        raise AlteredError(
+            "the study's document in the receipt does not have the digests that stand there"
+        )
+    return study
+
+
+def require_implied(
+    study: Study, calibration: Calibration, content: bytes, *, owner: str
+) -> MomentReceipt:
+    """An owner's receipt, once sensitivity, scale and charge were computed again.
+
+    Raises
+    ------
+    ReceiptError
+        It is not the receipt that a release of this study has; names the fields at fault.
+    """
+    try:
+        receipt = receipt_from_bytes(content)
+        expected = receipt_for(
+            study,
+            calibration,
+            release_id=bytes.fromhex(receipt.release_id),
+            n_rows=receipt.n_rows,
+            payload_sha256=receipt.claims.payload_sha256,
+            ledger_sequence=receipt.ledger_sequence,
+            software=receipt.software,
+        )
+    except (ArtefactError, ValueError, TypeError) as error:
+        raise ReceiptError(f"the receipt of {owner}: {error}") from error
+    require_equal(expected.document(), receipt.document(), what=f"the receipt of {owner}")
+    return receipt
+
+
+def require_equal(
+    expected: Mapping[str, object], stated: Mapping[str, object], *, what: str
+) -> None:
+    """Raise `ReceiptError`, naming the fields, unless a document says what follows."""
+    wrong = list(_differences(expected, stated))
+    if wrong:
+        raise ReceiptError(
+            f"{what} claims what does not follow from the study, in: {', '.join(wrong)}"
+        )
+
+
+def _differences(expected: Mapping[str, object], stated: Mapping[str, object]) -> Iterable[str]:
+    for key in sorted({*expected, *stated}):
+        mine, theirs = expected.get(key), stated.get(key)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            yield from (f"{key}.{place}" for place in _differences(mine, theirs))
+        # As text: 1, 1.0 and true are equal numbers, but not one document.
+        elif json.dumps(mine, sort_keys=True) != json.dumps(theirs, sort_keys=True):
+            yield key

@@ -1,0 +1,324 @@
+"""The receipt of a study's components: made by the curator, checked by anybody.
+
+The receipt holds the study's document, every owner's receipt with its signature and certificate,
+the federation's guarantee with its assumptions, and the SHA-256 of every array of the result. The
+curator signs it. It stands in the result file, and travels on in everything that is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dppca.common.attestation import seal
+from dppca.common.attestation.claims import (
+    describe_federation,
+    describe_mechanism,
+    require_equal,
+    require_implied,
+    study_in,
+)
+from dppca.common.attestation.documents import ProvedGuarantee
+from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.signatures import (
+    Purpose,
+    Signer,
+    require_document,
+    require_signed,
+    signed_document,
+)
+from dppca.common.errors import AlteredError, ReceiptError, SignatureError
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.privacy.release import calibrate, receipt_from_bytes
+from dppca.common.results import Result, decode_arrays, result_to_bytes
+from dppca.common.schema.document import canonical_json
+from dppca.common.study import Study
+from dppca.common.transport.tls import Identity, Role
+
+KIND = "components"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRelease:
+    """One owner's part: receipt (canonical JSON), signature (DER), certificate (PEM)."""
+
+    owner: str
+    receipt: bytes
+    signature: bytes
+    certificate: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A receipt of components that holds.
+
+    Attributes
+    ----------
+    document
+        What was signed.
+    curator
+        Who countersigned it.
+    """
+
+    document: dict[str, Any]
+    study: Study
+    calibration: Calibration
+    curator: Identity
+
+    @property
+    def guarantee(self) -> ProvedGuarantee:
+        """What may be relied on: computed from the study, over all of its owners."""
+        return describe_federation(self.study, self.calibration)
+
+    @property
+    def stated_guarantees(self) -> list[ProvedGuarantee]:
+        """What files made of these components may state: the figure above, or an old receipt's."""
+        return [self.guarantee, self.document["guarantee"]]
+
+
+def sealed_result(
+    result: Result,
+    study: Study,
+    calibration: Calibration,
+    releases: Sequence[SignedRelease],
+    signer: Signer,
+) -> bytes:
+    """The result file with its receipt, countersigned and sealed.
+
+    Parameters
+    ----------
+    calibration
+        Of the study.
+    releases
+        Of the owners in ``result.header.shares``, in that order.
+    signer
+        The curator.
+    """
+    document = _document(
+        study,
+        calibration,
+        releases,
+        missing=result.header.missing,
+        count=result.header.count,
+        parts=digest_arrays(result),
+        guarantee=describe_federation(study, calibration),
+        software=SOFTWARE,
+    )
+    envelope = signed_document(Purpose.COMPONENTS, document, signer)
+    content = result_to_bytes(replace(result, receipt=envelope))
+    return seal.sealed(seal.with_zip_comment(content, seal.make_block(signer.certificate)), signer)
+
+
+def find_release_id(result: Result, owner: str) -> bytes | None:
+    """Identifier of an owner's release in a result that was verified; None where it is not in."""
+    if result.receipt is None:
+        return None
+    releases = json.loads(result.receipt)["receipt"]["releases"]
+    identifiers = (
+        bytes.fromhex(r["receipt"]["release_id"]) for r in releases if r["owner"] == owner
+    )
+    return next(identifiers, None)
+
+
+def digest_arrays(result: Result) -> dict[str, str]:
+    """SHA-256 of every array of a result, as little-endian bytes, in hexadecimal."""
+    return {
+        name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+        for name, array in decode_arrays(result).items()
+    }
+
+
+def check_envelope(envelope: object, parties: Parties) -> Checked:
+    """Check a receipt of components by itself: signatures, digests and all claims.
+
+    Parameters
+    ----------
+    envelope
+        The decoded JSON document.
+    parties
+        Whose certificates count.
+
+    Raises
+    ------
+    ReceiptError
+        There is none, or it claims what does not follow from its study.
+    SignatureError
+        The curator's or an owner's signature or certificate.
+    AlteredError
+        The study's document does not have its digest.
+    """
+    if envelope is None:
+        raise ReceiptError("there is no receipt of the components: they are of an earlier version")
+    what = "the receipt of the components"
+    document, curator, certificate = require_document(Purpose.COMPONENTS, envelope, what=what)
+    if curator.role is not Role.CURATOR:
+        raise SignatureError(
+            f"{what} was signed by {curator.role.value} {curator.name}, who is no curator"
+        )
+    parties.require(certificate, what=what)
+    study = study_in(
+        document.get("study"),
+        digest=document.get("study_digest"),
+        schema_digest=document.get("schema_digest"),
+    )
+    calibration = calibrate(study)
+    try:
+        releases = [_release(each) for each in document["releases"]]
+        missing = [str(name) for name in document["missing"]]
+        taking_part = [release.owner for release in releases]
+        _require_owners(study, taking_part, missing)
+        guarantee = describe_federation(study, calibration)
+        earlier = describe_federation(study, calibration, taking_part)
+        rebuilt = _document(
+            study,
+            calibration,
+            releases,
+            missing=missing,
+            count=document["count"],
+            parts=document["parts"],
+            guarantee=earlier if document["guarantee"] == earlier else guarantee,
+            software=document["software"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReceiptError(f"{what} lacks what a receipt has") from error
+    for release in releases:
+        _check_release(study, calibration, release, parties)
+    require_equal(rebuilt, document, what=what)
+    return Checked(document, study, calibration, curator)
+
+
+def check_result(result: Result, checked: Checked) -> None:
+    """Compare a result with its receipt.
+
+    Raises
+    ------
+    AlteredError
+        Names the arrays that were changed.
+    ReceiptError
+        The header says something else than the receipt.
+    """
+    computed, named = digest_arrays(result), checked.document["parts"]
+    wrong = [name for name in sorted({*computed, *named}) if computed.get(name) != named.get(name)]
+    if wrong:
+        raise AlteredError(
+            f"{', '.join(f'array {name}' for name in wrong)}: changed since it was signed"
+        )
+    header, document = result.header, checked.document
+    stated = {
+        "guarantee": {
+            "epsilon": header.epsilon,
+            "delta": header.delta,
+            "relation": header.relation,
+            "max_rows_per_person": header.max_rows_per_person,
+            "assumptions": list(header.assumptions),
+        },
+        "releases": [(s.owner, s.n_rows, s.payload_sha256) for s in header.shares],
+        "missing": list(header.missing),
+        "count": header.count,
+        "label": header.label,
+    }
+    follows = {
+        "guarantee": document["guarantee"],
+        "releases": [
+            (r["owner"], r["receipt"]["n_rows"], r["receipt"]["payload_sha256"])
+            for r in document["releases"]
+        ],
+        "missing": document["missing"],
+        "count": document["count"],
+        "label": document["label"],
+    }
+    require_equal(follows, stated, what="the header of the result")
+
+
+def list_shares(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Owner, number of rows and digest of each release, as results and tables list them."""
+    return [
+        {
+            "owner": each["owner"],
+            "n_rows": each["receipt"]["n_rows"],
+            "payload_sha256": each["receipt"]["payload_sha256"],
+        }
+        for each in document["releases"]
+    ]
+
+
+def _document(
+    study: Study,
+    calibration: Calibration,
+    releases: Sequence[SignedRelease],
+    *,
+    missing: Sequence[str],
+    count: int,
+    parts: dict[str, str],
+    guarantee: ProvedGuarantee,
+    software: str,
+) -> dict[str, Any]:
+    """What the curator signs."""
+    return {
+        "kind": KIND,
+        "version": _VERSION,
+        "label": Label.RELEASED.value,
+        "study": json.loads(study.canonical_bytes()),
+        "study_digest": study.digest,
+        "schema_digest": study.table.digest,
+        "owners": len(releases),
+        "rows": sum(receipt_from_bytes(each.receipt).n_rows for each in releases),
+        "releases": [
+            {
+                "owner": each.owner,
+                "receipt": json.loads(each.receipt),
+                "signature": each.signature.hex(),
+                "certificate": each.certificate.decode("ascii"),
+            }
+            for each in releases
+        ],
+        "missing": list(missing),
+        "guarantee": guarantee,
+        "mechanism": describe_mechanism(study, calibration),
+        "count": count,
+        "parts": parts,
+        "software": software,
+    }
+
+
+def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:
+    """Every owner once, with or without a release; with, as many as the study needs."""
+    what = "the receipt of the components"
+    named = (list(taking_part), list(missing))
+    if named != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
+        raise ReceiptError(f"{what} does not name every owner of the study once")
+    if len(taking_part) < study.needed:
+        raise ReceiptError(
+            f"{what} names {len(taking_part)} releases; the study needs {study.needed}. "
+            f"Missing: {', '.join(missing)}"
+        )
+
+
+def _release(document: dict[str, Any]) -> SignedRelease:
+    return SignedRelease(
+        owner=str(document["owner"]),
+        receipt=canonical_json(document["receipt"]),
+        signature=bytes.fromhex(document["signature"]),
+        certificate=document["certificate"].encode("ascii"),
+    )
+
+
+def _check_release(
+    study: Study, calibration: Calibration, release: SignedRelease, parties: Parties
+) -> None:
+    what = f"the receipt of {release.owner}"
+    owner = require_signed(
+        Purpose.RELEASE, release.receipt, release.signature, release.certificate, what=what
+    )
+    if owner != Identity(release.owner, Role.OWNER):
+        raise SignatureError(f"{what} was signed by {owner.role.value} {owner.name}")
+    parties.require(release.certificate, what=what)
+    require_implied(study, calibration, release.receipt, owner=release.owner)

@@ -1,0 +1,136 @@
+"""What a verification says as JSON: what was found to hold of a released file."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
+
+
+class ProvedGuarantee(TypedDict):
+    """A guarantee to one person, over all owners of the study."""
+
+    epsilon: Annotated[DecimalText, "epsilon of all releases together"]
+    delta: Annotated[DecimalText, "delta of all releases together"]
+    relation: Annotated[str, "which tables are neighbours"]
+    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    assumptions: Annotated[list[str], "what has to hold for it"]
+
+
+class SensitivityInputs(TypedDict):
+    """The counts that the formula of the sensitivity takes."""
+
+    coding: Annotated[str, "`box` or `row_norm`"]
+    sum_weight: Annotated[DecimalText, "weight of the sums"]
+    n_columns: NotRequired[Annotated[int, "coded columns; `row_norm`"]]
+    with_sums: NotRequired[Annotated[bool, "whether sums are released; `row_norm`"]]
+    n_scalars: NotRequired[Annotated[int, "numeric and binary columns; `box`"]]
+    n_numeric: NotRequired[Annotated[int, "numeric columns; `box`"]]
+    n_categoricals: NotRequired[Annotated[int, "categorical attributes; `box`"]]
+
+
+class ProvedMechanism(TypedDict):
+    """The noise of every owner's release, computed from the study."""
+
+    name: Annotated[str, "noise: `laplace` or `gaussian`"]
+    source: Annotated[str, "where its law is from"]
+    l1: Annotated[int, "sensitivity in the L1 norm, integer units"]
+    l2_squared: Annotated[int, "squared sensitivity in the L2 norm, integer units"]
+    scale: Annotated[int | None, "scale of Laplace noise, integer units"]
+    sigma_squared: Annotated[int | None, "variance of Gaussian noise, squared integer units"]
+    resolution_bits: Annotated[int, "binary digits of a coded value"]
+    formula: Annotated[SensitivityInputs, "what the sensitivity is computed from"]
+
+
+class ProvedContribution(TypedDict):
+    """An owner's contribution, by its signed receipt."""
+
+    owner: Annotated[str, "name of the owner"]
+    rows: Annotated[int, "rows that its receipt states"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    payload_sha256: Annotated[DigestText, "SHA-256 of the release"]
+
+
+class ProvedModel(TypedDict):
+    """A released model, by its receipt."""
+
+    method: Annotated[str, "the method"]
+    target: Annotated[str, "attribute that it predicts"]
+    n_rows: Annotated[int, "rows that it was trained on"]
+    epsilon: Annotated[DecimalText, "epsilon of its guarantee"]
+    delta: Annotated[DecimalText, "delta of its guarantee"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+
+
+class ProvedSummary(TypedDict):
+    """A released quality summary, by its receipt."""
+
+    n_rows: Annotated[int, "rows that were counted"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    scale: Annotated[int | None, "scale of Laplace noise, counts"]
+    epsilon: Annotated[DecimalText, "epsilon of its guarantee"]
+    delta: Annotated[DecimalText, "delta of its guarantee"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+
+
+class MetCertificate(TypedDict):
+    """A certificate whose key signed something in the file."""
+
+    party: Annotated[str, "role and name"]
+    signed: Annotated[str, "what it signed"]
+    serial: Annotated[DigestText, "serial number"]
+    valid_from: Annotated[TimeText, "when it begins"]
+    valid_until: Annotated[TimeText, "when it ends"]
+    revoked: Annotated[TimeText | None, "when it was revoked"]
+    remarks: Annotated[list[str], "what to know of its dates"]
+
+
+class Acknowledged(TypedDict):
+    """A contribution that a curator acknowledged and the result lists."""
+
+    owner: Annotated[str, "name of the owner"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    curator: Annotated[str, "name of the curator that signed"]
+
+
+class Sealed(TypedDict):
+    """What the seal of a file says."""
+
+    kind: Annotated[str, "`components`, `synthetic`, `model` or `summary`"]
+    label: Annotated[str, "where the file may go"]
+    sealed_by: Annotated[str, "role and name of the party that sealed the file"]
+    authority_checked: Annotated[bool, "whether certificates were compared with an authority"]
+    software: Annotated[str, "version that made the file"]
+
+
+class Claims(Sealed):
+    """What a file claims, once it was found to hold."""
+
+    study: Annotated[str | None, "name of the study; null if the file does not hold the study"]
+    study_digest: Annotated[DigestText, "digest of the study"]
+    schema_digest: Annotated[DigestText, "digest of the schema"]
+    owners: NotRequired[Annotated[list[ProvedContribution], "contributions in the components"]]
+    missing: NotRequired[Annotated[list[str], "owners that took no part"]]
+    guarantee: Annotated[ProvedGuarantee | None, "guarantee of the components, computed here"]
+    stated_guarantee: NotRequired[Annotated[ProvedGuarantee, "the same as the file states it"]]
+    mechanism: NotRequired[Annotated[ProvedMechanism, "noise of every contribution"]]
+    countersigned_by: NotRequired[Annotated[str, "name of the curator"]]
+    form: NotRequired[Annotated[str, "`coded` or `decoded`; of synthetic rows"]]
+    rows: NotRequired[Annotated[int, "number of rows; of synthetic rows"]]
+    columns: NotRequired[Annotated[int, "number of columns; of synthetic rows"]]
+    summary: NotRequired[Annotated[ProvedSummary, "the summary; of a quality summary"]]
+    noise: NotRequired[Annotated[list[dict[str, object]], "laws of the noise; of an estimator"]]
+    model: NotRequired[Annotated[ProvedModel, "the model; of a model"]]
+
+
+class Verification(Claims):
+    """What was found to hold of a released file."""
+
+    certificates: Annotated[list[MetCertificate], "certificates whose keys signed"]
+
+
+class VerificationDocument(Document, Verification):
+    """A released file whose signatures, digests and claims hold."""
+
+    file: Annotated[PathText, "the file"]
+    acknowledged: Annotated[list[Acknowledged], "acknowledgements that the result agrees with"]

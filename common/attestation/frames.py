@@ -1,0 +1,207 @@
+"""What the file of a table would become in memory, found before anything in it is decoded.
+
+A table from elsewhere may be a small file of large buffers. Arrow files of this software are not
+compressed, so a compressed batch is refused. Parquet files are: every page says in its header how
+large it becomes, and Arrow makes room for that before it looks at the page. So the headers are read
+first, by hand, and pages that are larger than our writers make, or in an encoding that can repeat a
+value's bytes without holding them, are refused.
+
+Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
+``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``PageHeader``); Thrift
+compact protocol.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from dppca.common.errors import ArtefactError
+
+PAGE_BYTES = 16 << 20
+"""Our writers begin a page after 1 MiB."""
+_RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
+_ARROW = b"ARROW1"
+_BLOCK = struct.Struct("<qi4xq")
+_WRITER = "parquet-cpp-arrow"
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
+_ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
+_ENCODING_OF_PAGE = {5: 2, 7: 2, 8: 4}
+"""Fields of PageHeader that describe a page (data, dictionary, data of version 2), and the field
+in each that is the encoding."""
+_MAX_DEPTH = 8
+
+Content = bytes | mmap.mmap
+
+
+def is_compressed(metadata: bytes) -> bool:
+    """Whether an Arrow message's record batch has the table ``compression``."""
+    root = follow(metadata, 0)
+    kind, header = field(metadata, root, 1), field(metadata, root, 2)
+    if kind is None or header is None or metadata[kind] not in {_RECORD_BATCH, _DICTIONARY_BATCH}:
+        return False
+    batch = follow(metadata, header)
+    if metadata[kind] == _DICTIONARY_BATCH:
+        data = field(metadata, batch, 1)
+        if data is None:
+            return False
+        batch = follow(metadata, data)
+    return field(metadata, batch, 3) is not None
+
+
+def require_plain_arrow(content: Content) -> None:
+    """Raise `ArtefactError` where a batch of an Arrow file is compressed.
+
+    Raises
+    ------
+    struct.error, IndexError, ValueError
+        It is no Arrow file.
+    """
+    if content[-len(_ARROW) :] != _ARROW:
+        raise ValueError("not an Arrow file")
+    end = len(content) - len(_ARROW) - 4
+    (length,) = struct.unpack_from("<i", content, end)
+    if not 0 < length <= end:
+        raise ValueError("not an Arrow file")
+    footer = content[end - length : end]
+    root = follow(footer, 0)
+    for index in (2, 3):  # dictionaries, record batches
+        vector = field(footer, root, index)
+        if vector is None:
+            continue
+        vector = follow(footer, vector)
+        (count,) = struct.unpack_from("<I", footer, vector)
+        for number in range(count):
+            offset, size, _ = _BLOCK.unpack_from(footer, vector + 4 + number * _BLOCK.size)
+            if offset < 0 or size < 0:
+                raise ValueError("a block lies outside the file")
+            start = 8 if content[offset : offset + 4] == b"\xff\xff\xff\xff" else 4
+            if is_compressed(content[offset + start : offset + size]):
+                raise ArtefactError(
+                    "the container: the Arrow file is compressed, which ours never are"
+                )
+
+
+def require_small_pages(metadata: Any, content: Content) -> None:
+    """Look at the header of every page of a Parquet file.
+
+    Parameters
+    ----------
+    metadata
+        ``pyarrow.parquet.FileMetaData``.
+
+    Raises
+    ------
+    ArtefactError
+        A page would be larger, or is otherwise encoded, than a page of this software.
+    struct.error, IndexError, ValueError
+        There is no page where there should be one.
+    """
+    if not str(metadata.created_by).startswith(_WRITER):
+        raise ArtefactError("the container: the Parquet file was not written by this software")
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            first = column.dictionary_page_offset
+            start = (
+                column.data_page_offset if first is None else min(first, column.data_page_offset)
+            )
+            for page in _pages(content, start, start + column.total_compressed_size):
+                _check_page(page)
+
+
+def _pages(content: Content, place: int, end: int) -> Iterator[dict[int, Any]]:
+    """Headers of pages that lie one after the other."""
+    if not 0 <= place <= end <= len(content):
+        raise ValueError("a column lies outside the file")
+    while place < end:
+        page, place = _read_struct(content, place, 0)
+        yield page
+        size = page.get(3)
+        if not isinstance(size, int) or size < 0:
+            raise ValueError("a page has no size")
+        place += size
+
+
+def _check_page(page: dict[int, Any]) -> None:
+    size = page.get(2)
+    if not isinstance(size, int) or not 0 <= size <= PAGE_BYTES:
+        raise ArtefactError(
+            f"the container: a page of {size} bytes; ours have at most {PAGE_BYTES}"
+        )
+    for kind, place in _ENCODING_OF_PAGE.items():
+        if kind not in page:
+            continue
+        described = page[kind]
+        encoding = described.get(place) if isinstance(described, dict) else None
+        if not isinstance(encoding, int) or encoding not in _ENCODINGS:
+            raise ArtefactError("the container: a page is encoded as no page of this software is")
+
+
+# --- FlatBuffers
+
+
+def field(buffer: bytes, table: int, index: int) -> int | None:
+    """Absolute position of a table's field, None where it is not there."""
+    vtable = table - struct.unpack_from("<i", buffer, table)[0]
+    (size,) = struct.unpack_from("<H", buffer, vtable)
+    slot = 4 + 2 * index
+    if slot + 2 > size:
+        return None
+    (offset,) = struct.unpack_from("<H", buffer, vtable + slot)
+    return table + int(offset) if offset else None
+
+
+def follow(buffer: bytes, position: int) -> int:
+    """Where the reference at a position points."""
+    return int(position + struct.unpack_from("<I", buffer, position)[0])
+
+
+# --- Thrift's compact protocol: integers and structs are kept, the rest is passed over
+
+
+def _read_struct(content: Content, place: int, depth: int) -> tuple[dict[int, Any], int]:
+    fields: dict[int, Any] = {}
+    number = 0
+    while (head := content[place]) != 0:
+        place += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, place = _signed(content, place)
+        fields[number], place = _read_value(content, place, head & 15, depth)
+    return fields, place + 1
+
+
+def _read_value(content: Content, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in {1, 2}:  # true, false: no bytes
+        return None, place
+    if kind == 3:  # a byte
+        return None, place + 1
+    if kind in {4, 5, 6}:
+        return _signed(content, place)
+    if kind == 8:  # a text
+        size, place = _unsigned(content, place)
+        return None, place + size
+    if kind == 12 and depth < _MAX_DEPTH:
+        return _read_struct(content, place, depth + 1)
+    raise ValueError(f"a page's header holds a value of kind {kind}")
+
+
+def _unsigned(content: Content, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 64:
+        byte = content[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+        shift += 7
+    raise ValueError("a number of a page's header does not end")
+
+
+def _signed(content: Content, place: int) -> tuple[int, int]:
+    value, place = _unsigned(content, place)
+    return (value >> 1) ^ -(value & 1), place

@@ -1,0 +1,128 @@
+"""The certificates of one verification: whose they must be, and which have been met.
+
+A signature holds no trusted time. So a certificate that has ended is no fault of a file, it is only
+shown; and what the key of a *revoked* certificate signed is not believed, since anybody who took
+the key can sign and write any date. The one exception is a holder's own word: what has been held
+unchanged since before the revocation was signed before it. That the key was taken before it was
+revoked, neither list nor holder can exclude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from dppca.common.attestation.documents import MetCertificate
+from dppca.common.attestation.signatures import load_certificate, require_issued
+from dppca.common.errors import SignatureError
+from dppca.common.transport.revoked import RevocationList
+from dppca.common.transport.tls import Role, parse_identity
+
+
+class Parties:
+    """What is known of the parties, and the certificates of a file as they are met.
+
+    Parameters
+    ----------
+    ca
+        PEM of the authority that certified them; None to take certificates as they are.
+    revoked
+        The authority's list; None where there is none.
+    held_since
+        Aware: since when the holder has the file, by its own word.
+    """
+
+    def __init__(
+        self,
+        ca: bytes | None,
+        *,
+        revoked: RevocationList | None = None,
+        held_since: datetime | None = None,
+    ) -> None:
+        self._ca = ca
+        self._revoked = RevocationList() if revoked is None else revoked
+        self._held_since = held_since
+        self._met: dict[bytes, str] = {}
+
+    @property
+    def checked(self) -> bool:
+        """Whether there is an authority to compare with."""
+        return self._ca is not None
+
+    def require(self, certificate: bytes, *, what: str) -> None:
+        """Take note of a certificate (PEM) whose key signed something.
+
+        Raises
+        ------
+        SignatureError
+            It is not of the authority, or was revoked and nothing shows that it signed before.
+        """
+        if self._ca is not None:
+            require_issued(certificate, self._ca, what=what)
+        document = load_certificate(certificate, what=what)
+        self._met.setdefault(certificate, what)
+        date = self._revoked.dates.get(document.serial_number)
+        if date is None or (self._held_since is not None and self._held_since < date):
+            return
+        raise SignatureError(
+            f"the certificate of {what}, {document.serial_number:x}, was revoked on "
+            f"{date:%Y-%m-%d}: a signature holds no trusted time, so anybody who took the key can "
+            "have made this one. Only if you have held the file unchanged since before that day, "
+            "give `verify` --held-since"
+        )
+
+    def documents(self, *, now: datetime, deadline: datetime | None) -> list[MetCertificate]:
+        """Every certificate that was met, with what is to be said of its dates.
+
+        Parameters
+        ----------
+        now
+            Aware.
+        deadline
+            Of the study; an owner's certificate cannot have signed a contribution before it began.
+        """
+        found: list[MetCertificate] = []
+        for pem, what in self._met.items():
+            document = load_certificate(pem, what=what)
+            who = parse_identity(document)
+            start, end = document.not_valid_before_utc, document.not_valid_after_utc
+            revoked = self._revoked.dates.get(document.serial_number)
+            contributed = who.role is Role.OWNER and what == f"the receipt of {who.name}"
+            found.append(
+                {
+                    "party": f"{who.role.value} {who.name}",
+                    "signed": what,
+                    "serial": f"{document.serial_number:x}",
+                    "valid_from": start.isoformat(),
+                    "valid_until": end.isoformat(),
+                    "revoked": None if revoked is None else revoked.isoformat(),
+                    "remarks": list(
+                        _remarks(
+                            start,
+                            end,
+                            revoked=revoked,
+                            now=now,
+                            deadline=deadline if contributed else None,
+                        )
+                    ),
+                }
+            )
+        return found
+
+
+def _remarks(
+    start: datetime,
+    end: datetime,
+    *,
+    revoked: datetime | None,
+    now: datetime,
+    deadline: datetime | None,
+) -> Iterable[str]:
+    if now >= end:
+        yield f"ended on {end:%Y-%m-%d}"
+    if now < start:
+        yield f"is not valid before {start:%Y-%m-%d}: check this machine's clock"
+    if revoked is not None:
+        yield f"was revoked on {revoked:%Y-%m-%d}; you say that you have held the file since before"
+    if deadline is not None and start > deadline:
+        yield f"was issued on {start:%Y-%m-%d}, after the study's deadline ({deadline:%Y-%m-%d})"

@@ -1,0 +1,190 @@
+"""Signatures with the keys of the parties' certificates.
+
+ECDSA with SHA-256 (FIPS 186-5), deterministic (RFC 6979): the same content signed again gives the
+same bytes, so files can be made again. What is signed begins with a line that says what it is, so
+no signature can be used for another purpose.
+
+Limits: nothing here holds a trusted time; what that means for certificates that have ended or are
+revoked, `dppca.common.attestation.parties` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from dppca.common.errors import IdentityError, SignatureError
+from dppca.common.schema.document import canonical_json
+from dppca.common.transport.tls import (
+    Credentials,
+    Identity,
+    parse_certificate,
+    parse_identity,
+    x509_faults,
+)
+
+
+class Purpose(StrEnum):
+    """What a signature is for; the first line of what is signed."""
+
+    RELEASE = "release"
+    """An owner's receipt of its release."""
+    COMPONENTS = "components"
+    """The curator's receipt of a study's components."""
+    ACKNOWLEDGEMENT = "acknowledgement"
+    """The curator's receipt of a contribution that it has stored."""
+    FILE = "file"
+    """The SHA-256 of a file, its seal left blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A party that can sign. The key is secret and not shown.
+
+    Attributes
+    ----------
+    certificate
+        PEM.
+    """
+
+    certificate: bytes
+    key: ec.EllipticCurvePrivateKey
+
+    def __repr__(self) -> str:
+        return "Signer(...)"
+
+    def sign(self, purpose: Purpose, content: bytes) -> bytes:
+        """Signature in DER; the same each time."""
+        algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
+        return self.key.sign(signed_bytes(purpose, content), algorithm)
+
+
+def make_signer(credentials: Credentials) -> Signer:
+    """The party of some credentials; `IdentityError` where its key cannot sign."""
+    try:
+        key = load_pem_private_key(credentials.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise IdentityError(
+            "key.pem is not a private key in PEM: fetch it again from where it was made"
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise IdentityError("key.pem is not on an elliptic curve: make it with `dppca-owner init`")
+    return Signer(credentials.certificate, key)
+
+
+def signed_bytes(purpose: Purpose, content: bytes) -> bytes:
+    """What is in fact signed: a line that says what it is, then the content."""
+    return f"dppca {purpose.value} 1\n".encode() + content
+
+
+def signed_document(purpose: Purpose, document: dict[str, Any], signer: Signer) -> bytes:
+    """A document with its signature and the signer's certificate, as canonical JSON."""
+    return canonical_json(
+        {
+            "receipt": document,
+            "signature": signer.sign(purpose, canonical_json(document)).hex(),
+            "certificate": signer.certificate.decode("ascii"),
+        }
+    )
+
+
+def require_document(
+    purpose: Purpose, envelope: object, *, what: str
+) -> tuple[dict[str, Any], Identity, bytes]:
+    """A document that a party signed, who that was, and the certificate (PEM).
+
+    Parameters
+    ----------
+    envelope
+        What `signed_document` makes, decoded.
+
+    Raises
+    ------
+    SignatureError
+        It is no such envelope, or the signature does not hold.
+    """
+    damaged = SignatureError(f"{what} is damaged")
+    if not isinstance(envelope, dict) or set(envelope) != {"receipt", "signature", "certificate"}:
+        raise damaged
+    document, said = envelope["receipt"], envelope["signature"]
+    try:
+        signature = bytes.fromhex(said)
+        certificate: bytes = envelope["certificate"].encode("ascii")
+    except (TypeError, ValueError, AttributeError) as error:
+        raise damaged from error
+    if not isinstance(document, dict) or signature.hex() != said:
+        raise damaged
+    who = require_signed(purpose, canonical_json(document), signature, certificate, what=what)
+    return document, who, certificate
+
+
+def require_signed(
+    purpose: Purpose, content: bytes, signature: bytes, certificate: bytes, *, what: str
+) -> Identity:
+    """The party that signed a content.
+
+    Parameters
+    ----------
+    signature
+        DER.
+    certificate
+        PEM.
+    what
+        Named in messages, such as "the release of owner-1".
+
+    Raises
+    ------
+    SignatureError
+        No signature, a certificate that cannot be read, or one whose key did not sign this.
+    """
+    if not signature:
+        raise SignatureError(f"{what} is not signed")
+    document = load_certificate(certificate, what=what)
+    key = document.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
+    try:
+        key.verify(signature, signed_bytes(purpose, content), ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as error:
+        raise SignatureError(
+            f"{what} was changed, or not signed by the key of its certificate"
+        ) from error
+    try:
+        return parse_identity(document)
+    except IdentityError as error:
+        raise SignatureError(f"the certificate of {what} names no party of a study") from error
+
+
+def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
+    """Raise `SignatureError` unless a certificate was signed by an authority (both PEM)."""
+    document = load_certificate(certificate, what=what)
+    try:
+        authority = parse_certificate(ca)
+    except x509_faults() as error:
+        raise SignatureError(
+            "the authority's certificate is not PEM: take ca.pem from the operator"
+        ) from error
+    try:
+        document.verify_directly_issued_by(authority)
+    except x509_faults() as error:
+        raise SignatureError(
+            f"the certificate of {what} was not signed by the authority that was given"
+        ) from error
+
+
+def load_certificate(pem: bytes, *, what: str) -> x509.Certificate:
+    """A certificate in PEM; `SignatureError` where it cannot be read."""
+    try:
+        document = parse_certificate(pem)
+        document.public_key()
+        _ = document.extensions  # parsed lazily; damaged ones are found here
+    except x509_faults() as error:
+        raise SignatureError(f"the certificate of {what} cannot be read") from error
+    return document

@@ -1,0 +1,140 @@
+"""Noised weights on a study's components: their noise, and the receipt that follows from it.
+
+The owner and a verifier compute both from the same public numbers: the study, the terms of the
+model (`WeightTerms`), how many rows and components there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dppca.common.estimators.base.weight_noise import (
+    WeightPlan,
+    count_machines,
+    plan_weights,
+    split_over,
+)
+from dppca.common.privacy.receipts import Claims, Receipt
+from dppca.common.schema import Binary, Categorical
+from dppca.common.study import Study
+
+METHOD = "dp-svm"
+INTERCEPT_SCALING = 1.0
+SOLVER_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class WeightTerms:
+    """The terms of a model, all public.
+
+    Attributes
+    ----------
+    delta
+        For Gaussian noise; None for Laplace noise and pure epsilon.
+    """
+
+    target: str
+    epsilon: Decimal
+    delta: Decimal | None
+    C: float
+    intercept_scaling: float = INTERCEPT_SCALING
+    solver_tolerance: float = SOLVER_TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class WeightClaims(Claims):
+    """What the receipt of noised weights says besides its noise.
+
+    ``step`` is one step of the grid in real units and ``sensitivity`` the L2 change of all weights
+    in those. The section of the noise is of the weights alone; ``components_epsilon`` and
+    ``components_delta`` are what the federation claims for the components, which the weights are a
+    further release to.
+    """
+
+    target: str
+    n_components: int
+    n_machines: int
+    components_sha256: str
+    components_epsilon: str
+    components_delta: str
+    weights_sha256: str
+    C: float
+    row_norm: float
+    intercept_scaling: float
+    solver_tolerance: float
+    step: float
+    sensitivity: float
+    split: str
+    assumptions: tuple[str, ...]
+    method: str = METHOD
+
+
+WeightReceipt = Receipt[WeightClaims]
+
+
+def plan_study_weights(
+    study: Study, terms: WeightTerms, *, n_rows: int, n_components: int
+) -> WeightPlan:
+    """Calibrate the noise of a model on a study's components.
+
+    Raises
+    ------
+    SettingError, RangeError
+        As `dppca.common.estimators.base.weight_noise.plan_weights`.
+    """
+    target = study.table.attributes[study.table.index_of(terms.target)]
+    assert isinstance(target, Binary | Categorical)  # noqa: S101 - callers have seen to it
+    row_norm = study.table.largest_norm(without=terms.target)
+    return plan_weights(
+        n_components + 1,
+        n_machines=count_machines(len(target.labels)),
+        n_rows=n_rows,
+        C=terms.C,
+        radius=math.hypot(row_norm, terms.intercept_scaling),
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        max_rows_per_person=study.max_rows_per_person,
+        solver_tolerance=terms.solver_tolerance,
+    )
+
+
+def claim_weights(
+    study: Study,
+    terms: WeightTerms,
+    plan: WeightPlan,
+    *,
+    components_sha256: str,
+    components_epsilon: str,
+    components_delta: str,
+    assumptions: tuple[str, ...],
+    weights_sha256: str,
+) -> WeightClaims:
+    """The one set of claims that such a release can make."""
+    return WeightClaims(
+        target=terms.target,
+        n_components=plan.D - 1,
+        n_machines=plan.n_machines,
+        components_sha256=components_sha256,
+        components_epsilon=components_epsilon,
+        components_delta=components_delta,
+        weights_sha256=weights_sha256,
+        C=terms.C,
+        row_norm=study.table.largest_norm(without=terms.target),
+        intercept_scaling=terms.intercept_scaling,
+        solver_tolerance=terms.solver_tolerance,
+        step=plan.step,
+        sensitivity=plan.sensitivity,
+        split=split_over(plan.n_machines),
+        assumptions=assumptions,
+    )
+
+
+def weights_digest(noised: Any) -> str:
+    """SHA-256 of noised weights, row by row as little-endian int64."""
+    return hashlib.sha256(np.asarray(noised).astype("<i8").tobytes()).hexdigest()

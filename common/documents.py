@@ -1,0 +1,66 @@
+"""What commands print or write as JSON: the kinds of values that keys of such documents hold.
+
+A document is a ``TypedDict``: it is the dictionary that is written, its keys are checked by mypy
+where it is made and where it is shown, and no code turns one form into another. Each key has its
+meaning as the last text of its ``Annotated`` type; a text before it names the kind of value. From
+both, ``tools.json_reference`` makes the page of keys and the JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+DecimalText = Annotated[str, "decimal as text"]
+DigestText = Annotated[str, "hexadecimal digits"]
+TimeText = Annotated[str, "date and time (ISO 8601)"]
+PathText = Annotated[str, "path"]
+
+
+class Document(TypedDict):
+    """What a command prints with ``--json``."""
+
+    command: Annotated[str, "the command's name, without that of the program"]
+
+
+class ErrorDocument(TypedDict):
+    """What a command prints with ``--json`` where it fails; the exit code is the same."""
+
+    error: Annotated[Fault, "what went wrong"]
+
+
+Fault = TypedDict(
+    "Fault",
+    {
+        "class": Annotated[str, "name of the error's class, or `UsageError` or `Interrupted`"],
+        "message": Annotated[str, "what was wrong, as it is shown to people"],
+        "exit_code": Annotated[int, "exit code of the process"],
+    },
+)
+_CodedBounds = TypedDict(
+    "_CodedBounds",
+    {"out-of-bounds": NotRequired[Annotated[int, "a number outside of the bounds"]]},
+)
+
+
+class CodedAttribute(_CodedBounds):
+    """Values of an attribute that were coded by rule; a kind that does not occur has no key."""
+
+    missing: NotRequired[Annotated[int, "null, empty or NaN"]]
+    text: NotRequired[Annotated[int, "no number in a numeric column"]]
+    infinite: NotRequired[Annotated[int, "a number that is not finite"]]
+    unknown: NotRequired[Annotated[int, "a label that the schema does not list"]]
+    share: Annotated[float, "share of the rows, in [0, 1]"]
+    faults: Annotated[int, "values that the schema does not provide for"]
+    coded_as: Annotated[str, "what takes the place of a value that is not known"]
+
+
+class CodedByRule(TypedDict):
+    """Values that coding replaced, without row numbers."""
+
+    label: Annotated[str, "where it may go"]
+    warning: Annotated[str, "what must not be done with it"]
+    rows: Annotated[int, "rows that were read"]
+    malformed_rows: Annotated[int, "rows of a CSV file that do not fit its header"]
+    attributes: Annotated[dict[str, CodedAttribute], "attributes with such values"]
+    refuse_if_above: Annotated[float | None, "share of faults that the study allows"]
+    above: Annotated[dict[str, float], "shares of faults that are above it"]

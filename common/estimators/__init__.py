@@ -1,0 +1,48 @@
+"""The papers' methods as scikit-learn estimators, as printed and in forms whose privacy holds.
+
+======================  ==========================================================================
+estimator               what may leave its site
+======================  ==========================================================================
+`PPCADPMH`              sound: components, model and synthetic rows
+`DPPCASVM`, `AGSVM`,    components only; the classifier is `site-only`
+`MODSuLQSVM`
+`PCADPSVM`              sound: components and classifier
+`DPSVM`                 the classifier
+`PrivateSVM`            sound: the classifier
+`DPSVD`                 sound: noised rows; with noised labels, the classifier too
+`DPSVMDVP`              nothing: published form only
+`SVM`                   nothing: no privacy
+======================  ==========================================================================
+
+Every one says in ``guarantee_`` what is private, at which epsilon and delta, and what is not.
+``variant="published"`` runs an algorithm as its paper prints it, for benchmarks on public data.
+"""
+
+from dppca.common.estimators.ag_svm import AGSVM
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.dppca_svm import DPPCASVM
+from dppca.common.estimators.dpsvd import DPSVD
+from dppca.common.estimators.dpsvm import DPSVM
+from dppca.common.estimators.dpsvmdvp import DPSVMDVP
+from dppca.common.estimators.mod_sulq_svm import MODSuLQSVM
+from dppca.common.estimators.pcadp_svm import PCADPSVM
+from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
+from dppca.common.estimators.private_svm import PrivateSVM
+from dppca.common.estimators.svm import SVM
+from dppca.common.estimators.unit_ball import UnitBall
+
+__all__ = [
+    "AGSVM",
+    "DPPCASVM",
+    "DPSVD",
+    "DPSVM",
+    "DPSVMDVP",
+    "PCADPSVM",
+    "PPCADPMH",
+    "SVM",
+    "Guarantee",
+    "MODSuLQSVM",
+    "PrivateSVM",
+    "UnitBall",
+    "Variant",
+]

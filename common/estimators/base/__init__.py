@@ -1,0 +1,1 @@
+"""What the private classifiers share: settings, checks, guarantees, noise on weights."""

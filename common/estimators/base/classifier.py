@@ -1,0 +1,176 @@
+"""What the private classifiers have in common: checks before, predictions after.
+
+``fit`` checks rows and target (`dppca.common.estimators.base.inputs`) and hands them to ``_fit``,
+which sets the fitted attributes and ``guarantee_``. Predictions are the sign of one score, or the
+largest of several where there are more than two classes. Rows to predict are not held to the
+declared norm: what is private was settled when the model was fitted.
+
+The site's own machine, which some methods train on rows without noise, is a support vector machine
+of libsvm (``rbf``) or of liblinear with the squared hinge loss (``linear``: a primal solver that
+always converges, where the papers do not say which machine they ran). `make_svm` makes it for
+the estimators and for ``dppca-owner train`` alike.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.guarantee import Guarantee
+from dppca.common.estimators.base.inputs import check_rows, check_training
+from dppca.common.estimators.base.projection import project
+from dppca.common.estimators.base.settings import check_positive
+
+Gamma = float | str
+_MAX_ITERATIONS = 10_000
+
+
+class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that says what is private about it.
+
+    Attributes
+    ----------
+    classes_
+        Sorted, shape (K,).
+    guarantee_
+        What is private, how far, and what is not.
+    """
+
+    classes_: NDArray[Any]
+    guarantee_: Guarantee
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to rows (n_rows, d) and their classes (n_rows,).
+
+        Raises
+        ------
+        SettingError
+            A setting is missing or out of range.
+        DataError
+            Rows or classes are not what the guarantee covers; the message says what to change.
+        """
+        self._fit(*self._checked(X, y))
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores: shape (n_rows,) for two classes, positive for the second; else (n_rows, K)."""
+        scores = self._scores(check_rows(self, X))
+        return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Classes, shape (n_rows,)."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[codes]
+        return predicted
+
+    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Rows and codes of their classes, once settings and both are found good."""
+        self._check_settings()
+        rows, codes, self.classes_ = check_training(
+            self,
+            X,
+            y,
+            row_norm=getattr(self, "row_norm", None),
+            allow_constant=bool(getattr(self, "allow_constant", False)),
+            classes=self._declared_classes(),
+        )
+        return rows, codes
+
+    def _check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the rows."""
+
+    def _declared_classes(self) -> Sequence[Any] | None:
+        return None
+
+    @abstractmethod
+    def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        """Set the fitted attributes from rows (n_rows, d) and codes of classes (n_rows,)."""
+
+    @abstractmethod
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores of rows, shape (n_rows,), (n_rows, 1) or (n_rows, K)."""
+
+
+class ProjectionMixin(TransformerMixin):  # type: ignore[misc]
+    """What has components to project rows on; comes before `Classifier` among the parents."""
+
+    components_: NDArray[np.float64]
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores ``X V_k``, shape (n_rows, k): as private, or not, as X is."""
+        return project(check_rows(self, X), self.components_)
+
+
+def make_svm(
+    kernel: object, *, C: object, gamma: Gamma, n_features: int, standardise: bool = False
+) -> Any:
+    """An untrained support vector machine.
+
+    Parameters
+    ----------
+    gamma
+        ``auto`` is one over ``n_features``.
+    standardise
+        Shift and scale every feature to mean 0 and deviation 1 first, by the rows it is trained
+        on: a pipeline of two steps.
+
+    Raises
+    ------
+    SettingError
+        A setting is out of range.
+    """
+    penalty = check_positive("C", C)
+    if kernel == "linear":
+        svm = LinearSVC(C=penalty, dual=False, max_iter=_MAX_ITERATIONS)
+    elif kernel == "rbf":
+        svm = SVC(
+            C=penalty,
+            kernel="rbf",
+            gamma=resolve_gamma(gamma, n_features),
+            decision_function_shape="ovr",
+        )
+    else:
+        raise SettingError(f"kernel is {kernel!r}; it must be 'linear' or 'rbf'")
+    return make_pipeline(StandardScaler(), svm) if standardise else svm
+
+
+def has_converged(svm: Any) -> bool:
+    """Whether the solver of a trained `make_svm` stopped before its limit of iterations."""
+    last = svm[-1] if isinstance(svm, Pipeline) else svm
+    return not isinstance(last, LinearSVC) or int(last.n_iter_) < _MAX_ITERATIONS
+
+
+def resolve_gamma(gamma: Gamma, n_features: int) -> float:
+    """Gamma of ``exp(-gamma |x - z|^2)`` as a number that does not depend on rows."""
+    if isinstance(gamma, str):
+        if gamma != "auto":
+            raise SettingError(
+                f"gamma is {gamma!r}; it must be a number above 0, or 'auto' for 1/n_features"
+            )
+        return 1.0 / n_features
+    return check_positive("gamma", gamma)
+
+
+def svm_scores(svm: Any, features: NDArray[np.float64], *, n_classes: int) -> NDArray[np.float64]:
+    """Scores of a trained machine, shape (n_rows,), or (n_rows, K) for K > 2 classes.
+
+    A class that the machine was not shown has a score of minus infinity.
+    """
+    scores: NDArray[np.float64] = svm.decision_function(features)
+    if n_classes == 2:
+        return scores
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    every = np.full((len(features), n_classes), -np.inf)
+    every[:, svm.classes_] = scores
+    return every

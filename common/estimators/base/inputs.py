@@ -1,0 +1,174 @@
+"""Rows and targets as the estimators take them: checked, never mended.
+
+An estimator refuses what its guarantee or its mathematics does not cover, and says what to change.
+It clips nothing, fills nothing in, and never falls back to running without noise:
+
+- values that are missing or infinite;
+- rows longer than the declared ``row_norm``, by more than rounding (1e-9 of it). The bound is
+  public, and must not be chosen from the rows; `UnitBall` brings rows into it by public numbers;
+- fewer rows than columns, for which no covariance is determined;
+- constant columns, unless ``allow_constant`` says that they are meant (one-hot tables have some);
+- targets with a single class, unless the classes were declared.
+
+A refusal is an event that depends on rows. It tells anybody who sees it something about them, as
+does a fit that succeeds; the guarantee covers what is fitted, not whether it is. The federation's
+coding is total for that reason (``dppca.common.schema.coding``) and the estimators are for one's
+own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.settings import check_positive
+
+NORM_TOLERANCE = 1e-9
+_NAMED_COLUMNS = 5
+
+
+def check_rows(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
+    """Rows to transform or predict, shape (n_rows, d), of as many columns as were fitted.
+
+    Raises
+    ------
+    DataError
+        Values are missing or infinite, or the columns are others.
+    sklearn.exceptions.NotFittedError
+        The estimator was not fitted.
+    """
+    check_is_fitted(estimator)
+    rows: NDArray[np.float64] = _validated(estimator, X, reset=False)
+    return rows
+
+
+def check_table(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    row_norm: object,
+    allow_constant: bool,
+    few_rows: bool = False,
+) -> NDArray[np.float64]:
+    """Rows to fit, shape (n_rows, d), float64; perhaps the caller's own memory.
+
+    Parameters
+    ----------
+    row_norm
+        Declared bound on the L2 norm of a row, or None where a method has none.
+    few_rows
+        Whether there may be fewer rows than columns.
+
+    Raises
+    ------
+    DataError
+        As the module says.
+    SettingError
+        ``row_norm`` is not a number above 0.
+    """
+    rows: NDArray[np.float64] = _validated(estimator, X, reset=True)
+    if not few_rows:
+        _require_enough(rows)
+    _require_table(rows, row_norm=row_norm, allow_constant=allow_constant)
+    return rows
+
+
+def check_training(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    row_norm: object,
+    allow_constant: bool,
+    classes: Sequence[Any] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[Any]]:
+    """Rows (n_rows, d), codes of their classes (n_rows,), and the sorted classes (K,), K >= 2.
+
+    Parameters
+    ----------
+    classes
+        Public list of classes; None takes those that occur, which are public then.
+    """
+    rows, target = _validated(estimator, X, y=y, reset=True)
+    try:
+        check_classification_targets(target)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    _require_enough(rows)
+    _require_table(rows, row_norm=row_norm, allow_constant=allow_constant)
+    sorted_classes, codes = np.unique(target, return_inverse=True)
+    if classes is None:
+        if len(sorted_classes) < 2:
+            raise DataError(
+                "the target has 1 class only: a classifier needs two or more; add rows of another "
+                "class"
+            )
+        return rows, codes, sorted_classes
+    declared = np.unique(np.asarray(classes))
+    if len(declared) < 2:
+        raise SettingError(f"classes names {len(declared)} class; a classifier needs two or more")
+    if not np.isin(sorted_classes, declared).all():
+        raise DataError(
+            "the target holds a class that `classes` does not name: name every class there"
+        )
+    return rows, np.searchsorted(declared, target), declared
+
+
+def make_signs(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """One column of -1 and +1 per machine: one for two classes, else one class against the rest."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+
+
+def _validated(estimator: Any, X: ArrayLike, *, reset: bool, y: Any = "no_validation") -> Any:
+    try:
+        return validate_data(estimator, X, y, reset=reset, dtype=np.float64)
+    except ValueError as error:
+        if "could not convert" in str(error):  # and goes on to quote a value
+            raise DataError("X must hold numbers: code text by public rules first") from None
+        raise DataError(str(error)) from error
+
+
+def _require_enough(rows: NDArray[np.float64]) -> None:
+    n_rows, d = rows.shape
+    if n_rows < d:
+        raise DataError(few_rows_message(n_rows, d))
+
+
+def few_rows_message(n_rows: int, d: int) -> str:
+    """What is said of fewer rows than columns."""
+    return (
+        f"n_samples={n_rows} is below n_features={d}: the method needs at least as many rows "
+        "as columns; give more rows or drop columns"
+    )
+
+
+def _require_table(rows: NDArray[np.float64], *, row_norm: object, allow_constant: bool) -> None:
+    if row_norm is not None:
+        bound = check_positive("row_norm", row_norm)
+        largest = np.abs(rows).max(initial=0.0)
+        inside = largest <= bound * (1 + NORM_TOLERANCE) and bool(
+            np.all(np.linalg.norm(rows, axis=1) <= bound * (1 + NORM_TOLERANCE))
+        )
+        if not inside:
+            raise DataError(
+                f"a row is longer than row_norm={row_norm}, on which the noise depends: declare a "
+                "public bound that all rows keep, or bring rows into it with UnitBall; neither "
+                "may be chosen by looking at the rows"
+            )
+    if not allow_constant:
+        constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
+        if len(constant):
+            named = ", ".join(str(column) for column in constant[:_NAMED_COLUMNS])
+            more = ", ..." if len(constant) > _NAMED_COLUMNS else ""
+            raise DataError(
+                f"column {named}{more} of X is constant (n_samples={len(rows)}): drop it, or say "
+                "allow_constant=True if it is meant, as in a table of indicators"
+            )

@@ -1,0 +1,112 @@
+"""Classifiers that may leave, fitted in two steps with room for a ledger in between.
+
+::
+
+    planned_guarantee(n_rows, n_features)   from public numbers alone: what a fit will promise
+    prepare(X, y)                           rows are read; whatever can refuse does so here
+        … the charge is written down …
+    release(prepared)                       noise is drawn; the estimator is fitted
+
+``fit`` is ``prepare`` and ``release`` at once. What `prepare` returns is *not* private: it holds
+rows, or what was computed from them without noise, and goes to `release` and nowhere else.
+
+Limits: a method that trains on its own noised components (`PCADPSVM`) can train only after they
+are drawn. It refuses beforehand, by public numbers, what its solver might be unable to certify.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.inputs import few_rows_message
+from dppca.common.estimators.base.settings import check_variant
+from dppca.common.privacy.accounting import PrivacyCost
+
+
+class ReleasableClassifier(Classifier):
+    """A classifier whose sound form may leave; it has ``variant`` and ``classes`` as settings."""
+
+    variant: str
+    classes: Sequence[Any] | None
+
+    def check_settings(self) -> None:
+        """Refuse settings that no fit of the sound form takes; `SettingError` says why."""
+        self._check_settings()
+        check_variant(self.variant, allowed=(Variant.SOUND,))
+
+    def planned_guarantee(
+        self, *, n_rows: int, n_features: int, n_components: int | None = None
+    ) -> Guarantee:
+        """What a fit of the sound form will promise, from its settings and public numbers.
+
+        Parameters
+        ----------
+        n_components
+            What the fit kept; None before a fit, which costs the same.
+
+        Raises
+        ------
+        SettingError, RangeError
+            It would be refused whatever the rows; or ``classes`` are not declared.
+        DataError
+            There are fewer rows than features.
+        """
+        self.check_settings()
+        if self.classes is None or len(set(self.classes)) < 2:
+            raise SettingError(
+                "classes is not given: name two public classes or more, to plan a release"
+            )
+        if n_rows < n_features:
+            raise DataError(few_rows_message(n_rows, n_features))
+        return self._promise(n_rows, n_features, len(set(self.classes)), n_components)
+
+    def planned_charge(self, *, n_rows: int, n_features: int) -> PrivacyCost:
+        """What a fit of the sound form will cost; raises as `planned_guarantee`."""
+        charge = self.planned_guarantee(n_rows=n_rows, n_features=n_features).charge
+        assert charge is not None  # noqa: S101 - a sound form has one
+        return charge
+
+    def prepare(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Everything up to the noise; raises as ``fit`` does. The answer is for `release` alone."""
+        check_variant(self.variant, allowed=(Variant.SOUND,))
+        return self._prepare(*self._checked(X, y))
+
+    def release(self, prepared: Any) -> Self:
+        """Draw the noise and fit; ``guarantee_`` is set last."""
+        self._draw(prepared)
+        return self
+
+    def _declared_classes(self) -> Sequence[Any] | None:
+        return self.classes
+
+    def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        if check_variant(self.variant) is Variant.SOUND:
+            self._draw(self._prepare(rows, codes))
+        else:
+            self._fit_published(rows, codes)
+
+    @abstractmethod
+    def _promise(
+        self, n_rows: int, d: int, n_classes: int, n_components: int | None = None
+    ) -> Guarantee:
+        """The guarantee of a fit of the sound form, from public numbers; see the caller."""
+
+    @abstractmethod
+    def _prepare(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> Any:
+        """What `_draw` needs."""
+
+    @abstractmethod
+    def _draw(self, prepared: Any) -> None:
+        """Set the fitted attributes and ``guarantee_``."""
+
+    @abstractmethod
+    def _fit_published(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        """The published form."""

@@ -1,0 +1,161 @@
+"""Settings of the estimators, checked when they are fitted.
+
+scikit-learn builds and clones estimators without looking at their settings, so nothing is refused
+before ``fit``. No privacy parameter has a default: ``epsilon=None`` or
+``max_rows_per_person=None`` says that none was given, and fitting refuses it. Privacy parameters
+become exact decimals through their text, so that 0.1 is 1/10 and not the binary fraction beside it.
+
+``entropy`` is a *maker* of an `EntropySource`, called once per fit, because an estimator's settings
+must survive copying and a source's state must not. None stands for the operating system's, the
+only one with which anything is labelled as released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dppca.common.amounts import parse_decimal
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.privacy.accounting import require_delta, require_epsilon
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+
+EntropyMaker = Callable[[], EntropySource]
+
+
+def parse_epsilon(value: object, *, name: str = "epsilon") -> Decimal:
+    """An epsilon above 0 as an exact decimal."""
+    if value is None:
+        raise SettingError(
+            f"{name} is not given and has no default: choose one above 0, such as {name}=1"
+        )
+    epsilon = _decimal(name, value)
+    if not epsilon > 0:
+        raise SettingError(f"{name} is {value}; it must be above 0")
+    require_epsilon(epsilon)
+    return epsilon
+
+
+def parse_delta(value: object) -> Decimal:
+    """A delta strictly between 0 and 1 as an exact decimal."""
+    if value is None:
+        raise SettingError(
+            "delta is not given and Gaussian noise needs one: choose a number far below one over "
+            "the number of rows, such as delta=1e-9"
+        )
+    delta = _decimal("delta", value)
+    require_delta(delta)
+    return delta
+
+
+def refuse_delta(value: object, *, instead: str) -> None:
+    """Refuse a delta where the noise gives pure epsilon."""
+    if value is not None:
+        raise SettingError(
+            f"delta is {value}, but Laplace noise needs none: leave it out, or use {instead}"
+        )
+
+
+def check_variant(value: object, *, allowed: tuple[Variant, ...] = tuple(Variant)) -> Variant:
+    """One of the allowed variants."""
+    if value not in allowed:
+        choice = " or ".join(repr(str(each)) for each in allowed)
+        raise SettingError(f"variant is {value!r}; it must be {choice}")
+    return Variant(str(value))
+
+
+def check_positive(name: str, value: object) -> float:
+    """A finite number above 0."""
+    number = _real(name, value)
+    if not number > 0:
+        raise SettingError(f"{name} is {value}; it must be above 0")
+    return number
+
+
+def check_share(name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    number = _real(name, value)
+    if not 0 < number < 1:
+        raise SettingError(f"{name} is {value}; it must lie between 0 and 1, both excluded")
+    return number
+
+
+def check_positive_int(
+    name: str, value: object, *, largest: int | None = None, why: str = ""
+) -> int:
+    """An integer from 1 to ``largest``; ``why`` is said where it is larger."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise SettingError(f"{name} is {value!r}; it must be an integer, 1 or more")
+    if largest is not None and value > largest:
+        raise SettingError(f"{name} is {value}; it must be at most {largest}{why}")
+    return int(value)
+
+
+def check_rows_per_person(value: object) -> int:
+    """The most rows that one person may have; every sensitivity is multiplied by it."""
+    if value is None:
+        raise SettingError(
+            "max_rows_per_person is not given and has no default: write max_rows_per_person=1 if "
+            "no person has more than one row, or the largest number of rows that one person may "
+            "have"
+        )
+    return check_positive_int("max_rows_per_person", value)
+
+
+def check_row_norm(row_norm: object, variant: Variant) -> float:
+    """The declared bound on a row's norm; 1 where a published form runs without holding rows to it.
+
+    The noise of a published form is its paper's for rows in the unit ball, times the bound.
+    """
+    if row_norm is None and variant is Variant.SOUND:
+        raise SettingError(
+            "row_norm is None; a sound form needs a public bound on the norm of a row"
+        )
+    return 1.0 if row_norm is None else check_positive("row_norm", row_norm)
+
+
+def make_entropy(maker: Any) -> EntropySource:
+    """The source of one fit's noise."""
+    if maker is None:
+        return OperatingSystemEntropy()
+    if not callable(maker):
+        raise SettingError(
+            "entropy must be None (the operating system) or something that makes a source when "
+            "called, such as functools.partial(SeededEntropy, 7) in a test"
+        )
+    source: EntropySource = maker()
+    return source
+
+
+def choose_label(maker: Any) -> Label:
+    """Released, unless the noise could be drawn again and subtracted."""
+    return Label.SITE_ONLY if describe_repeatability(maker) else Label.RELEASED
+
+
+def describe_repeatability(maker: Any) -> str:
+    """What a guarantee says of noise that is not the operating system's; empty where it is."""
+    if maker is None or maker is OperatingSystemEntropy:
+        return ""
+    return "; the noise is of a source chosen by the caller, for tests, and protects nothing"
+
+
+def _decimal(name: str, value: object) -> Decimal:
+    try:
+        return parse_decimal(value)
+    except ValueError as error:
+        raise SettingError(f"{name} is {value!r}; it {error}") from error
+
+
+def _real(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise SettingError(f"{name} is {value!r}; it must be a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise SettingError(f"{name} is {value}; it must be finite")
+    return number

@@ -1,0 +1,325 @@
+"""Weights that may leave: output perturbation of a linear support vector machine.
+
+The machine minimises ``|w|^2 / 2 + C sum hinge`` over rows of norm at most r, an intercept being
+one more column with a constant, regularised like the others. Replacing one row moves its exact
+minimiser by at most
+
+    s = 2 C r                                                                                   (1)
+
+in L2: the objective is 1-strongly convex and a row's loss has slope at most C r, before and after.
+What is released is not w* but the solver's w, within tau of it
+(`dppca.common.estimators.base.hinge`), rounded to a public grid of step h, which moves it by at
+most ``h sqrt(D) / 2``. For two neighbours together
+
+    D2 = s + 2 tau + h sqrt(D)     in L2,    sqrt(D) D2     in L1                               (2)
+
+With h a fixed fraction of s and tau another, (2) in units of h depends on D alone, and is an
+integer once rounded up: integer noise is added to integers. K machines on the same rows (one
+class against the rest) are one vector: sqrt(K) D2 in L2, K sqrt(D) D2 in L1, which is epsilon, or
+rho, divided evenly over the machines.
+
+Where floats decide. (1) compares two tables that differ in one row: the *features* of every other
+row must be the same numbers in both, so each caller computes them as a function of one row alone
+(`dppca.common.numerics.rowwise`); that they are not quite what real arithmetic would give is then
+of no matter. Signs and scaling act on one number at a time. All else that depends on many rows is
+in the weights, and within tau: the solver's bound counts its own rounding
+(`dppca.common.estimators.base.hinge`), and the solver is asked for less than tau, by what scaling
+and rounding to the grid may lose: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r, sqrt(2 C n)) +
+tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8, of which rows
+take half, its own rounding less.
+
+Limits: the guarantee is for rows whose exact norm keeps r, to within one part in 10^9, and for a
+solver that did certify tau; that it did is not itself private.
+
+Source: Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private Empirical Risk
+Minimization", algorithm 1, there for a smooth loss and an exact minimiser; Rubinstein, Bartlett,
+Huang and Taft (2012), "Learning in a Large Function Space", for the hinge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.hinge import rounding_error, solve_hinge
+from dppca.common.estimators.base.penalty import Penalty, balanced_penalty, check_penalty
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_share,
+    choose_label,
+    describe_repeatability,
+)
+from dppca.common.privacy.mechanisms import (
+    Calibration,
+    Mechanism,
+    add_noise,
+    calibrate_noise,
+    check_range,
+)
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.sensitivity import Relation, Sensitivity
+
+STEP_BITS = 5
+"""The grid's step is ``s 4^-5``: rounding costs a thousandth of the noise per root of D."""
+_STEPS = 4**STEP_BITS
+_ROOM = 1e-8
+"""Rows are held to their norm to within 1e-9; s is enlarged by more than that and its rounding."""
+_SMALLEST = 1e-100
+"""Range of tau^2: far from where it, or what the solver squares, leaves float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPlan:
+    """Everything about the noise of K machines of D weights, from public numbers alone.
+
+    Attributes
+    ----------
+    C, radius, solver_tolerance
+        As of `release_weights`.
+    calibration
+        Noise and cost, in steps of the grid.
+    """
+
+    D: int
+    n_machines: int
+    C: float
+    radius: float
+    solver_tolerance: float
+    calibration: Calibration
+
+    @property
+    def change(self) -> float:
+        """s, equation (1), in real units."""
+        return 2.0 * self.C * self.radius * (1.0 + _ROOM)
+
+    @property
+    def step(self) -> float:
+        """h, the grid's step: what one integer is worth, in real units."""
+        return float(self.change / _STEPS)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on one weight, in real units."""
+        return _deviation(self.calibration) * self.change
+
+    @property
+    def sensitivity(self) -> float:
+        """D2 of (2) for all K machines together, in L2, real units."""
+        return float(math.sqrt(self.calibration.sensitivity.l2_squared) * self.step)
+
+
+def noised_weights(
+    grid: NDArray[np.int64], plan: WeightPlan, *, entropy: EntropySource
+) -> NDArray[np.float64]:
+    """Draw the noise of trained machines, whose weights are `weights_on_grid`; none can fail.
+
+    Shape (K, D).
+    """
+    noised = add_noise(grid, plan.calibration, entropy=entropy)
+    weights: NDArray[np.float64] = np.multiply(noised, plan.step, dtype=np.float64)
+    return weights.reshape(plan.n_machines, plan.D)
+
+
+def promise_weights(
+    plan: WeightPlan,
+    *,
+    method: str,
+    source: str,
+    private: str,
+    entropy: EntropyMaker | None,
+    before: tuple[Calibration, ...] = (),
+    split: str = "",
+) -> Guarantee:
+    """The guarantee of a machine whose weights have noise.
+
+    Parameters
+    ----------
+    before
+        Noise that was drawn before that of the weights.
+    split
+        How epsilon is divided over both; what the machines have of it is added.
+    """
+    noise = plan.calibration
+    return Guarantee(
+        method=method,
+        source=source,
+        variant=Variant.SOUND,
+        label=choose_label(entropy),
+        private=private,
+        not_private=describe_repeatability(entropy).removeprefix("; "),
+        epsilon=reduce(add, [each.epsilon for each in (*before, noise)]),
+        delta=reduce(add, [each.delta for each in (*before, noise)]),
+        relation=noise.sensitivity.relation,
+        max_rows_per_person=noise.max_rows_per_person,
+        sensitivity=plan.sensitivity,
+        sensitivity_of=f"L2, weights of all machines; noise by {norm_name(noise)}",
+        split=", ".join(part for part in (split, split_over(plan.n_machines)) if part),
+        charge=reduce(add, [each.charge for each in (*before, noise)]),
+        noise=(*before, noise),
+    )
+
+
+def count_machines(n_classes: int) -> int:
+    """Number of machines that distinguish the classes: one for two, else one for each."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def split_over(n_machines: int) -> str:
+    """How epsilon is divided over the machines of more than two classes; empty for two."""
+    if n_machines == 1:
+        return ""
+    return f"one class against the rest: 1/{n_machines} for each of {n_machines} machines"
+
+
+def plan_weights(
+    D: int,
+    *,
+    n_machines: int,
+    n_rows: int,
+    C: Penalty,
+    radius: float,
+    epsilon: Decimal,
+    delta: Decimal | None,
+    max_rows_per_person: int,
+    solver_tolerance: float,
+) -> WeightPlan:
+    """Calibrate the noise of K machines of D weights.
+
+    Parameters
+    ----------
+    C
+        Of the hinge loss, or ``auto`` for a value from the other settings and the number of rows.
+    radius
+        The bound on the norm of a row, any constant column included.
+    delta
+        For Gaussian noise; None for Laplace noise, which is far larger for many columns.
+    solver_tolerance
+        tau as a share of s; part of the noise.
+
+    Raises
+    ------
+    SettingError
+        C is out of all proportion.
+    RangeError
+        The integers could leave their range.
+    """
+    check_penalty(C)
+    sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)
+    calibration = calibrate_noise(
+        sens, epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
+    )
+    check_range(
+        calibration,
+        resolution_bits=STEP_BITS,
+        max_rows=n_rows,  # |w| <= C r n: half a step of s per row
+        n_entries=n_machines * D,
+        n_owners=1,
+        sum_weight=Fraction(1),
+    )
+    if isinstance(C, str):
+        C = balanced_penalty(_deviation(calibration), n_rows=n_rows, radius=radius)
+    tau = solver_tolerance * 2.0 * C * radius
+    if not _SMALLEST < tau * tau < 1 / _SMALLEST:  # a gap of 0 or infinity would certify nothing
+        raise SettingError(
+            f"C is {C:.3g}, for which float64 cannot certify a solution: take one nearer to 1"
+        )
+    return WeightPlan(D, n_machines, C, radius, solver_tolerance, calibration)
+
+
+def weights_on_grid(
+    rows: NDArray[np.float64], signs: NDArray[np.float64], plan: WeightPlan
+) -> NDArray[np.int64]:
+    """Train K machines and round their weights to the grid, shape (K D,), in steps.
+
+    *Not* private until the plan's noise is on them.
+
+    Raises
+    ------
+    DataError
+        A row is longer than the plan's radius.
+    SettingError
+        The solver cannot certify tau.
+    """
+    if not np.all(np.linalg.norm(rows, axis=1) <= plan.radius * (1 + _ROOM / 2)):
+        raise DataError(
+            f"a row is longer than the {plan.radius:.6g} that the noise is calibrated for"
+        )
+    gap = _largest_gap(plan, n_rows=len(rows))
+    exact = [solve_hinge(sign[:, None] * rows, C=plan.C, gap=gap).weights for sign in signs.T]
+    grid: NDArray[np.int64] = np.rint(np.concatenate(exact) / plan.step).astype(np.int64)
+    return grid
+
+
+def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
+    """Refuse, by public numbers alone, what float64 might be unable to certify for some rows.
+
+    For machines that can be trained only once a charge has been made. The rounding error that
+    `dppca.common.estimators.base.hinge` adds to its gap is bounded for every table of ``n_rows``
+    rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is not negative), and ``|z_i| |w|
+    <= r |w|``. It must leave half of the gap to the solver.
+
+    Raises
+    ------
+    SettingError
+        It might not.
+    """
+    lost = plan.C * rounding_error(
+        plan.D,
+        n_rows,
+        sizes=n_rows * plan.radius * math.sqrt(4.0 * plan.C * n_rows),
+        squared=4.0 * n_rows,
+        apart=math.sqrt(plan.C) * n_rows * plan.radius,
+    )
+    if not lost <= _largest_gap(plan, n_rows=n_rows) / 2.0:
+        raise SettingError(
+            f"C is {plan.C:.3g}, with which float64 may be unable to certify the machine on "
+            f"{n_rows} rows: take a larger C"
+        )
+
+
+def _largest_gap(plan: WeightPlan, *, n_rows: int) -> float:
+    """What the solver must certify, so that weights on the grid are within tau of the minimiser."""
+    tau = plan.solver_tolerance * plan.change
+    C, r = plan.C, plan.radius
+    longest = min(C * n_rows * r, math.sqrt(2.0 * C * n_rows)) + tau
+    lost = 2.0 * float(np.finfo(np.float64).eps) * longest
+    return max(tau - lost, 0.0) ** 2 / 2.0
+
+
+def weight_sensitivity(D: int, *, n_machines: int, solver_tolerance: float) -> Sensitivity:
+    """Equation (2) in steps of the grid, for K machines of D weights, rounded up."""
+    tolerance = Fraction(check_share("solver_tolerance", solver_tolerance))
+    one = _STEPS * (1 + 2 * tolerance) + _square_root_up(Fraction(D))
+    return Sensitivity(
+        l1=math.ceil(n_machines * _square_root_up(Fraction(D)) * one),
+        l2_squared=math.ceil(n_machines * one**2),
+        resolution_bits=STEP_BITS,
+        relation=Relation.REPLACE_ONE,
+    )
+
+
+def _deviation(calibration: Calibration) -> float:
+    """Standard deviation of the noise on one weight, as a share of s."""
+    laplace = calibration.mechanism is Mechanism.LAPLACE
+    return float(calibration.width * (math.sqrt(2.0) if laplace else 1.0) / _STEPS)
+
+
+def norm_name(calibration: Calibration) -> str:
+    """The norm in which the noise bounds a change."""
+    return "L1" if calibration.mechanism is Mechanism.LAPLACE else "L2"
+
+
+def _square_root_up(value: Fraction) -> Fraction:
+    """Square root, rounded up to a multiple of 2^-40."""
+    scaled = math.ceil(value * 4**40)
+    root = math.isqrt(scaled)
+    return Fraction(root + (root * root < scaled), 2**40)

@@ -1,0 +1,166 @@
+"""DPSVMDVP: noise on the dual variables of a support vector machine. Published form only.
+
+A machine with multipliers alpha is trained by SMO, and each support vector's multiplier gets
+Laplace noise with a part of epsilon that follows its error E_i = f(x_i) - y_i::
+
+    alpha_i* = alpha_i + Lap(C / (sqrt(l) epsilon_i))                                           (1)
+    epsilon_i = epsilon |E_i| / sum_j |E_j|
+
+for the l support vectors. As printed E_i has a sign, so that about half of the epsilon_i are
+negative, which are not scales of anything: the absolute value is our reading. ``support="free"``
+restricts noise and l to multipliers strictly inside 0 and C, as the listing does; there E_i is zero
+but for the solver's tolerance, so that epsilon is divided by rounding residue. ``support="all"``
+takes all support vectors, as the text does.
+
+**Nothing about the result is private.** It holds its support vectors, raw rows, in the clear;
+``C/sqrt(l)`` is not a sensitivity (one row can move many multipliers, and the set of support
+vectors with them); E_i depends on the rows it is to protect. No sound form is known.
+
+Source: Zhang, Hao and Wang (2019), algorithm 2, equations 15 to 17.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.classifier import Classifier, Gamma, resolve_gamma
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.inputs import make_signs
+from dppca.common.estimators.base.settings import (
+    check_positive,
+    check_variant,
+    parse_epsilon,
+    refuse_delta,
+)
+from dppca.common.estimators.base.weight_noise import split_over
+from dppca.common.privacy.labels import Label
+
+_TOLERANCE = 1e-3
+_SMALLEST_ERROR = float(
+    np.finfo(np.float64).eps
+)  # an error of exactly 0 would ask for infinite noise
+
+
+class DPSVMDVP(Classifier):
+    """DPSVMDVP, as printed.
+
+    Parameters
+    ----------
+    epsilon
+        Above 0; there is no default. A delta is refused.
+    variant
+        ``published``: there is no other.
+    support
+        ``all`` or ``free``: which support vectors get noise.
+    C, gamma
+        Of the RBF machine; gamma a number or ``auto`` for one over d.
+    allow_constant
+        Whether constant columns are meant.
+    random_state
+        Of the noise.
+
+    Attributes
+    ----------
+    support_vectors_
+        Of each machine, a list of arrays (l, d): raw rows.
+    dual_coef_
+        Noised ``y_i alpha_i`` of each machine, a list of arrays (l,).
+    intercept_
+        Shape (1,), or (K,).
+    """
+
+    source: ClassVar[str] = "Zhang et al. 2019, algorithm 2, absolute errors"
+
+    def __init__(
+        self,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        variant: str = "published",
+        support: str = "all",
+        C: float = 1.0,
+        gamma: Gamma = "auto",
+        allow_constant: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.variant = variant
+        self.support = support
+        self.C = C
+        self.gamma = gamma
+        self.allow_constant = allow_constant
+        self.random_state = random_state
+
+    def _check_settings(self) -> None:
+        check_variant(self.variant, allowed=(Variant.PUBLISHED,))
+        parse_epsilon(self.epsilon)
+        refuse_delta(self.delta, instead="another method")
+        check_positive("C", self.C)
+        if self.support not in ("all", "free"):
+            raise SettingError(f"support is {self.support!r}; it must be 'all' or 'free'")
+
+    def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        signs = make_signs(codes, len(self.classes_))
+        rng = check_random_state(self.random_state)
+        self.gamma_ = resolve_gamma(self.gamma, rows.shape[1])
+        epsilon = float(parse_epsilon(self.epsilon)) / signs.shape[1]
+        svms = [
+            SVC(kernel="rbf", C=self.C, gamma=self.gamma_, tol=_TOLERANCE).fit(rows, sign)
+            for sign in signs.T
+        ]
+        self.support_vectors_ = [svm.support_vectors_ for svm in svms]
+        self.dual_coef_ = [
+            self._noised(svm, rows[svm.support_], sign[svm.support_], epsilon, rng)
+            for svm, sign in zip(svms, signs.T, strict=True)
+        ]
+        self.intercept_ = np.concatenate([svm.intercept_ for svm in svms])
+        self.guarantee_ = Guarantee(
+            method="DPSVMDVP",
+            source=self.source,
+            variant=Variant.PUBLISHED,
+            label=Label.PUBLISHED_METHOD,
+            private="",
+            not_private="everything: the support vectors are raw rows",
+            max_rows_per_person=1,
+            claimed_epsilon=parse_epsilon(self.epsilon),
+            sensitivity=self.C / math.sqrt(max(len(each) for each in self.dual_coef_)),
+            sensitivity_of="of one multiplier as printed, C/sqrt(l); it bounds nothing",
+            split=split_over(len(svms)),
+        )
+
+    def _noised(
+        self,
+        svm: Any,
+        rows: NDArray[np.float64],
+        signs: NDArray[np.float64],
+        epsilon: float,
+        rng: np.random.RandomState,
+    ) -> NDArray[np.float64]:
+        alpha = np.abs(svm.dual_coef_[0])
+        chosen = np.ones(len(alpha), dtype=bool) if self.support == "all" else alpha < self.C
+        n_chosen = int(chosen.sum())
+        if n_chosen:
+            errors = np.abs(svm.decision_function(rows[chosen]) - signs[chosen])
+            shares = np.maximum(errors, _SMALLEST_ERROR)
+            parts = epsilon * shares / shares.sum()
+            alpha[chosen] += rng.laplace(scale=self.C / (math.sqrt(n_chosen) * parts))
+        noised: NDArray[np.float64] = alpha * signs
+        return noised
+
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = [
+            rbf_kernel(rows, vectors, gamma=self.gamma_) @ dual + intercept
+            for vectors, dual, intercept in zip(
+                self.support_vectors_, self.dual_coef_, self.intercept_, strict=True
+            )
+        ]
+        return np.column_stack(scores)

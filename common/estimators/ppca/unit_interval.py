@@ -1,0 +1,62 @@
+"""What noise on the moments of rows in [0, 1] really costs, which Gu et al. (2022) do not derive.
+
+A party gives out, of rows coded in [0, 1], the mean and the second moment, every entry noised on
+its own. One row x -> y moves them, times the number of rows, by
+
+    L1 = sum_i |x_i - y_i| + sum_(i<=j) h_ij |x_i x_j - y_i y_j|                                (1)
+
+with ``h_ii = 1`` and, for two columns, h = 1 where one triangle is noised and mirrored and h = 2
+where both entries are noised. For Q scalars (numerics and binaries) and c categoricals coded as
+indicators, t of which change: put M = max(x, y) and m = min(x, y) of each scalar. A product moves
+by ``M M' - m m'`` at most, met where all scalars rise together; everything grows with M, so M = 1.
+With ``Y = sum m`` and ``Y2 = sum m^2`` there remains
+
+    L1 = 2Q + h C(Q,2) + h c Q + 4t + 2h [C(c,2) - C(c-t,2)]
+         - (1 + h (c - 2t)) Y - (1 - h/2) Y2 - (h/2) Y^2                                        (2)
+
+which is concave: s binaries stay at 1, and all q numerics take the same m,
+
+    m = clip((2ht - hc - 1 - hs) / (2 - h + hq), 0, 1).                                         (3)
+
+For scalars alone m = 0 everywhere: ``p (p + 3)/2``, or ``p (p + 1)`` with h = 2. Indicators cost
+far less, as a categorical has one of them whatever its number of labels.
+
+Limits: rows attain the maximum, but for numerics off the grid. Mean *and* second moment are taken
+for given out, as the paper's proof does.
+
+Source: derived for this project, for algorithm 1 of Gu, Zhang and Yang (2022); their theorem 4 has
+p/n for each of the two.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+
+from dppca.common.privacy.sensitivity import BoxShape
+
+
+def unit_interval_l1(shape: BoxShape, *, both_triangles: bool) -> Fraction:
+    """The largest (1) of a schema's rows, of n times the moments; the weight of sums is 1.
+
+    Parameters
+    ----------
+    both_triangles
+        Whether entries (i, j) and (j, i) have noise of their own: h = 2.
+    """
+    staying = range(shape.n_scalars - shape.n_numeric + 1)
+    changed = range(shape.n_categoricals + 1)
+    h = 2 if both_triangles else 1
+    return max(_largest(shape, h, t, s) for t in changed for s in staying)
+
+
+def _largest(shape: BoxShape, h: int, t: int, s: int) -> Fraction:
+    """Equation (2) at the m of (3), for t changed categoricals and s binaries that stay at 1."""
+    Q, q, c = shape.n_scalars, shape.n_numeric, shape.n_categoricals
+    m = Fraction(0)
+    if q:
+        best = Fraction(2 * h * t - h * c - 1 - h * s, 2 - h + h * q)
+        m = min(max(best, Fraction(0)), Fraction(1))
+    Y, Y2 = s + q * m, s + q * m * m
+    fixed = 2 * Q + h * comb(Q, 2) + h * c * Q + 4 * t + 2 * h * (comb(c, 2) - comb(c - t, 2))
+    return fixed - (1 + h * (c - 2 * t)) * Y - (1 - Fraction(h, 2)) * Y2 - Fraction(h, 2) * Y * Y

@@ -1,0 +1,77 @@
+"""The support vector machine without any privacy: the ceiling in every table.
+
+libsvm's machine with an RBF kernel, or liblinear's linear one, on the rows as they are.
+
+Limits: nothing about it is private. An RBF machine even holds rows: its support vectors.
+
+Source: Cortes and Vapnik (1995), "Support-vector networks"; Chang and Lin (2011), "LIBSVM".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.estimators.base.classifier import Classifier, Gamma, make_svm, svm_scores
+from dppca.common.estimators.base.guarantee import Guarantee
+from dppca.common.privacy.labels import Label
+
+
+class SVM(Classifier):
+    """Support vector machine.
+
+    Parameters
+    ----------
+    kernel, C, gamma
+        ``rbf`` or ``linear``; penalty; width of the kernel, a number or ``auto`` for one over d:
+        libsvm's defaults.
+    standardise
+        Whether columns are brought to mean 0 and deviation 1, by the rows, first.
+    allow_constant
+        Whether constant columns are meant.
+
+    Attributes
+    ----------
+    machine_
+        scikit-learn's.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rbf",
+        C: float = 1.0,
+        gamma: Gamma = "auto",
+        standardise: bool = False,
+        allow_constant: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.standardise = standardise
+        self.allow_constant = allow_constant
+
+    def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        d = rows.shape[1]
+        svm: Any = make_svm(
+            self.kernel,
+            C=self.C,
+            gamma=self.gamma,
+            n_features=d,
+            standardise=bool(self.standardise),
+        )
+        self.machine_ = svm.fit(rows, codes)
+        self.guarantee_ = Guarantee(
+            method="SVM",
+            source="Cortes and Vapnik 1995",
+            variant=None,
+            label=Label.SITE_ONLY,
+            private="",
+            not_private="everything: the machine is trained on raw rows without noise",
+            max_rows_per_person=1,
+        )
+
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return svm_scores(self.machine_, rows, n_classes=len(self.classes_))

@@ -1,0 +1,67 @@
+"""Rows into the unit ball, by public numbers.
+
+    x  becomes  z min(1, 1/|z|),   z = (x - centre) / scale                                    (1)
+
+with the L2 norm |z|. Each row is mapped on its own, to the last bit (`row_norms`),
+and nothing is learnt from rows, so the map is free of privacy cost and commutes with replacing a
+row. It changes rows longer than the scale: that is said here and asked for by anybody who uses it,
+whereas the estimators themselves never clip.
+
+Limits: ``centre`` and ``scale`` must be public. A scale taken from the rows (their largest norm,
+their standard deviation) is a release that nobody accounted for.
+
+Source: the coding ``row_norm`` of the federation's schemas, as Huang et al. (2021), section 2.1,
+and Sun et al. (2022), section 4.2, need their rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.inputs import check_rows, check_table
+from dppca.common.schema.coding import row_norms
+
+
+class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Bring rows into the unit ball, equation (1).
+
+    Parameters
+    ----------
+    centre, scale
+        Public numbers: one, or one per column; ``scale`` above 0.
+    """
+
+    def __init__(self, *, centre: ArrayLike = 0.0, scale: ArrayLike = 1.0) -> None:
+        self.centre = centre
+        self.scale = scale
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's protocol
+        """Learn the number of columns, and nothing else."""
+        rows = check_table(self, X, row_norm=None, allow_constant=True, few_rows=True)
+        self._public(rows.shape[1])
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Rows of norm at most 1 (but for rounding), shape (n_rows, d); a new array."""
+        rows = check_rows(self, X)
+        centre, scale = self._public(rows.shape[1])
+        moved = (rows - centre) / scale
+        inside: NDArray[np.float64] = moved / np.maximum(row_norms(moved)[:, None], 1.0)
+        return inside
+
+    def _public(self, d: int) -> tuple[Any, Any]:
+        centre = np.asarray(self.centre, dtype=np.float64)
+        scale = np.asarray(self.scale, dtype=np.float64)
+        for name, each in (("centre", centre), ("scale", scale)):
+            if each.shape not in ((), (d,)) or not np.isfinite(each).all():
+                raise SettingError(
+                    f"{name} must be one finite number, or one for each of {d} columns"
+                )
+        if not (scale > 0).all():
+            raise SettingError("scale must be above 0 in every column")
+        return centre, scale

@@ -1,0 +1,139 @@
+"""What synthetic rows are good for: train on them, test on real rows.
+
+One linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in the primal). Features
+are the coded columns of all attributes but the target. The target of coded synthetic rows is a
+coordinate, or one for each category: `synthetic_labels` makes classes of them with what was
+released, and nothing else.
+
+The trained machine predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
+the label of a row is a function of that row alone. The noise on a *released* count of right
+predictions (`dppca.owner.release.summary`) relies on that; the exact counts of a simulation or a
+site's own report are computed in the same way, and an accuracy on real rows stays where it was
+computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import RangeError
+from dppca.common.numerics.rowwise import GridWeights, weights_on
+from dppca.common.numerics.synthesis.discretize import threshold_labels
+from dppca.common.schema import Categorical, Schema
+from dppca.common.schema.document import FINEST_BITS
+
+_ITERATIONS = 20_000
+_UNIT = 1 << FINEST_BITS
+
+
+def extract_labels(schema: Schema, target: str, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Classes of rows that `encode` made, shape (n_rows,)."""
+    index = schema.index_of(target)
+    start, stop = schema.layout.groups[index]
+    if isinstance(schema.attributes[index], Categorical):
+        return np.asarray(rows[:, start:stop].argmax(axis=1), np.int64)
+    return np.asarray(rows[:, start] > 0, np.int64)
+
+
+def synthetic_labels(
+    schema: Schema,
+    target: str,
+    coded: NDArray[np.float64],
+    released_mean: NDArray[np.float64] | None,
+) -> NDArray[np.int64]:
+    """Classes of synthetic rows in coded coordinates, shape (n_rows,).
+
+    A binary is cut where its released mean is kept, or in the middle of its two codes where no
+    mean was released; of a categorical's indicators the largest decides.
+    """
+    index = schema.index_of(target)
+    start, stop = schema.layout.groups[index]
+    if isinstance(schema.attributes[index], Categorical):
+        return np.asarray(coded[:, start:stop].argmax(axis=1), np.int64)
+    if released_mean is None:
+        return np.asarray(coded[:, start] > 0, np.int64)
+    return threshold_labels(coded[:, start], float(released_mean[start])).astype(np.int64)
+
+
+def extract_features(
+    schema: Schema, target: str, coded: NDArray[np.float64] | NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Coded columns of every attribute but the target, shape (n_rows, p - width of target)."""
+    start, stop = schema.layout.groups[schema.index_of(target)]
+    return np.delete(np.asarray(coded, np.float64), np.s_[start:stop], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRule:
+    """A linear machine that was trained on public rows, as a function from coded rows to labels.
+
+    A coded row in real units is ``z 2^-14`` for integers ``|z_j| <= 2^14``, for no schema has a
+    finer grid. Its score is ``sum a_j z_j + c 2^14``, with a and c weights that were rounded once
+    to a public grid: an exact integer (`dppca.common.numerics.rowwise`). Its sign, and which of
+    several is the largest, follow from the row alone: neither the other rows of a batch, nor their
+    number, nor BLAS and its threads have a part in it. Replacing one row of a table therefore
+    changes the label of that row and no other.
+
+    Attributes
+    ----------
+    classes
+        Sorted, shape (K,).
+    weights
+        One machine for two classes (positive for the second), else K; the last column is c.
+    """
+
+    classes: NDArray[np.int64]
+    weights: GridWeights
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Labels of coded rows, shape (n_rows, d), in real units: shape (n_rows,).
+
+        Raises
+        ------
+        RangeError
+            A row is not coded: it is off the grid, or has an entry beyond 1.
+        """
+        scaled = np.column_stack([rows, np.ones(len(rows))]) * self.weights.largest
+        # Compared before they are integers, so that what is no number is noticed.
+        if not (np.rint(scaled) == np.clip(scaled, -_UNIT, _UNIT)).all():
+            raise RangeError(
+                f"rows to be predicted are not coded: entries are multiples of 1/{_UNIT} in 1"
+            )
+        scores = self.weights.multiply(scaled.astype(np.int32))
+        second = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+        labels: NDArray[np.int64] = self.classes[second.astype(np.intp)]
+        return labels
+
+
+def fit_svm(features: NDArray[np.float64], labels: NDArray[np.int64]) -> LinearRule:
+    """Train the linear SVM of the module on features in real units, shape (n, d).
+
+    Where the training rows have one class only, that class is the answer to everything.
+    """
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    classes = np.unique(labels).astype(np.int64)
+    if len(classes) == 1:
+        none = np.zeros((1, features.shape[1] + 1))
+        return LinearRule(np.repeat(classes, 2), weights_on(none, largest=_UNIT))
+    scaler = StandardScaler().fit(features)
+    svm = LinearSVC(C=0.1, dual=False, max_iter=_ITERATIONS)
+    svm.fit(scaler.transform(features), labels)
+    slopes = svm.coef_ / scaler.scale_
+    constants = svm.intercept_ - slopes @ scaler.mean_
+    return LinearRule(classes, weights_on(np.column_stack([slopes, constants]), largest=_UNIT))
+
+
+def svm_accuracy(
+    features: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    test: NDArray[np.float64],
+    truth: NDArray[np.int64],
+) -> float:
+    """Accuracy on ``test``, coded rows in real units, of `fit_svm`."""
+    return float((fit_svm(features, labels)(test) == truth).mean())

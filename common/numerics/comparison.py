@@ -1,0 +1,140 @@
+"""How alike two tables are, from counts: marginals and pair tables.
+
+Every attribute is cut into cells that are public: a binary's two values, a categorical's
+categories, and for a numeric equal parts of its bounds (of [-1, 1] for unit-ball rows). Two tables
+are compared by the total variation between their shares, ``1/2 sum |p - q|``: 0 for equal shares,
+1 where no cell is shared.
+
+Even tables drawn from one distribution differ by chance: two tables of n and m rows that fall into
+K cells of shares p are about ``sqrt(1/(2 pi)) (1/n + 1/m)^(1/2) sum sqrt(p (1 - p))`` apart
+(each share's difference is nearly normal, and E|N(0, s^2)| = s sqrt(2/pi)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.schema.layout import ColumnKind, Layout
+
+MARGINAL_CELLS, PAIR_CELLS = 20, 8
+"""Cells of a numeric, alone and in a pair."""
+
+
+def assign_cells(
+    rows: NDArray[np.int32], layout: Layout, *, numeric_cells: int
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Which cell each value of coded rows is in.
+
+    Parameters
+    ----------
+    rows
+        Shape (n, p), units of ``2**-g``, as `encode` makes them.
+    numeric_cells
+        Parts of a numeric's range; at least 1.
+
+    Returns
+    -------
+    cells
+        Shape (n, A), one column per attribute.
+    sizes
+        Number of cells of each attribute.
+    """
+    n_rows = len(rows)
+    cells = np.empty((n_rows, len(layout.groups)), np.int64)
+    sizes = []
+    for index, (start, stop) in enumerate(layout.groups):
+        kind = layout.kinds[start]
+        if kind is ColumnKind.INDICATOR:
+            cells[:, index] = rows[:, start:stop].argmax(axis=1)
+            sizes.append(stop - start)
+        elif kind is ColumnKind.BINARY:
+            cells[:, index] = rows[:, start] > 0
+            sizes.append(2)
+        else:
+            half = 1 << (layout.resolution_bits - (0 if layout.unit_ball else 1))
+            scaled = (rows[:, start].astype(np.int64) + half) * numeric_cells // (2 * half)
+            cells[:, index] = np.clip(scaled, 0, numeric_cells - 1)
+            sizes.append(numeric_cells)
+    return cells, tuple(sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """Rows per cell of every attribute, and of every pair of attributes ``i < j``.
+
+    Attributes
+    ----------
+    marginals
+        One int64 array of shape (cells,) per attribute.
+    pairs
+        int64, shape (cells of i, cells of j), in the order (0, 1), (0, 2), … (1, 2), …
+    """
+
+    n_rows: int
+    marginals: tuple[NDArray[np.int64], ...]
+    pairs: tuple[NDArray[np.int64], ...]
+
+    def merge(self, other: TableCounts) -> TableCounts:
+        """Counts of both sets of rows together."""
+        return TableCounts(
+            self.n_rows + other.n_rows,
+            tuple(a + b for a, b in zip(self.marginals, other.marginals, strict=True)),
+            tuple(a + b for a, b in zip(self.pairs, other.pairs, strict=True)),
+        )
+
+
+def count_cells(rows: NDArray[np.int32], layout: Layout) -> TableCounts:
+    """Counts of coded rows, shape (n, p)."""
+    cells, sizes = assign_cells(rows, layout, numeric_cells=MARGINAL_CELLS)
+    marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(sizes))
+    cells, sizes = assign_cells(rows, layout, numeric_cells=PAIR_CELLS)
+    pairs = tuple(
+        np.bincount(cells[:, i] * sizes[j] + cells[:, j], minlength=sizes[i] * sizes[j]).reshape(
+            sizes[i], sizes[j]
+        )
+        for i, j in list_pairs(len(sizes))
+    )
+    return TableCounts(len(rows), marginals, pairs)
+
+
+def list_pairs(n_attributes: int) -> list[tuple[int, int]]:
+    """Pairs ``i < j`` in the order of `TableCounts.pairs`."""
+    return [(i, j) for i in range(n_attributes) for j in range(i + 1, n_attributes)]
+
+
+def total_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Between the shares of two arrays of counts of one shape, each with a row at least."""
+    difference = first / first.sum() - second / second.sum()
+    return float(np.abs(difference).sum() / 2)
+
+
+def expected_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """About what `total_variation` would be if both tables came of one distribution."""
+    n, m = int(first.sum()), int(second.sum())
+    shares = (first + second) / (n + m)
+    return float(sqrt((1 / n + 1 / m) / (2 * pi)) * np.sqrt(shares * (1 - shares)).sum())
+
+
+def estimate_shares(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+    """Shares nearest to noised counts over a public number of rows; not negative, sum 1.
+
+    The Euclidean projection on the simplex (Held, Wolfe and Crowder 1974).
+    """
+    values = counts / n_rows
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(ordered) + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1])
+    return np.asarray(np.maximum(values - excess[last], 0), np.float64)
+
+
+def merge_counts(parts: Sequence[TableCounts]) -> TableCounts:
+    """Counts of all parts together; at least one."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.merge(part)
+    return total

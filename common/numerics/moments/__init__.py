@@ -1,0 +1,1 @@
+"""Exact sums of coded rows and of their products, in integers."""

@@ -1,0 +1,55 @@
+"""Products of blocks of few columns: a stack of low blocks, multiplied in one call.
+
+A float32 product is exact only as far as its own diagonal is small
+(`dppca.common.numerics.moments.gram`), so many low products pass whatever the spread of the rows,
+where one tall product does not. In one call for all of them, since the time of a call is that of
+hundreds of such rows, and since NumPy lets other threads run only where a call returns more than
+500 numbers (decision 96).
+
+Of the second factor the first column is left out: the product is then not taken for a symmetric
+one, which BLAS forms several times slower where it is small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class BatchedGram:
+    """``z^T z`` and column sums of the rows of one block of ``n_columns >= 2``."""
+
+    def __init__(self, n_columns: int, most_rows: int) -> None:
+        self._products = np.empty((n_columns, n_columns))
+        self._ones = np.ones(most_rows, np.float32)
+
+    def multiply(
+        self, rows: NDArray[np.float32], height: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Multiply ``height`` rows at a time.
+
+        Returns
+        -------
+        products, sums
+            Shapes (p, p) and (p,), valid until the next call; exact if ``most`` is below 2^24.
+        most
+            The largest number on the diagonal of the product of any ``height`` rows.
+        """
+        height = min(height, len(rows))
+        n_stacked = len(rows) - len(rows) % height
+        stack, rest = rows[:n_stacked].reshape(-1, height, rows.shape[1]), rows[n_stacked:]
+        first_column = stack[:, :, 0]
+        first = np.einsum("bn,bn->b", first_column, first_column)
+        others = np.matmul(stack.transpose(0, 2, 1), stack[:, :, 1:])
+        most = max(first.max(), others.diagonal(-1, 1, 2).max())
+        sums = np.matmul(self._ones[:height], stack).sum(axis=0, dtype=np.float64)
+        products = self._products
+        others.sum(axis=0, dtype=np.float64, out=products[:, 1:])
+        products[1:, 0] = products[0, 1:]
+        products[0, 0] = first.sum(dtype=np.float64)
+        if len(rest):
+            last = np.matmul(rest.T, rest)
+            most = max(most, last.diagonal().max())
+            products += last
+            sums += np.matmul(self._ones[: len(rest)], rest)
+        return products, sums, float(most)

@@ -1,0 +1,207 @@
+"""Counts of labels and of pairs of labels, without indicator columns.
+
+The product of two indicator columns summed over rows is the number of rows with both labels; that
+of a numeric column and an indicator is the sum of the number over the rows with the label. Both
+are counted on codes: attributes are packed into groups of a few hundred joint labels, a row has one
+key per group, and
+
+* one histogram per pair of groups holds the joint counts of every attribute of the one with every
+  attribute of the other, and so those of each group (which has a histogram of its own only where
+  it is alone);
+* one sparse product per group sums the numerics by key, in float32 where that is exact.
+
+Counts of two attributes are marginals of a histogram. All of it is in integers.
+
+Larger groups are fewer, and so are the histograms; but one that has left the cache takes several
+times as long. So groups are the largest whose histograms are `_CACHED_CELLS` together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+_GROUP_CELLS = (512, 256, 128)
+_CACHED_CELLS = 1 << 19
+_SINGLE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Attributes with one joint key; ``strides`` are what their codes are multiplied by."""
+
+    members: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return prod(self.sizes)
+
+
+class ContingencyCounts:
+    """Joint counts of labelled attributes, and sums of numbers by label; for one thread.
+
+    Parameters
+    ----------
+    sizes
+        Number of labels of each of c attributes.
+    n_numerics
+        q.
+    largest
+        A bound on the numerics' ``|z|``.
+    """
+
+    def __init__(self, sizes: Sequence[int], *, n_numerics: int, largest: int) -> None:
+        self._groups = _pack_groups(sizes)
+        # Of each attribute: its group, and its labels among those of the group.
+        self._place = {
+            member: (number, slice(first, first + size))
+            for number, group in enumerate(self._groups)
+            for member, size, first in zip(
+                group.members, group.sizes, accumulate(group.sizes, initial=0), strict=False
+            )
+        }
+        self._largest = largest
+        cells = [group.n_cells for group in self._groups]
+        self._alone = np.zeros(cells[0] if len(cells) == 1 else 0, dtype=np.int64)
+        self._sums = [np.zeros((n, n_numerics), dtype=np.int64) for n in cells]
+        self._pairs = {
+            (s, t): np.zeros(cells[s] * cells[t], dtype=np.int64)
+            for s, t in combinations(range(len(cells)), 2)
+        }
+        self._one = np.ones(0, np.float32)
+        self._at = np.zeros(1, np.int32)
+        self._joint: dict[tuple[int, int], NDArray[np.int64]] = {}
+
+    def add(self, codes: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]) -> None:
+        """Count rows.
+
+        Parameters
+        ----------
+        codes
+            One array of shape (n_rows,) per attribute: indices of its labels, all in range.
+        numerics
+            Shape (n_rows, q), integers within the bound.
+        """
+        self._joint.clear()
+        keys = [_key(group, codes) for group in self._groups]
+        if numerics.shape[1]:
+            self._add_numerics(keys, numerics)
+        # In place: a histogram of each batch alone would be made, cleared and added every time.
+        if len(keys) == 1:
+            np.add.at(self._alone, keys[0], 1)
+        for (s, t), table in self._pairs.items():
+            key = keys[s] * np.int32(self._groups[t].n_cells)
+            key += keys[t]
+            np.add.at(table, key, 1)
+
+    def _add_numerics(
+        self, keys: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]
+    ) -> None:
+        n_rows = len(numerics)
+        single = n_rows * self._largest <= _SINGLE
+        rows = np.empty(numerics.shape, np.float32 if single else np.float64)
+        for column in range(numerics.shape[1]):  # faster than all of them at once
+            rows[:, column] = numerics[:, column]
+        if len(self._one) < n_rows:
+            self._one = np.ones(n_rows, np.float32)
+            self._at = np.arange(n_rows + 1, dtype=np.int32)
+        one, at = self._one[:n_rows], self._at[: n_rows + 1]
+        for sums, group, key in zip(self._sums, self._groups, keys, strict=True):
+            chosen = csc_array((one, key, at), shape=(group.n_cells, n_rows), copy=False)
+            sums += (chosen @ rows).astype(np.int64)
+
+    def counts(self, attribute: int) -> NDArray[np.int64]:
+        """Rows with each label of an attribute: shape (size,)."""
+        number, labels = self._place[attribute]
+        return _marginal(self._count_group(number), self._groups[number])[labels]
+
+    def sums(self, attribute: int) -> NDArray[np.int64]:
+        """Sums of the numerics over the rows with each label: shape (size, q)."""
+        number, labels = self._place[attribute]
+        return _marginal(self._sums[number], self._groups[number])[labels]
+
+    def pair(self, first: int, second: int) -> NDArray[np.int64]:
+        """Rows with each pair of labels of two attributes: shape (size, size)."""
+        (s, of_first), (t, of_second) = self._place[first], self._place[second]
+        if s > t:
+            return self.pair(second, first).T
+        if (s, t) not in self._joint:
+            if s == t:
+                table = np.diag(self._count_group(s))
+            else:
+                cells = self._groups[s].n_cells, self._groups[t].n_cells
+                table = self._pairs[s, t].reshape(cells)
+            by_first = _marginal(table, self._groups[s])
+            self._joint[s, t] = _marginal(by_first.T, self._groups[t]).T
+        return self._joint[s, t][of_first, of_second]
+
+    def _count_group(self, number: int) -> NDArray[np.int64]:
+        """Rows with each key of a group."""
+        if len(self._groups) == 1:
+            return self._alone
+        other = 1 if number == 0 else 0
+        first, second = sorted((number, other))
+        shape = self._groups[first].n_cells, self._groups[second].n_cells
+        sums: NDArray[np.int64] = (
+            self._pairs[first, second].reshape(shape).sum(axis=int(number == first))
+        )
+        return sums
+
+
+def n_groups(sizes: Sequence[int]) -> int:
+    """Into how many groups attributes with these numbers of labels are packed."""
+    return len(_pack_groups(sizes))
+
+
+def _pack_groups(sizes: Sequence[int]) -> list[_Group]:
+    for most in _GROUP_CELLS:
+        groups = _pack_within(sizes, most)
+        cells = [group.n_cells for group in groups]
+        if sum(s * t for s, t in combinations(cells, 2)) <= _CACHED_CELLS:
+            break
+    return groups
+
+
+def _pack_within(sizes: Sequence[int], most: int) -> list[_Group]:
+    """First fit, the largest first."""
+    bins: list[list[int]] = []
+    for member in sorted(range(len(sizes)), key=lambda each: -sizes[each]):
+        for group in bins:
+            if prod(sizes[each] for each in group) * sizes[member] <= most:
+                group.append(member)
+                break
+        else:
+            bins.append([member])
+    groups = []
+    for group in bins:
+        widths = tuple(sizes[each] for each in group)
+        strides = tuple(prod(widths[axis + 1 :]) for axis in range(len(widths)))
+        groups.append(_Group(tuple(group), widths, strides))
+    return groups
+
+
+def _key(group: _Group, codes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    key = codes[group.members[0]] * np.int32(group.strides[0])
+    for member, stride in zip(group.members[1:], group.strides[1:], strict=True):
+        key += codes[member] * np.int32(stride) if stride > 1 else codes[member]
+    return key
+
+
+def _marginal(table: NDArray[np.int64], group: _Group) -> NDArray[np.int64]:
+    """Sums by label from sums by key, along the first axis: the labels of each member in turn."""
+    if len(group.members) == 1:
+        return table
+    parts = []
+    for axis, size in enumerate(group.sizes):
+        outer = prod(group.sizes[:axis])
+        shape = (outer, size, group.n_cells // (outer * size), *table.shape[1:])
+        parts.append(table.reshape(shape).sum(axis=2).sum(axis=0))
+    return np.concatenate(parts)

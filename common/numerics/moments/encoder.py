@@ -1,0 +1,189 @@
+"""Blocks of rows as small integers, ready to be multiplied.
+
+A row of a dense block has the numerics in units of ``2^-g``; a -1 or 1 per binary, in units of a
+half; and an indicator per category, in units of one. Small integers are what keeps products exact
+in float32 (`dppca.common.numerics.moments.gram`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.schema import Attribute, Binary, Categorical, Column, Numeric, Schema, encode
+from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
+
+Batch = Sequence[Column] | NDArray[np.float64]
+"""One array of shape (n_rows,) per attribute as `encode` takes them; or, where all attributes are
+numeric, a matrix of shape (n_rows, n_attributes)."""
+
+Order = Literal["C", "F"]
+
+_WORK_VALUES = 1 << 17
+"""Coded at a time. Fewer would stay in a smaller cache, but then every step is so short that one
+thread waits for another longer than for the step (decision 97)."""
+_LEAST_WORK_ROWS = 256  # of columns that come one by one
+
+
+class BatchEncoder:
+    """Codes blocks into one buffer, which the next block overwrites; for one thread.
+
+    Parameters
+    ----------
+    dense
+        Whether labelled attributes have columns in the block.
+
+    Attributes
+    ----------
+    n_numerics
+        q, the first columns of a block.
+    width
+        Columns of a block.
+    place, unit
+        For each column of a coded row, of shape (p,): its column in a block, and what that is
+        multiplied by. Only for dense blocks.
+    """
+
+    def __init__(self, schema: Schema, *, dense: bool) -> None:
+        self._schema = schema
+        self._dense = dense
+        self._numeric = [i for i, a in enumerate(schema.attributes) if isinstance(a, Numeric)]
+        self._labelled = [
+            (i, a) for i, a in enumerate(schema.attributes) if not isinstance(a, Numeric)
+        ]
+        self.n_numerics = len(self._numeric)
+        self._grid: Grid | None = None
+        if self._numeric and schema.row_norm is None:
+            numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
+            self._grid = make_grid(numerics, resolution_bits=schema.resolution_bits)
+        p = schema.layout.n_columns
+        self.width = p if dense else self.n_numerics
+        self.place = np.zeros(p, dtype=np.intp)
+        self.unit = np.ones(p, dtype=np.int64)
+        self._first: list[int] = []
+        if dense:
+            self._arrange(1 << schema.resolution_bits)
+        self._rows = np.empty(0, dtype=np.float32)
+        self._work = self._gathered = np.empty(0)
+        self._wide: Grid | None = None
+
+    def code(
+        self, batch: Batch, order: Order
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.int32]]]:
+        """Code a block.
+
+        Returns
+        -------
+        rows
+            Shape (n_rows, width), contiguous in ``order``; valid until the next call.
+        codes
+            For each labelled attribute, shape (n_rows,): a label's index, whatever was there.
+        """
+        n_rows, q = count_rows(batch), self.n_numerics
+        if self._rows.size < n_rows * self.width:
+            self._rows = allocate_aligned(n_rows * self.width, np.float32)
+        rows = self._rows[: n_rows * self.width].reshape((n_rows, self.width), order=order)
+        if self._schema.row_norm is not None:
+            rows[:, :q] = encode(self._schema, split_columns(batch))
+            return rows, []
+        if self._grid is not None:
+            self._code_numerics(self._grid, batch, rows[:, :q], order)
+        codes = [_valid_codes(a, np.asarray(batch[i])) for i, a in self._labelled]
+        if self._dense:
+            for (_, attribute), first, code in zip(self._labelled, self._first, codes, strict=True):
+                _write(attribute, code, rows[:, first : first + _width(attribute)])
+        return rows, codes
+
+    def _arrange(self, one: int) -> None:
+        first = self.n_numerics
+        groups = self._schema.layout.groups
+        for number, index in enumerate(self._numeric):
+            self.place[groups[index][0]] = number
+        for index, attribute in self._labelled:
+            start, stop = groups[index]
+            self.place[start:stop] = np.arange(first, first + stop - start)
+            self.unit[start:stop] = one if isinstance(attribute, Categorical) else one // 2
+            self._first.append(first)
+            first += stop - start
+
+    def _code_numerics(
+        self, grid: Grid, batch: Batch, out: NDArray[np.float32], order: Order
+    ) -> None:
+        n_rows, q = out.shape
+        together = order == "C"
+        height = _rows_per_tile(q) if together else max(_LEAST_WORK_ROWS, _WORK_VALUES // q)
+        if len(self._work) < height * q:
+            self._work, self._gathered = (
+                allocate_aligned(height * q, np.float64) for _ in range(2)
+            )
+        if together and self._wide is None:
+            self._wide = grid.tile(height)
+        for start in range(0, n_rows, height):
+            stop = min(n_rows, start + height)
+            size = (stop - start) * q
+            work = self._work[:size].reshape((stop - start, q), order=order)
+            if isinstance(batch, np.ndarray):
+                values = batch[start:stop]
+            else:
+                values = self._gathered[:size].reshape((stop - start, q), order=order)
+                columns = [batch[i][start:stop] for i in self._numeric]
+                np.concatenate(columns, out=self._gathered[:size], casting="same_kind")
+            part = out[start:stop]
+            if together and self._wide is not None and stop - start == height:
+                self._wide.code(values.reshape(-1), work=self._work[:size], out=part.reshape(-1))
+            else:
+                grid.code(values, work=work, out=part)
+
+
+def _rows_per_tile(n_columns: int) -> int:
+    """Rows that are coded as one: of what stays in the cache, a power of two as blocks are."""
+    return 1 << max(_WORK_VALUES // n_columns, 1).bit_length() - 1
+
+
+def count_rows(batch: Batch) -> int:
+    """Number of rows."""
+    return len(batch) if isinstance(batch, np.ndarray) else len(batch[0])
+
+
+def slice_rows(batch: Batch, start: int, stop: int) -> Batch:
+    """Some rows, without a copy."""
+    if isinstance(batch, np.ndarray):
+        return batch[start:stop]
+    return [column[start:stop] for column in batch]
+
+
+def split_columns(batch: Batch) -> Sequence[Column]:
+    """One array per attribute, without a copy."""
+    return list(batch.T) if isinstance(batch, np.ndarray) else batch
+
+
+def choose_order(batch: Batch) -> Order:
+    """The order in which a block of these rows is coded the fastest."""
+    return "C" if isinstance(batch, np.ndarray) and batch.flags.c_contiguous else "F"
+
+
+def _width(attribute: Attribute) -> int:
+    return len(attribute.labels) if isinstance(attribute, Categorical) else 1
+
+
+def _valid_codes(attribute: Binary | Categorical, labels: NDArray[np.generic]) -> NDArray[np.int32]:
+    n_labels = len(attribute.labels)
+    # Negative codes are the largest numbers without a sign, so one look finds both kinds.
+    if labels.dtype == np.int32 and labels.view(np.uint32).max(initial=0) < n_labels:
+        return labels.view(np.int32)
+    codes = labels.astype(np.int64)
+    valid = (codes >= 0) & (codes < n_labels)
+    return np.where(valid, codes, attribute.missing_code).astype(np.int32)
+
+
+def _write(attribute: Attribute, codes: NDArray[np.int32], out: NDArray[np.float32]) -> None:
+    if isinstance(attribute, Categorical):
+        out[:] = 0
+        out[np.arange(len(codes)), codes] = 1
+    else:
+        out[:, 0] = codes
+        out *= 2
+        out -= 1

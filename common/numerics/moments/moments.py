@@ -1,0 +1,136 @@
+"""Exact moments: sums of coded rows and of their products, in integers.
+
+Rows are integers (`dppca.common.schema.coding`), so their sums and sums of products are integers,
+and the same in any order, batching and thread count. `compute_moments` takes rows that are coded
+already; `dppca.common.numerics.moments.accumulation` codes and adds them block by block. Floating
+point never touches what is released: see `dppca.common.numerics.moments.gram`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.moments.gram import GramSum
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema.layout import ColumnKind, Layout
+
+_Float = TypeVar("_Float", np.float32, np.float64)
+_MIRRORED = 128  # columns at a time: what stays in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Exact sums over ``n_rows`` coded rows.
+
+    Attributes
+    ----------
+    n_rows
+        Public.
+    packed
+        int64, shape (D,), in units of ``4**-g``, in the order of `Layout`. Private: it is
+        computed from rows and has no noise yet.
+    """
+
+    n_rows: int
+    packed: NDArray[np.int64]
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of both sets of rows together; associative and commutative."""
+        return Moments(self.n_rows + other.n_rows, self.packed + other.packed)
+
+
+def empty_moments(layout: Layout) -> Moments:
+    """Moments of no rows: the neutral element of `Moments.merge`."""
+    return Moments(0, np.zeros(layout.n_entries, dtype=np.int64))
+
+
+def compute_moments(rows: NDArray[np.int32], layout: Layout) -> Moments:
+    """Moments of coded rows.
+
+    Parameters
+    ----------
+    rows
+        Shape (n_rows, p), integers with ``|z| <= 2**g``, as `encode` makes them. Not changed.
+    layout
+        Where each sum goes.
+    """
+    n_rows, p = rows.shape
+    gram_sum = GramSum(p, largest=1 << (2 * layout.resolution_bits))
+    with one_blas_thread():
+        for start in range(0, n_rows, gram_sum.block_rows):
+            gram_sum.add(rows[start : start + gram_sum.block_rows].astype(np.float32))
+    gram = gram_sum.total()
+    sums = gram_sum.sums() * layout.scaled_weight
+    products = gram[layout.product_index]
+    return Moments(n_rows, np.concatenate([sums, products]) if layout.with_sums else products)
+
+
+def unpack(
+    packed: NDArray[np.int64], n_rows: int, layout: Layout
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
+    """Mean and second-moment matrix from a packed vector (noised or not).
+
+    Entries that were not sent because they are public or follow are put back: a binary's mean
+    square is 1/4, an indicator's is its own mean, two indicators of one categorical never meet.
+
+    Parameters
+    ----------
+    packed
+        int64, shape (D,), units of ``4**-g``.
+    n_rows
+        What the sums are divided by, at least 1.
+    layout
+        Order of the entries.
+
+    Returns
+    -------
+    mean
+        float64, shape (p,), in coded units (a box column lies in [-1/2, 1/2] or [0, 1]); None
+        where the release has no sums.
+    second
+        float64, symmetric, shape (p, p): mean of products of two columns.
+    """
+    p = layout.n_columns
+    one = float(4**layout.resolution_bits) * n_rows
+    mean = None
+    if layout.with_sums:
+        # w * sum of the values, in the same units as the products
+        weight = layout.scaled_weight / 2**layout.resolution_bits
+        mean = packed[:p].astype(np.float64) / (one * weight)
+    second = spread_products(layout, packed, np.zeros((p, p)))
+    second /= one
+    for column, kind in enumerate(layout.kinds):
+        if kind is ColumnKind.BINARY:
+            second[column, column] = 0.25
+        elif kind is ColumnKind.INDICATOR and mean is not None:
+            second[column, column] = mean[column]
+    return mean, second
+
+
+def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) -> NDArray[_Float]:
+    """Products of two columns to their two places in a matrix; returns ``out``.
+
+    Row by row and with no index of places: at a thousand columns that would take more memory than
+    the matrix, and memory that is new takes longer than the work.
+
+    Parameters
+    ----------
+    packed
+        Shape (D,).
+    out
+        Shape (p, p), zeros. Squares that are not sent stay 0.
+    """
+    starts, firsts = (each.tolist() for each in layout.product_rows)
+    products, p = packed[layout.n_sums :], layout.n_columns
+    for row, (start, first) in enumerate(zip(starts, firsts, strict=True)):
+        out[row, first:] = products[start : start + p - first]
+    for start in range(0, p, _MIRRORED):
+        stop = min(p, start + _MIRRORED)
+        square = out[start:stop, start:stop]
+        square += np.triu(square, 1).T
+        out[stop:, start:stop] = out[start:stop, stop:].T
+    return out

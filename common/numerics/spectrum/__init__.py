@@ -1,0 +1,1 @@
+"""Principal components of pooled moments, and what noise does to them."""

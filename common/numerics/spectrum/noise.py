@@ -1,0 +1,145 @@
+"""Draws of a study's public noise in its real structure: no formula keeps all of it.
+
+One draw is one packed vector of noise, summed over the owners and unpacked as a release is, so a
+binary's square has none and an indicator's square has that of its column sum. With E and nu the
+noise of second moment and mean and mu the released mean, the covariance's noise is ::
+
+    pooled    E - nu mu^T - mu nu^T - nu nu^T
+    within    E - nu mu^T - mu nu^T - sum_i n_i nu_i nu_i^T / n
+
+(the owners' means are taken for mu).
+
+Nothing drawn here protects anything: the noise comes from a seeded NumPy generator in float64, so
+that the same study gives the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.schema.layout import Layout
+
+Law = Literal["laplace", "gaussian"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseDraw:
+    """One draw of the noise of pooled moments, in coded units.
+
+    Attributes
+    ----------
+    mean
+        nu, shape (p,); None where the release has no sums.
+    second
+        E, symmetric, shape (p, p).
+    squares
+        ``sum_i n_i nu_i nu_i^T / n``, shape (p, p), where the owners' own means were drawn.
+    """
+
+    mean: NDArray[np.float64] | None
+    second: NDArray[np.float64]
+    squares: NDArray[np.float64] | None
+
+    def linear(self, mean: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """The covariance's noise but for the squares of the means' noise; shape (p, p), new.
+
+        ``mean`` is mu, shape (p,), or None where the release has no sums.
+        """
+        if self.mean is None or mean is None:
+            return self.second.copy()
+        crossed = np.outer(self.mean, mean)
+        return self.second - (crossed + crossed.T)
+
+
+class NoiseSource:
+    """Draws for one study; the generator's state moves on with each.
+
+    Parameters
+    ----------
+    rng
+        Seeded by the caller.
+    layout
+        Of the study's schema.
+    law, scale
+        Each owner's noise on each entry of its packed vector: Laplace of scale b, or Gaussian of
+        standard deviation sigma, in units of ``4**-g``; any size, fractions included.
+    owner_rows
+        Rows of each owner; all at least 1.
+    own_means
+        Whether the owners' means are drawn one by one, for a covariance within owners.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        layout: Layout,
+        *,
+        law: Law,
+        scale: float,
+        owner_rows: Sequence[int],
+        own_means: bool,
+    ) -> None:
+        self._rng = rng
+        self._layout = layout
+        self._law = law
+        self._scale = scale
+        self._rows = np.asarray(owner_rows, dtype=np.float64)
+        self._own_means = own_means and layout.with_sums
+        self._n_rows = int(sum(owner_rows))
+
+    def packed(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """The next draw as it comes: one number per entry, and what `NoiseDraw` calls squares.
+
+        Returns
+        -------
+        packed
+            Shape (D,), whole numbers in units of ``4**-g``.
+        squares
+            Shape (p, p), where the owners' own means are drawn.
+        """
+        layout, m = self._layout, len(self._rows)
+        packed = self._sum_of_noises(m, layout.n_entries)
+        squares = None
+        if self._own_means:
+            each = self._noise((m, layout.n_columns))
+            packed[: layout.n_sums] = each.sum(axis=0)
+            squares = self._squares_of_means(each)
+        return np.rint(packed, out=packed), squares
+
+    def draw(self) -> NoiseDraw:
+        """The next draw."""
+        packed, squares = self.packed()
+        mean, second = unpack(packed.astype(np.int64), self._n_rows, self._layout)
+        return NoiseDraw(mean, second - self._public, squares)
+
+    @cached_property
+    def _public(self) -> NDArray[np.float64]:
+        """What entries that are not sent contribute to a second moment."""
+        nothing = np.zeros(self._layout.n_entries, dtype=np.int64)
+        return unpack(nothing, self._n_rows, self._layout)[1]
+
+    def _noise(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        if self._law == "laplace":
+            return self._rng.laplace(scale=self._scale, size=shape)
+        return self._rng.normal(scale=self._scale, size=shape)
+
+    def _sum_of_noises(self, m: int, size: int) -> NDArray[np.float64]:
+        """Sum of m owners' noises: m Laplace variables are a difference of two Gamma(m) ones."""
+        if self._law == "laplace":
+            positive = self._rng.standard_gamma(m, size)
+            return self._scale * (positive - self._rng.standard_gamma(m, size))
+        return self._rng.normal(scale=self._scale * np.sqrt(m), size=size)
+
+    def _squares_of_means(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``sum_i n_i nu_i nu_i^T / n`` from the noises of the owners' packed sums, (m, p)."""
+        one = float(2**self._layout.resolution_bits) * self._layout.scaled_weight
+        nu = each / (self._rows[:, None] * one)
+        squares: NDArray[np.float64] = nu.T @ (nu * (self._rows / self._rows.sum())[:, None])
+        return squares

@@ -1,0 +1,1 @@
+"""Synthetic rows: from coordinates of components to values that a schema allows."""

@@ -1,0 +1,200 @@
+"""The field of binaries that are strongly tied, with the whole Fisher matrix.
+
+Where all attributes are binary the field is an Ising model. Attributes that are tied as closely as
+the disabilities of one person move together, so its Fisher matrix is far from the diagonal that
+`dppca.common.numerics.synthesis.field` takes. In columns of -1 and 1, with x the singles and the
+products of pairs, t their released means, S the variances of the noise and P the precisions of the
+prior, the most probable parameters minimise ::
+
+    (t - m)' S^-1 (t - m)  +  theta' P theta                                              (1)
+
+with m the means and F the covariance of x under the law. With ``A = F S^-1 F + P`` a step of
+Gauss and Newton is ::
+
+    A^-1 (F S^-1 (t - m) - P theta)                                                       (2)
+
+First a few such steps are taken, with m and F from chains of Gibbs sampling that are kept from one
+step to the next; the width of the pairs' prior is MacKay's fixed point, ``tau^2 = mean(theta^2 +
+diag A^-1)``. Then F is held, and many small steps follow, one a sweep, at a falling rate; the mean
+of the last half is taken (stochastic approximation). The means of x over these sweeps are those of
+the most probable law, the released ones freed of some of their noise. Averaging leaves a collective
+shift of all singles, so last the pairs are held and the singles meet those means.
+
+References: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447; B. Polyak,
+A. Juditsky, Acceleration of stochastic approximation by averaging, 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.synthesis.field import Chains, Field, FittedField
+from dppca.common.numerics.synthesis.targets import FieldTargets
+from dppca.common.numerics.threads import one_blas_thread
+
+MOST_BINARIES = 63
+"""1953 pairs: the Fisher matrix and the features of the chains fit in 100 MB."""
+_CHAINS = 4096
+_COARSE = 30
+_SWEEPS = 5
+_MEASURED = 3
+_KEPT = 8
+_FINE = 400
+_SINGLES = 60
+_SINGLE_PRECISION = 3.0**-2
+_FIRST_WIDTH = 0.3
+_LONGEST = 0.15
+
+Vector = NDArray[np.float64]
+
+
+def fit_binary_field(
+    targets: FieldTargets,
+    *,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> FittedField:
+    """Fit the field of binaries by equation (1).
+
+    Parameters
+    ----------
+    targets
+        Of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
+    progress
+        Told the share that is done, from 0 to 1.
+    """
+    q = len(targets.mean)
+    released = _released(targets)
+    theta = np.zeros(len(released.means))
+    theta[:q] = np.arctanh(np.clip(released.means[:q], -0.98, 0.98))
+    chains = Chains.start(targets, _CHAINS, rng)
+    fisher, width = np.zeros((len(theta), len(theta))), _FIRST_WIDTH
+    for step in range(_COARSE):
+        m, covariance = _measured(chains, _field(targets, theta), rng)
+        early = step < _COARSE // 2
+        newton = _Newton.at(covariance, released, width=width, q=q, damping=0.3 if early else 0.0)
+        theta = theta + (0.5 if early else 0.25) * newton.step(released, m, theta)
+        if step >= 5:
+            width = float(np.clip(np.sqrt(np.mean(theta[q:] ** 2 + newton.spread[q:])), 0.02, 1.0))
+        if step >= _COARSE - _KEPT:
+            fisher += covariance / _KEPT
+        if progress is not None:
+            progress((step + 1) / (2 * _COARSE))
+    newton = _Newton.at(fisher, released, width=width, q=q, damping=0.0)
+    mean, m = np.zeros_like(theta), np.zeros_like(theta)
+    for sweep in range(_FINE):
+        chains.sweep(_field(targets, theta), rng)
+        x = _features(chains).mean(axis=0, dtype=np.float64)
+        theta = theta + 0.25 / (1 + 30 * sweep / _FINE) * newton.step(released, x, theta)
+        if sweep >= _FINE // 2:
+            mean += theta / (_FINE - _FINE // 2)
+            m += x / (_FINE - _FINE // 2)
+        if progress is not None:
+            progress(0.5 + 0.45 * (sweep + 1) / _FINE)
+    theta, off = mean, newton.step(released, m, mean) / np.sqrt(newton.spread)
+    shares = np.zeros(q)
+    for sweep in range(_SINGLES):
+        chains.sweep(_field(targets, theta), rng)
+        x = 2 * chains.codes.mean(axis=0) - 1
+        rate = 0.2 if sweep < _SINGLES // 2 else 0.07
+        theta[:q] += rate * (m[:q] - x) / (1.05 - m[:q] ** 2)
+        if sweep >= _SINGLES // 2:
+            shares += x / (_SINGLES - _SINGLES // 2)
+    if progress is not None:
+        progress(1.0)
+    return FittedField(
+        _field(targets, theta),
+        chains.codes,
+        misfit=float(np.sqrt(np.mean(off**2))),
+        marginal_misfit=float(np.abs(m[:q] - shares).max() / 2),
+        marginals=tuple(np.array([1 - each, 1 + each]) / 2 for each in np.clip(m[:q], -1, 1)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Released:
+    """Means of singles and pairs in columns of -1 and 1, and the variances of their noise."""
+
+    means: Vector
+    variance: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Newton:
+    """Equation (2) for one F: ``gain (t - m) - pull theta``; spread is the diagonal of A^-1."""
+
+    gain: NDArray[np.float64]
+    pull: NDArray[np.float64]
+    spread: Vector
+
+    @classmethod
+    def at(
+        cls,
+        fisher: NDArray[np.float64],
+        released: _Released,
+        *,
+        width: float,
+        q: int,
+        damping: float,
+    ) -> _Newton:
+        precision = np.full(len(fisher), width**-2.0)
+        precision[:q] = _SINGLE_PRECISION
+        with one_blas_thread():
+            weighted = fisher / released.variance
+            curvature = weighted @ fisher + np.diag(precision)
+            curvature[np.diag_indices_from(curvature)] *= 1 + damping
+            inverse = np.linalg.inv(curvature)
+            return cls(inverse @ weighted, inverse * precision, np.diag(inverse))
+
+    def step(self, released: _Released, m: Vector, theta: Vector) -> Vector:
+        """How far theta should move, no entry by more than 0.15."""
+        with one_blas_thread():
+            move = self.gain @ (released.means - m) - self.pull @ theta
+        return np.clip(move, -_LONGEST, _LONGEST)
+
+
+def _released(targets: FieldTargets) -> _Released:
+    """Columns of -1 and 1 are twice those of the release."""
+    mean = 2 * targets.mean
+    pairs = np.triu_indices(len(mean), 1)
+    products = np.clip(4 * targets.products + np.outer(mean, mean), -0.999, 0.999)[pairs]
+    noise = np.full(len(products), 16 * targets.entry_variance)
+    return _Released(np.r_[mean, products], np.r_[4 * targets.mean_variance, noise])
+
+
+def _features(chains: Chains) -> NDArray[np.float32]:
+    """Singles and pairs of the states in columns of -1 and 1, shape (chains, q + pairs)."""
+    signs = (2 * chains.codes - 1).astype(np.float32)
+    i, j = np.triu_indices(signs.shape[1], 1)
+    return np.concatenate([signs, signs[:, i] * signs[:, j]], axis=1)
+
+
+def _measured(
+    chains: Chains, field: Field, rng: np.random.Generator
+) -> tuple[Vector, NDArray[np.float64]]:
+    """Means of singles and pairs over the last sweeps, and their covariance."""
+    sums, products = [], []
+    for sweep in range(_SWEEPS):
+        chains.sweep(field, rng)
+        if sweep >= _SWEEPS - _MEASURED:
+            x = _features(chains)
+            sums.append(x.mean(axis=0, dtype=np.float64))
+            with one_blas_thread():
+                products.append((x.T @ x).astype(np.float64) / len(x))
+    m = np.mean(sums, axis=0)
+    return m, np.mean(products, axis=0) - np.outer(m, m)
+
+
+def _field(targets: FieldTargets, theta: Vector) -> Field:
+    """The field whose parameters in columns of -1 and 1 are theta: singles, then pairs."""
+    q = len(targets.mean)
+    pairs = np.zeros((q, q))
+    pairs[np.triu_indices(q, 1)] = theta[q:]
+    pairs += pairs.T
+    # (2 x_i)(2 x_j) is 4 z_i z_j and a part that is linear in each, which goes to the biases.
+    linear = 2 * theta[:q] + 4 * pairs @ targets.mean
+    return Field(4 * pairs, tuple(np.array([-each, each]) / 2 for each in linear))

@@ -1,0 +1,98 @@
+"""Relations that simple decoding loses, found in the released pair tables.
+
+A release holds the second moments of every pair of columns of different attributes, which for two
+attributes with labels is their whole pair table. Decoding by thresholds keeps the sign and order
+of relations between scalars (weakened, which under noise is a merit: it shrinks), but a relation
+*inside* a categorical, such as one rare category that settles another attribute, can vanish: in
+the Gaussian's coordinates the category hardly ever wins.
+
+For each pair of attributes of which one is a categorical, let R be the covariance as released
+minus that of the decoded rows, a block of r times c entries. Each entry carries noise of standard
+deviation s, and noise alone gives a matrix of largest singular value about ``s (sqrt r +
+sqrt c)``. Singular values v above an edge e of 1.4 times that are kept, shrunk to ``sqrt(v^2 -
+e^2)``; the rest is taken for noise. (1.4, because the largest of a hundred blocks is far out, and
+Laplace noise has heavy tails; measured on Adult, where 1 lost half a point of accuracy at epsilon
+1.) What remains is added to the covariance of the decoded rows: the covariance to be aimed at.
+Blocks without a categorical are left as they are.
+
+Reference: M. Gavish, D. L. Donoho, Optimal shrinkage of singular values, IEEE Trans. Inf. Theory
+63 (2017) 2137-2152 (for the square case and small signals; this is its leading term).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.schema.layout import ColumnKind, Layout
+
+_MARGIN = 1.4
+
+
+@dataclass(frozen=True, slots=True)
+class LostDependences:
+    """Covariance that decoded rows should have had, and what they lost of it.
+
+    Attributes
+    ----------
+    residual
+        Shape (p, p), symmetric: the released covariance above the noise minus that of the rows;
+        zero inside an attribute and where no attribute is a categorical.
+    n_pairs
+        Pairs of attributes in which anything was lost.
+    """
+
+    residual: NDArray[np.float64]
+    n_pairs: int
+
+
+def find_lost_dependences(
+    covariance: NDArray[np.float64],
+    layout: Layout,
+    *,
+    mean: NDArray[np.float64],
+    second: NDArray[np.float64],
+    entry_noise: float,
+) -> LostDependences:
+    """Compare decoded rows with the release.
+
+    Parameters
+    ----------
+    covariance
+        Of the decoded rows in coded units, shape (p, p).
+    mean, second
+        As released, shapes (p,) and (p, p).
+    entry_noise
+        Standard deviation of the noise of an entry of ``second``.
+    """
+    weight = layout.scaled_weight / 2**layout.resolution_bits
+    # var(M_ij - mu_i mu_j), to first order in the noises of M_ij, mu_i and mu_j
+    variance = entry_noise**2 * (1 + np.add.outer(mean**2, mean**2) / weight**2)
+    difference = second - np.outer(mean, mean) - covariance
+    residual = np.zeros_like(covariance)
+    n_pairs = 0
+    for index, (a, b) in enumerate(layout.groups):
+        for c, d in layout.groups[index + 1 :]:
+            if ColumnKind.INDICATOR not in (layout.kinds[a], layout.kinds[c]):
+                continue
+            block = np.s_[a:b, c:d]
+            edge = np.sqrt(variance[block].mean()) * (np.sqrt(b - a) + np.sqrt(d - c))
+            significant = _significant_singular_part(difference[block], _MARGIN * edge)
+            if significant is not None:
+                n_pairs += 1
+                residual[block] = significant
+                residual[c:d, a:b] = significant.T
+    return LostDependences(residual, n_pairs)
+
+
+def _significant_singular_part(
+    block: NDArray[np.float64], edge: float
+) -> NDArray[np.float64] | None:
+    left, values, right = np.linalg.svd(block, full_matrices=False)
+    shrunk = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    if not shrunk.any():
+        return None
+    residual: NDArray[np.float64] = (left * shrunk) @ right
+    return residual

@@ -1,0 +1,184 @@
+"""Synthetic rows from PPCA's continuous coordinates to values that a schema allows.
+
+Two steps, both post-processing of a release.
+
+1. *Thresholds.* Numerics are shifted so that after clipping to their bounds the released mean
+   stands, and clipped. Binaries are cut where the released mean is kept; categoricals chosen by
+   ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
+   (`dppca.common.numerics.synthesis.marginals`).
+2. *Pair tables.* Where the released covariance shows a relation with a categorical that the rows
+   of step 1 have lost, beyond what noise explains (`dppca.common.numerics.synthesis.dependences`),
+   all labels are redrawn from the field of largest entropy that has it, and has what the rows of
+   step 1 did keep (`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are taken only
+   if their covariance is nearer to what was aimed at than that of step 1.
+
+A schema without categoricals stops at step 1, which loses nothing there. So does one of more than
+2048 columns, where step 2 would take minutes. Means released beyond what a value can be are
+clipped; whatever the noise did, every row is valid and each marginal is the released one, made
+valid, to within a row.
+
+In the unit ball there are numerics only and no bounds: rows of norm above 1 are brought to 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.synthesis.dependences import find_lost_dependences
+from dppca.common.numerics.synthesis.marginals import (
+    apportion,
+    assign,
+    binary_share,
+    categorical_shares,
+    split_by_score,
+)
+from dppca.common.numerics.synthesis.markov_field import redraw
+from dppca.common.schema.layout import ColumnKind, Layout
+
+MOST_COLUMNS = 2048
+_HALVINGS = 80
+
+DecodedColumn = NDArray[np.float64] | NDArray[np.int32]
+"""One attribute: a numeric in coded units, or codes of labels."""
+
+
+def discretize(
+    coded: NDArray[np.float64],
+    layout: Layout,
+    *,
+    mean: NDArray[np.float64] | None,
+    second: NDArray[np.float64],
+    entry_noise: float,
+    rng: np.random.Generator,
+) -> list[DecodedColumn]:
+    """Turn coded synthetic rows into columns of attributes.
+
+    Parameters
+    ----------
+    coded
+        Shape (n, p), n >= 1, coded units, as `dppca.common.numerics.spectrum.ppca.sample` draws
+        them: rows are exchangeable. Not changed.
+    mean, second
+        As released, shapes (p,) and (p, p); mean is None where the release has no sums.
+    entry_noise
+        Standard deviation of the noise of an entry of ``second``
+        (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
+    rng
+        Decides ties and redrawn labels; the same state gives the same rows.
+
+    Returns
+    -------
+    list
+        One array of shape (n,) per attribute, in the layout's order: float64 in [-1/2, 1/2] for a
+        numeric (in the unit ball: rows of norm at most 1), int32 codes otherwise.
+    """
+    if layout.unit_ball or mean is None:
+        norm = np.sqrt(np.square(coded).sum(axis=1))
+        return list((coded / np.maximum(norm, 1.0)[:, None]).T.copy())
+    means = _clip_means(layout, mean)
+    rows = _threshold(coded, layout, means)
+    if ColumnKind.INDICATOR in layout.kinds and layout.n_columns <= MOST_COLUMNS:
+        rows = _restore_dependences(rows, layout, mean, second, means, entry_noise, rng)
+    return _columns(rows, layout)
+
+
+def threshold_labels(scores: NDArray[np.float64], released_mean: float) -> NDArray[np.int32]:
+    """Labels of a binary attribute's coded coordinate, cut so that the released mean is kept.
+
+    For anybody who trains on coded rows. Cutting at 0 keeps the mean only where both labels are
+    equally common or the model's variance is right; under noise, which inflates it, this cut is
+    the better one (NLTCS *money* at epsilon 0.2: accuracy 0.82 against 0.81).
+
+    Parameters
+    ----------
+    scores
+        Shape (n,), coded units.
+    released_mean
+        Of the same column, in coded units.
+    """
+    return split_by_score(scores, round(binary_share(released_mean) * len(scores)))
+
+
+def _clip_means(layout: Layout, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The released means, made such as rows can have."""
+    means = np.clip(mean, -0.5, 0.5)
+    for start, stop in layout.groups:
+        if layout.kinds[start] is ColumnKind.INDICATOR:
+            means[start:stop] = categorical_shares(mean[start:stop])
+    return means
+
+
+def _threshold(
+    coded: NDArray[np.float64], layout: Layout, means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Valid rows in coded units, shape (n, p), by thresholds alone."""
+    n = len(coded)
+    rows = np.zeros_like(coded)
+    for start, stop in layout.groups:
+        kind = layout.kinds[start]
+        if kind is ColumnKind.NUMERIC:
+            rows[:, start] = _clip_about(coded[:, start], means[start])
+        elif kind is ColumnKind.BINARY:
+            second = round(binary_share(means[start]) * n)
+            rows[:, start] = split_by_score(coded[:, start], second) - 0.5
+        else:
+            codes = assign(coded[:, start:stop], apportion(means[start:stop], n))
+            rows[np.arange(n), start + codes] = 1.0
+    return rows
+
+
+def _clip_about(values: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """Values shifted and clipped to [-1/2, 1/2] so that their mean is ``mean``, by bisection."""
+    low, high = -0.5 - values.max(), 0.5 - values.min()
+    for _ in range(_HALVINGS):
+        shift = (low + high) / 2
+        if np.clip(values + shift, -0.5, 0.5).mean() < mean:
+            low = shift
+        else:
+            high = shift
+    clipped: NDArray[np.float64] = np.clip(values + high, -0.5, 0.5)
+    return clipped
+
+
+def _restore_dependences(
+    rows: NDArray[np.float64],
+    layout: Layout,
+    mean: NDArray[np.float64],
+    second: NDArray[np.float64],
+    means: NDArray[np.float64],
+    entry_noise: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    covariance = _covariance(rows)
+    lost = find_lost_dependences(
+        covariance, layout, mean=mean, second=second, entry_noise=entry_noise
+    )
+    if lost.n_pairs == 0:
+        return rows
+    mu = np.where([k is ColumnKind.NUMERIC for k in layout.kinds], rows.mean(axis=0), means)
+    target = covariance + lost.residual
+    redrawn = redraw(rows, layout, mu=mu, target=target, rng=rng)
+    before = np.linalg.norm(lost.residual)
+    between = np.not_equal.outer(np.asarray(layout.attribute_of), np.asarray(layout.attribute_of))
+    after = np.linalg.norm((target - _covariance(redrawn)) * between)
+    return redrawn if after < before else rows
+
+
+def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    centred = rows - rows.mean(axis=0)
+    covariance: NDArray[np.float64] = centred.T @ centred / len(rows)
+    return covariance
+
+
+def _columns(rows: NDArray[np.float64], layout: Layout) -> list[DecodedColumn]:
+    columns: list[DecodedColumn] = []
+    for start, stop in layout.groups:
+        kind = layout.kinds[start]
+        if kind is ColumnKind.NUMERIC:
+            columns.append(rows[:, start].copy())
+        elif kind is ColumnKind.BINARY:
+            columns.append((rows[:, start] > 0).astype(np.int32))
+        else:
+            columns.append(rows[:, start:stop].argmax(axis=1).astype(np.int32))
+    return columns

@@ -1,0 +1,332 @@
+"""A pairwise field fitted to noised moments, and rows drawn from it.
+
+Over the values of the attributes (labels, or bins of a numeric), the field is ::
+
+    p(x) ~ exp( sum_a b_a(x_a) + sum_{a<b} z_a' Theta_ab z_b )                            (1)
+
+with z the coded columns of x minus their means: of all laws with given marginals and products, the
+one of largest entropy. The products are known with noise of variance S_ij, and a coupling is
+``N(0, tau_ab^2)`` before anything is known of it (`coupling_scales`). At the most probable
+couplings, with C the products of the law and the Fisher matrix taken as ``diag(v_i v_j)``, ::
+
+    T_ij - C_ij = lambda_ij Theta_ij,    lambda_ij = S_ij / (tau_ab^2 v_i v_j)              (2)
+
+so what the noise could have made is not believed. The parameters are found by stochastic maximum
+likelihood: chains are kept from one sweep of Gibbs sampling to the next, and after each sweep all
+parameters move against their error on the chains; the mean of the last half is taken. The biases
+meet the marginals. Where equation (2) is not met by then, up to four more turns follow.
+
+Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
+not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
+under quotas: the marginals are met to within a row of each block. A numeric is drawn from its bin.
+
+Rows are float32: another number of BLAS threads can round a product, and with it a value, another
+way, so all is done with one thread.
+
+References: T. Tieleman, Training restricted Boltzmann machines using approximations to the
+likelihood gradient, ICML 2008; B. Polyak, A. Juditsky, Acceleration of stochastic approximation by
+averaging, 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.synthesis.marginals import apportion, balance
+from dppca.common.numerics.synthesis.targets import FieldTargets
+from dppca.common.numerics.threads import one_blas_thread
+
+_CHAINS = 2048
+_SWEEPS = 120
+_TURNS = 5
+_MOST_MISFIT = 0.5
+_MOST_MARGINAL_MISFIT = 0.02
+_RATE = 0.3
+_DRAWING_SWEEPS = 6
+_BLOCK_ROWS = 4096
+_TINY = np.float32(1e-30)
+
+Codes = NDArray[np.int32]
+Rows = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A law over the values of all attributes: equation (1).
+
+    Attributes
+    ----------
+    couplings
+        Theta, shape (p, p), symmetric; 0 inside an attribute.
+    biases
+        For each attribute, shape (K,).
+    """
+
+    couplings: NDArray[np.float64]
+    biases: tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedField:
+    """A field, the chains that were drawn from it last, and how well it was fitted.
+
+    Attributes
+    ----------
+    codes
+        Shape (chains, attributes): a value of each attribute.
+    misfit
+        Root mean square of what is left of equation (2), in standard deviations of the noise and
+        the chains' own chance together; 1 would be as far off as chance alone.
+    marginal_misfit
+        Largest total variation between a marginal and that of the chains over the last half.
+    """
+
+    field: Field
+    codes: Codes
+    misfit: float
+    marginal_misfit: float
+    marginals: tuple[NDArray[np.float64], ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether rows may be drawn."""
+        return self.misfit <= _MOST_MISFIT and self.marginal_misfit <= _MOST_MARGINAL_MISFIT
+
+
+def fit_field(
+    targets: FieldTargets,
+    scales: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> FittedField:
+    """Fit the field by equation (2).
+
+    Parameters
+    ----------
+    scales
+        tau of each pair of columns, shape (p, p): `coupling_scales`.
+    progress
+        Told the share of a turn that is done, from 0 to 1.
+    """
+    chains = Chains.start(targets, _CHAINS, rng)
+    field = Field(np.zeros_like(targets.products), tuple(np.log(q) for q in targets.marginals))
+    for turn in range(_TURNS):
+        fitted = _improved(field, targets, scales, chains, rng, first=turn == 0, progress=progress)
+        if fitted.converged:
+            break
+        field = fitted.field
+    return fitted
+
+
+def _improved(
+    field: Field,
+    targets: FieldTargets,
+    scales: NDArray[np.float64],
+    chains: Chains,
+    rng: np.random.Generator,
+    *,
+    first: bool,
+    progress: Callable[[float], None] | None,
+) -> FittedField:
+    """One turn of sweeps from a field on; the mean of its last half."""
+    variance = np.outer(targets.variance, targets.variance)
+    pull = targets.noise_variance / (scales**2 * variance)
+    pace = np.where(targets.between, 1 / (variance + pull + 2e-4), 0.0)
+    couplings, biases = field.couplings.copy(), [each.copy() for each in field.biases]
+    kept = _Averages.zeros(targets)
+    for sweep in range(_SWEEPS):
+        products, shares = chains.products(), chains.shares()
+        late = sweep - _SWEEPS // 3 if first else _SWEEPS // 2 + sweep
+        rate = _RATE / (1 + 6 * max(0, late) / _SWEEPS)
+        error = targets.products - products - pull * couplings
+        couplings += rate * np.clip(pace * error, -1, 1)
+        for bias, q, share in zip(biases, targets.marginals, shares, strict=True):
+            bias += rate * np.clip((q - share) / (q + 0.3 / len(q)), -1, 1)
+        if sweep >= _SWEEPS // 2:
+            kept.add(couplings, biases, products, shares, weight=1 / (_SWEEPS - _SWEEPS // 2))
+        chains.sweep(Field(couplings, tuple(biases)), rng)
+        if progress is not None:
+            progress((sweep + 1) / _SWEEPS)
+    left = targets.products - kept.products - pull * kept.couplings
+    chance = targets.noise_variance + variance / _CHAINS
+    return FittedField(
+        Field(kept.couplings, tuple(kept.biases)),
+        chains.codes,
+        misfit=float(np.sqrt(np.mean((left**2 / chance)[targets.between]))),
+        marginal_misfit=max(
+            float(np.abs(q - share).sum() / 2)
+            for q, share in zip(targets.marginals, kept.shares, strict=True)
+        ),
+        marginals=targets.marginals,
+    )
+
+
+def draw_blocks(
+    fitted: FittedField, targets: FieldTargets, n_rows: int, *, rng: np.random.Generator
+) -> Iterator[Codes]:
+    """Draw rows as codes of values, shape (rows of the block, attributes), block by block.
+
+    Over all blocks together each value has as many rows as its marginal says, to within one.
+    """
+    left = [apportion(q, n_rows) for q in fitted.marginals]
+    for first in range(0, n_rows, _BLOCK_ROWS):
+        places = np.arange(first, min(first + _BLOCK_ROWS, n_rows)) % len(fitted.codes)
+        chains = Chains(targets, fitted.codes[places])
+        for _ in range(_DRAWING_SWEEPS):
+            chains.sweep(fitted.field, rng)
+        block = [apportion(each / each.sum(), len(places)) for each in left]
+        chains.sweep(fitted.field, rng, quota=block)
+        for each, taken in zip(left, block, strict=True):
+            each -= taken
+        yield chains.codes
+
+
+class Chains:
+    """States of Gibbs sampling: codes of values, and their columns minus the means.
+
+    Columns are stored one after the other, shape (p, n), so that every step is along memory.
+    """
+
+    def __init__(self, targets: FieldTargets, codes: Codes) -> None:
+        self._targets = targets
+        self._codes = np.ascontiguousarray(codes.T)
+        self._centred = np.empty((len(targets.mean), len(codes)), np.float32)
+        ends = np.cumsum([values.shape[1] for values in targets.values])
+        self._variables = [
+            _Variable(
+                slice(int(end) - values.shape[1], int(end)),
+                values.astype(np.float32),
+                targets.mean[end - values.shape[1] : end].astype(np.float32)[:, None],
+            )
+            for end, values in zip(ends, targets.values, strict=True)
+        ]
+        for variable, each in zip(self._variables, self._codes, strict=True):
+            variable.write(self._centred, each)
+
+    @classmethod
+    def start(cls, targets: FieldTargets, n: int, rng: np.random.Generator) -> Chains:
+        """States of independent attributes with the marginals."""
+        codes = np.empty((n, len(targets.marginals)), np.int32)
+        for index, q in enumerate(targets.marginals):
+            codes[:, index] = rng.permutation(np.repeat(np.arange(len(q)), apportion(q, n)))
+        return cls(targets, codes)
+
+    @property
+    def codes(self) -> Codes:
+        """Shape (n, attributes)."""
+        return self._codes.T
+
+    def products(self) -> NDArray[np.float64]:
+        """C, shape (p, p)."""
+        with one_blas_thread():
+            sums: NDArray[np.float64] = (self._centred @ self._centred.T).astype(np.float64)
+        products: NDArray[np.float64] = sums / self._codes.shape[1]
+        return products
+
+    def shares(self) -> list[NDArray[np.float64]]:
+        """Share of each value of each attribute."""
+        return [
+            np.bincount(codes, minlength=len(q)) / len(codes)
+            for codes, q in zip(self._codes, self._targets.marginals, strict=True)
+        ]
+
+    def sweep(
+        self,
+        field: Field,
+        rng: np.random.Generator,
+        *,
+        quota: list[NDArray[np.int64]] | None = None,
+    ) -> None:
+        """Redraw every attribute of all states once, in a random order.
+
+        ``quota``, where given, says how many states have each value of each attribute.
+        """
+        couplings = field.couplings.astype(np.float32)
+        with one_blas_thread():
+            for index in rng.permutation(len(self._variables)):
+                variable = self._variables[index]
+                # Couplings are zero inside an attribute, so its own columns take no part.
+                odds = variable.odds(couplings[variable.columns] @ self._centred)
+                odds += field.biases[index].astype(np.float32)[:, None]
+                if quota is None:
+                    codes = _choose(odds, rng)
+                else:
+                    waits = rng.standard_exponential(odds.shape, dtype=np.float32)
+                    odds -= np.log(waits + _TINY)  # minus the log of a waiting time is Gumbel
+                    codes = balance(odds.T, odds.argmax(axis=0).astype(np.int32), quota[index])
+                self._codes[index] = codes
+                variable.write(self._centred, codes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """One attribute: its columns, the values that they take, shape (K, width), and their means."""
+
+    columns: slice
+    values: Rows
+    mean: Rows
+
+    def odds(self, scores: Rows) -> Rows:
+        """Log-odds of the values but for a constant, shape (K, n), from scores of the columns."""
+        return scores if len(scores) > 1 else self.values * scores
+
+    def write(self, centred: Rows, codes: Codes) -> None:
+        """Put the columns of some codes, minus their means, where they belong."""
+        if len(self.mean) > 1:
+            rows = centred[self.columns]
+            np.equal(codes, np.arange(len(rows))[:, None], out=rows, casting="unsafe")
+            rows -= self.mean
+        else:
+            centred[self.columns.start] = (self.values[:, 0] - self.mean[0, 0])[codes]
+
+
+def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
+    """A value for each state, by its log-odds, shape (K, n); these are overwritten."""
+    n_values, n = odds.shape
+    uniform = rng.random(n, dtype=np.float32)
+    if n_values == 2:
+        with np.errstate(over="ignore"):
+            second = 1 / (1 + np.exp(odds[0] - odds[1]))
+        flipped: Codes = (uniform < second).astype(np.int32)
+        return flipped
+    odds -= odds.max(axis=0)
+    np.exp(odds, out=odds)
+    for index in range(1, n_values):
+        odds[index] += odds[index - 1]
+    uniform *= odds[-1]
+    codes: Codes = (odds[:-1] <= uniform).sum(axis=0, dtype=np.int32)
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Averages:
+    """Means over the last sweeps; the arrays are added to in place."""
+
+    couplings: NDArray[np.float64]
+    products: NDArray[np.float64]
+    biases: list[NDArray[np.float64]]
+    shares: list[NDArray[np.float64]]
+
+    @classmethod
+    def zeros(cls, targets: FieldTargets) -> _Averages:
+        empty = [[np.zeros_like(q) for q in targets.marginals] for _ in range(2)]
+        return cls(np.zeros_like(targets.products), np.zeros_like(targets.products), *empty)
+
+    def add(
+        self,
+        couplings: NDArray[np.float64],
+        biases: list[NDArray[np.float64]],
+        products: NDArray[np.float64],
+        shares: list[NDArray[np.float64]],
+        *,
+        weight: float,
+    ) -> None:
+        totals = [self.couplings, self.products, *self.biases, *self.shares]
+        values = [couplings, products, *biases, *shares]
+        for total, value in zip(totals, values, strict=True):
+            total += weight * value

@@ -1,0 +1,166 @@
+"""Rows drawn from a pairwise Markov field whose covariance is a given one.
+
+Of all laws on valid rows with given means and second moments between attributes, the one of
+largest entropy is ::
+
+    p(x) ~ exp( sum_i h_i x_i + sum_{i<j} theta_ij x_i x_j )
+
+over columns i, j of different attributes. Its conditional law of one attribute given the others is
+a logistic regression on their columns, so rows are drawn by Gibbs sampling, one attribute of all
+rows at a time. The parameters are found by stochastic maximum likelihood: rows are kept from one
+sweep to the next, and after each sweep ::
+
+    theta_ij += rate (target_ij - covariance_ij of the rows) / ((v_i + d)(v_j + d))
+    h_i      -= rate (mean_i of the rows - mu_i) / (v_i + d)
+
+with v_i the variance of column i (so that rare categories and common ones learn at one pace) and d
+a damping. Columns are centred at mu. Numerics are not redrawn: they are what the labels depend on.
+
+Rows are float32, so another number of threads can round a product, and with it a label, another
+way: anybody who needs the same rows again limits BLAS to one thread, which is the faster way too.
+
+The last sweep draws by argmax of log-odds plus Gumbel noise (which without offsets is the same as
+drawing) under the quotas of `dppca.common.numerics.synthesis.marginals`: the released marginals are
+met exactly.
+
+Reference: T. Tieleman, Training restricted Boltzmann machines using approximations to the
+likelihood gradient, ICML 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.synthesis.marginals import apportion, assign, split_by_score
+from dppca.common.schema.layout import ColumnKind, Layout
+
+_RATE = 0.3
+_DAMPING = 0.02
+_FITTING_SWEEPS = 50
+_DRAWING_SWEEPS = 15
+_FITTED_PRODUCTS = 1 << 28  # of a row's columns: bounds the work of a sweep
+_FEWEST_FITTED_ROWS = 2048
+_MOST_FITTED_ROWS = 1 << 14
+_TINY = np.float32(1e-30)
+
+Rows = NDArray[np.float32]
+
+
+def redraw(
+    rows: NDArray[np.float64],
+    layout: Layout,
+    *,
+    mu: NDArray[np.float64],
+    target: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Redraw the labels of rows so that the rows' covariance comes near a target.
+
+    The parameters are fitted on the first rows, as many as make a sweep cheap (16,384 for 104
+    columns); the others are drawn from the fitted field.
+
+    Parameters
+    ----------
+    rows
+        Valid rows in coded units, shape (n, p), exchangeable. Not changed.
+    mu
+        Shape (p,): means to be met. A numeric's is the mean of ``rows``.
+    target
+        Shape (p, p), symmetric; entries inside an attribute are not used, others are brought
+        within the bounds of Cauchy and Schwarz.
+
+    Returns
+    -------
+    ndarray, shape (n, p)
+        Valid rows: labels redrawn, marginals exactly those of ``mu``, numerics as they were.
+    """
+    n, p = rows.shape
+    centred = (rows - mu).astype(np.float32)
+    theta, h = np.zeros((p, p)), _log_odds(layout, mu)
+    fitted = min(n, max(_FEWEST_FITTED_ROWS, min(_MOST_FITTED_ROWS, _FITTED_PRODUCTS // p**2)))
+    first, rest = centred[:fitted], centred[fitted:]
+    variance = _variances(rows, layout, mu)
+    bound = np.sqrt(np.outer(variance, variance))
+    aim = np.clip(target, -bound, bound)
+    pace = _RATE / (variance + _DAMPING)
+    paces = np.outer(pace, pace) / _RATE
+    for start, stop in layout.groups:
+        paces[start:stop, start:stop] = 0
+    labelled = [g for g in layout.groups if layout.kinds[g[0]] is not ColumnKind.NUMERIC]
+    for _ in range(_FITTING_SWEEPS):
+        covariance = (first.T @ first).astype(np.float64) / fitted
+        theta += paces * (aim - covariance)
+        h -= pace * first.mean(axis=0, dtype=np.float64)
+        _sweep(first, labelled, mu, theta, h, rng)
+    if len(rest):
+        for _ in range(_DRAWING_SWEEPS):
+            _sweep(rest, labelled, mu, theta, h, rng)
+    _sweep(centred, labelled, mu, theta, h, rng, exact=True)
+    redrawn = rows.copy()
+    for start, stop in labelled:
+        redrawn[:, start:stop] = np.rint((centred[:, start:stop] + mu[start:stop]) * 2) / 2
+    return redrawn
+
+
+def _sweep(
+    centred: Rows,
+    labelled: Sequence[tuple[int, int]],
+    mu: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    h: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    exact: bool = False,
+) -> None:
+    """Redraw every labelled attribute of centred rows once, in a random order, in place."""
+    n = len(centred)
+    weights, offsets = theta.astype(np.float32), h.astype(np.float32)
+    for index in rng.permutation(len(labelled)):
+        start, stop = labelled[index]
+        # theta is zero inside an attribute, so its own columns take no part
+        odds = centred @ weights[:, start:stop] + offsets[start:stop]
+        if stop - start == 1:
+            score = odds[:, 0] + rng.logistic(size=n).astype(np.float32)
+            share = mu[start] + 0.5
+            codes = (
+                split_by_score(score, round(share * n)) if exact else (score > 0).astype(np.int32)
+            )
+            centred[:, start] = codes - np.float32(share)
+        else:
+            waits = rng.standard_exponential(odds.shape, dtype=np.float32)
+            score = odds - np.log(waits + _TINY)  # minus the log of a waiting time is Gumbel
+            if exact:
+                codes = assign(score, apportion(mu[start:stop], n))
+            else:
+                codes = score.argmax(axis=1).astype(np.int32)
+            patterns = (np.eye(stop - start) - mu[start:stop]).astype(np.float32)
+            centred[:, start:stop] = patterns[codes]
+
+
+def _variances(
+    rows: NDArray[np.float64], layout: Layout, mu: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    variances = np.empty(len(mu))
+    for column, kind in enumerate(layout.kinds):
+        if kind is ColumnKind.NUMERIC:
+            variances[column] = rows[:, column].var()
+        elif kind is ColumnKind.BINARY:
+            variances[column] = 0.25 - mu[column] ** 2
+        else:
+            variances[column] = mu[column] * (1 - mu[column])
+    return np.maximum(variances, 0.0)
+
+
+def _log_odds(layout: Layout, mu: NDArray[np.float64]) -> NDArray[np.float64]:
+    """h of independent attributes; a share of 0 gets odds of one in a million."""
+    least = 1e-6
+    log_odds = np.zeros(len(mu))
+    for column, kind in enumerate(layout.kinds):
+        if kind is ColumnKind.BINARY:
+            log_odds[column] = np.log((mu[column] + 0.5 + least) / (0.5 - mu[column] + least))
+        elif kind is ColumnKind.INDICATOR:
+            log_odds[column] = np.log(mu[column] + least)
+    return log_odds

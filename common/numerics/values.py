@@ -1,0 +1,100 @@
+"""Rows by the values that a file holds, attribute by attribute, before any rule of coding.
+
+For a picture that says "real": `dppca.common.numerics.comparison` counts *coded* rows, in which a
+missing number lies in the middle of the bounds and an unknown label is the first one. Here such a
+value is counted as what it is, not known. (It has a place of its own where the schema says so: a
+categorical's ``unknown``.)
+
+Counts of raw rows are site-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.comparison import MARGINAL_CELLS
+from dppca.common.schema import Attribute, Column, Numeric, Schema, known_labels
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """Rows by the value of one attribute; all counts together are the number of rows.
+
+    Attributes
+    ----------
+    cells
+        int64: one for each label, or for each of `MARGINAL_CELLS` equal parts of the bounds.
+    below, above
+        Of a numeric, outside its bounds.
+    unknown
+        Missing, no finite number, or a label that the attribute does not list.
+    """
+
+    cells: NDArray[np.int64]
+    below: int
+    above: int
+    unknown: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were counted."""
+        return int(self.cells.sum()) + self.below + self.above + self.unknown
+
+    def merge(self, other: ValueCounts) -> ValueCounts:
+        """Counts of both sets of rows together."""
+        return ValueCounts(
+            self.cells + other.cells,
+            self.below + other.below,
+            self.above + other.above,
+            self.unknown + other.unknown,
+        )
+
+
+def count_values(schema: Schema, columns: Sequence[Column]) -> tuple[ValueCounts, ...]:
+    """Counts of a batch of columns, as `encode` takes them, in the schema's order."""
+    return tuple(
+        _count_numeric(attribute, np.asarray(column, np.float64))
+        if isinstance(attribute, Numeric)
+        else _count_labels(known_labels(attribute, column), len(attribute.labels))
+        for attribute, column in zip(schema.attributes, columns, strict=True)
+    )
+
+
+def value_range(attribute: Numeric) -> tuple[float, float]:
+    """Ends of the cells: the bounds, or centre minus and plus scale."""
+    if attribute.centre is not None and attribute.scale is not None:
+        return attribute.centre - attribute.scale, attribute.centre + attribute.scale
+    assert attribute.lower is not None  # noqa: S101 - the schema's validator saw to it
+    assert attribute.upper is not None  # noqa: S101
+    return attribute.lower, attribute.upper
+
+
+def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:
+    """Which values are known and were not put in by a rule, shape (n_rows,)."""
+    if not isinstance(attribute, Numeric):
+        return known_labels(attribute, column) >= 0
+    lower, upper = value_range(attribute)
+    inside: NDArray[np.bool_] = (column >= lower) & (column <= upper)
+    return inside
+
+
+def _count_numeric(attribute: Numeric, values: NDArray[np.float64]) -> ValueCounts:
+    lower, upper = value_range(attribute)
+    finite = values[np.isfinite(values)]
+    inside = finite[(finite >= lower) & (finite <= upper)]
+    cells, _ = np.histogram(inside, bins=MARGINAL_CELLS, range=(lower, upper))
+    return ValueCounts(
+        cells=cells.astype(np.int64),
+        below=int((finite < lower).sum()),
+        above=int((finite > upper).sum()),
+        unknown=len(values) - len(finite),
+    )
+
+
+def _count_labels(codes: NDArray[np.int64], n_labels: int) -> ValueCounts:
+    counts = np.bincount(codes + 1, minlength=n_labels + 1)
+    return ValueCounts(counts[1:], 0, 0, int(counts[0]))

@@ -1,0 +1,1 @@
+"""Exact draws of discrete noise from random bytes."""

@@ -1,0 +1,190 @@
+"""Receipts: what a release claims, what it cost, and how to check it; one form for every kind.
+
+A receipt is one flat JSON document. Some of its fields are the same for every kind of release, some
+say what noise was drawn and what it cost (`NoiseSection`), and the rest are the kind's own
+(`Claims`). Where one law of noise was used its fields stand among the others; several are listed
+under ``noise``. Each kind has one function that computes its receipt from public numbers: the
+owner calls it to write a receipt, a verifier calls it to compare.
+
+Decimals are text; digests are hexadecimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from functools import reduce
+from importlib.metadata import version
+from operator import add
+from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
+
+from dppca.common.amounts import decimal_text
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.schema.document import canonical_json
+
+SOFTWARE = f"dppca {version('dppca')}"
+SOURCES = {
+    Mechanism.LAPLACE: "discrete Laplace (Ghosh, Roughgarden, Sundararajan 2012)",
+    Mechanism.GAUSSIAN: "discrete Gaussian (Canonne, Kamath, Steinke 2020)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """One law of noise and its cost.
+
+    ``l1`` and ``l2_squared`` are for one changed row, in steps of the integers that were noised,
+    ``4**-resolution_bits`` for sums, and their squares; ``scale`` (Laplace) and ``sigma_squared``
+    (Gaussian) likewise. ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and
+    ``charged_rho`` are what the ledger charged.
+    """
+
+    mechanism: str
+    source: str
+    resolution_bits: int
+    l1: int
+    l2_squared: int
+    scale: int | None
+    sigma_squared: int | None
+    epsilon: str
+    delta: str
+    charged_epsilon: str
+    charged_rho: str
+
+    @classmethod
+    def from_calibration(cls, noise: Calibration) -> Self:
+        """The law that was calibrated, with its cost."""
+        return cls(
+            mechanism=noise.mechanism.value,
+            source=SOURCES[noise.mechanism],
+            resolution_bits=noise.sensitivity.resolution_bits,
+            l1=noise.sensitivity.l1,
+            l2_squared=noise.sensitivity.l2_squared,
+            scale=noise.scale,
+            sigma_squared=noise.sigma_squared,
+            **cost_fields(noise.epsilon, noise.delta, noise.charge),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseSection:
+    """All noise of a release, its cost together, and the neighbours that the claim is for."""
+
+    laws: tuple[NoiseLaw, ...]
+    relation: str
+    max_rows_per_person: int
+    epsilon: str
+    delta: str
+    charged_epsilon: str
+    charged_rho: str
+
+    @classmethod
+    def from_calibrations(cls, *noise: Calibration, label_epsilon: Decimal | None = None) -> Self:
+        """The laws in order; ``label_epsilon`` is charged beside them for randomised labels."""
+        beside = [] if label_epsilon is None else [label_epsilon]
+        charges = [law.charge for law in noise] + [PrivacyCost(each, Decimal(0)) for each in beside]
+        # `reduce` does not add to a single amount, which would round it.
+        return cls(
+            laws=tuple(map(NoiseLaw.from_calibration, noise)),
+            relation=noise[0].sensitivity.relation.value,
+            max_rows_per_person=noise[0].max_rows_per_person,
+            **cost_fields(
+                reduce(add, [*(law.epsilon for law in noise), *beside]),
+                reduce(add, [law.delta for law in noise]),
+                reduce(add, charges),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a receipt says that is its kind's own."""
+
+    lists_noise: ClassVar[bool] = False
+    """Whether laws of noise are listed; otherwise there is one, among the other fields."""
+    leaves_out: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the law that receipts of the kind do not have."""
+
+
+ClaimsT = TypeVar("ClaimsT", bound=Claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt(Generic[ClaimsT]):
+    """What a third party needs to check a release of any kind."""
+
+    study_digest: str
+    schema_digest: str
+    release_id: str
+    n_rows: int
+    claims: ClaimsT
+    noise: NoiseSection
+    ledger_sequence: int
+    software: str
+    label: str = Label.RELEASED.value
+    version: int = 1
+
+    def document(self) -> dict[str, Any]:
+        """The flat document; its values are JSON's, tuples apart."""
+        document = asdict(self)
+        claims, noise = document.pop("claims"), document.pop("noise")
+        laws = noise.pop("laws")
+        if self.claims.lists_noise:
+            return {**document, **claims, **noise, "noise": laws}
+        law = {name: laws[0][name] for name in laws[0] if name not in self.claims.leaves_out}
+        return {**document, **claims, **law, **noise}
+
+    def canonical_bytes(self) -> bytes:
+        """Canonical JSON."""
+        return canonical_json(self.document())
+
+
+def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[ClaimsT]:
+    """Read the receipt of a kind of release; nothing in it is believed.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        A field is missing, or one too many.
+    """
+    laws = document["noise"] if claims.lists_noise else [document]
+    defaults = dict.fromkeys(claims.leaves_out, 0)
+    section = NoiseSection(
+        laws=tuple(NoiseLaw(**_take(NoiseLaw, {**defaults, **law})) for law in laws),
+        **_take(NoiseSection, document),
+    )
+    own = claims(**_take(claims, document))
+    common = {name: value for name, value in document.items() if name not in ("claims", "noise")}
+    receipt = Receipt(claims=own, noise=section, **_take(Receipt, common))
+    if receipt.document().keys() != document.keys():
+        raise ValueError("the receipt has other fields than its kind of release")
+    return receipt
+
+
+def _take(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of ``kind`` that stand in a document; lists become tuples."""
+    names = [each.name for each in fields(kind) if each.name in document]
+    values = ((name, document[name]) for name in names)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
+
+
+class CostFields(TypedDict):
+    """A claim and a charge; decimals are text."""
+
+    epsilon: str
+    delta: str
+    charged_epsilon: str
+    charged_rho: str
+
+
+def cost_fields(epsilon: Decimal, delta: Decimal, charge: PrivacyCost) -> CostFields:
+    """The claim and the charge as documents have them."""
+    return {
+        "epsilon": decimal_text(epsilon),
+        "delta": decimal_text(delta),
+        "charged_epsilon": decimal_text(charge.epsilon),
+        "charged_rho": decimal_text(charge.rho),
+    }

@@ -1,0 +1,86 @@
+"""The host that was dialled, and the hosts that the certificate there is for.
+
+gRPC says that a host name was refused, not which names would do. They are read from the certificate
+itself by a second handshake, in which everything but the name is checked as before: it must be
+signed by the party's own authority, so nobody else can put words in the message.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+
+from dppca.common.errors import IdentityError
+from dppca.common.transport.tls import Role
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DialTarget:
+    """Whom a client calls, and as what.
+
+    Attributes
+    ----------
+    address
+        ``HOST:PORT``.
+    ca
+        The authority's certificate, PEM.
+    role
+        Of the client.
+    server_name
+        Name to expect instead of the host.
+    """
+
+    address: str
+    ca: bytes
+    role: Role
+    server_name: str | None = None
+
+    @property
+    def expected(self) -> str:
+        """The name that the certificate has to hold."""
+        return self.server_name or self.address.rpartition(":")[0].strip("[]")
+
+
+def other_host_error(dialled: DialTarget) -> IdentityError:
+    """The error for a certificate that is not for the host that was dialled; names both."""
+    names = ", ".join(_fetch_names(dialled)) or "other hosts"
+    where = (
+        "with --curator"
+        if dialled.role is Role.OPERATOR
+        else "as curator or server_name in site.yaml"
+    )
+    return IdentityError(
+        f"the certificate of the curator at {dialled.address} is for {names}, not for "
+        f"{dialled.expected}: name a host that it is for {where}, or ask the operator to issue "
+        f"it with --host {dialled.expected} as well"
+    )
+
+
+def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
+    """Host names and addresses in the certificate at an address; none where it cannot be read."""
+    from cryptography import x509
+
+    host, _, port = dialled.address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # which is what failed; the signature is still required
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_verify_locations(cadata=dialled.ca.decode("ascii"))
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as raw,
+            context.wrap_socket(raw) as secured,
+        ):
+            content = secured.getpeercert(binary_form=True) or b""
+        names = (
+            x509.load_der_x509_certificate(content)
+            .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            .value
+        )
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return ()
+    addresses = (str(each) for each in names.get_values_for_type(x509.IPAddress))
+    return (*names.get_values_for_type(x509.DNSName), *addresses)

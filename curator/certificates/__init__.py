@@ -1,0 +1,1 @@
+"""The certificate authority: keys, requests, revocation."""

@@ -1,0 +1,331 @@
+"""A certificate authority for a study's parties, in a folder.
+
+A party's certificate carries its role and name as the URI ``urn:dppca:ROLE:NAME``
+(`dppca.common.transport.tls`); nothing else about it is believed. Keys are made where they are
+used: the authority's and the hub's here, an owner's at its site, from where only a signing request
+comes. From a request the public key and the name are taken and nothing else, and the role is always
+``owner``: a request cannot ask for more.
+
+Curve P-256 throughout, which every TLS 1.3 library has. Serial numbers are random (20 octets,
+RFC 5280, 4.1.2.2). Every certificate is kept in the authority's folder ``issued`` before it is
+handed out, so that it can be revoked later (`dppca.curator.certificates.revocation`).
+
+Reference: RFC 5280 (certificates), RFC 2986 (requests).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from dppca.common.errors import IdentityError, SettingError
+from dppca.common.files import CA, CERTIFICATE, KEY, SHARED, create_file, write_file
+from dppca.common.names import is_party_name
+from dppca.common.transport.tls import (
+    Identity,
+    Role,
+    compute_fingerprint,
+    parse_identity,
+    x509_faults,
+)
+
+CA_KEY = "ca-key.pem"
+ISSUED = "issued"
+_ALTERNATIVES = x509.SubjectAlternativeName
+_CLOCK_SKEW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedFiles:
+    """A certificate that was made: for whom, until when, and the SHA-256 of its public key.
+
+    ``serial`` is its number in hexadecimal, which `dppca.curator.certificates.revocation` takes.
+    """
+
+    identity: Identity
+    path: Path
+    expires: datetime
+    fingerprint: str
+    serial: str
+
+
+def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> IssuedFiles:
+    """Make an authority: a key (mode 0600) and ``ca.pem``, which everybody gets.
+
+    Raises
+    ------
+    SettingError
+        There is one in the folder already.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    certificate = (
+        _builder(subject, subject, key.public_key(), days, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(authority=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    _write_new(folder / CA_KEY, _key_pem(key), mode=0o600)
+    _write_new(folder / CA, certificate.public_bytes(Encoding.PEM), mode=0o644)
+    return IssuedFiles(
+        Identity(name, Role.CURATOR),
+        folder / CA,
+        certificate.not_valid_after_utc,
+        compute_fingerprint(key.public_key()),
+        f"{certificate.serial_number:x}",
+    )
+
+
+def issue(
+    folder: Path,
+    *,
+    identity: Identity,
+    hosts: Sequence[str],
+    output: Path,
+    days: int,
+    now: datetime,
+) -> IssuedFiles:
+    """Make key, certificate and ``ca.pem`` for a party at the hub.
+
+    Parameters
+    ----------
+    folder
+        The authority's.
+    hosts
+        Names and addresses that owners dial; a curator needs at least one, nobody else any.
+    output
+        Folder for ``certificate.pem``, ``key.pem`` (mode 0600) and ``ca.pem``.
+
+    Raises
+    ------
+    SettingError
+        An owner (its key must not be made here), a bad name or host, or files that exist.
+    """
+    if identity.role is Role.OWNER:
+        raise SettingError(
+            "an owner's key is made at its site: run `dppca-owner init`, then `pki sign`"
+        )
+    if (identity.role is Role.CURATOR) != bool(hosts):
+        raise SettingError(
+            "a curator's certificate needs --host for every name that owners dial; "
+            + ("an operator's takes none" if hosts else "give at least one")
+        )
+    for name in (CA, KEY, CERTIFICATE):
+        _require_new(output / name)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _certify(folder, key.public_key(), identity, hosts, days, now)
+    # The authority's certificate before the key, the key before its certificate: anybody who finds
+    # a certificate finds all three.
+    _write_new(output / CA, (folder / CA).read_bytes(), mode=0o644)
+    _write_new(output / KEY, _key_pem(key), mode=0o600)
+    _write_new(output / CERTIFICATE, certificate.public_bytes(Encoding.PEM), mode=0o644)
+    return IssuedFiles(
+        identity,
+        output / CERTIFICATE,
+        certificate.not_valid_after_utc,
+        compute_fingerprint(key.public_key()),
+        f"{certificate.serial_number:x}",
+    )
+
+
+def sign_request(
+    folder: Path, *, request: bytes, name: str | None, output: Path, days: int, now: datetime
+) -> IssuedFiles:
+    """Certify an owner from its signing request.
+
+    Parameters
+    ----------
+    request
+        PEM, as ``dppca-owner init`` writes it.
+    name
+        Whom the operator expects; any owner where None.
+
+    Raises
+    ------
+    IdentityError
+        Not a request, a bad signature, another name or role than expected, or a weak key.
+    SettingError
+        The output exists already.
+    """
+    try:
+        document = x509.load_pem_x509_csr(request)
+        key = document.public_key()
+        valid = document.is_signature_valid
+        _ = document.extensions  # parsed lazily; damaged ones are found here
+    except x509_faults() as error:
+        raise IdentityError(
+            "the file is not a signing request: it is request.pem in the site's folder"
+        ) from error
+    if not valid:
+        raise IdentityError("the request's signature is not its key's: have the site send it again")
+    if not isinstance(key, ec.EllipticCurvePublicKey) or key.key_size < 256:
+        raise IdentityError("the request's key is not on an elliptic curve of 256 bits or more")
+    identity = _read_request(document)
+    if name is not None and identity.name != name:
+        raise IdentityError(f"the request is for owner {identity.name}, not for {name}")
+    _require_new(output)
+    certificate = _certify(folder, key, identity, (), days, now)
+    _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
+    return IssuedFiles(
+        identity,
+        output,
+        certificate.not_valid_after_utc,
+        compute_fingerprint(key),
+        f"{certificate.serial_number:x}",
+    )
+
+
+def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """An authority's certificate and key; `SettingError` where the folder holds none."""
+    try:
+        certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
+        key = load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingError(
+            f"{folder} holds no authority: run `dppca-curator pki init --directory "
+            f"{shlex.quote(str(folder))}`"
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise SettingError(f"{folder / CA_KEY} is not an elliptic curve key: make a new authority")
+    return certificate, key
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place at once, over what was there; `SettingError` where it cannot be."""
+    try:
+        write_file(path, content, mode=SHARED)
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _read_request(document: x509.CertificateSigningRequest) -> Identity:
+    names = [
+        attribute.value
+        for attribute in document.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    ]
+    if len(names) != 1 or not isinstance(names[0], str) or not is_party_name(names[0]):
+        raise IdentityError("the request does not name one owner: make it with `dppca-owner init`")
+    identity = Identity(names[0], Role.OWNER)
+    if any(isinstance(extension.value, _ALTERNATIVES) for extension in document.extensions):
+        named = parse_identity(document)
+        if named != identity:
+            raise IdentityError(
+                f"the request is for {named.role.value} {named.name} and for {identity.name}"
+            )
+    return identity
+
+
+def _certify(
+    folder: Path,
+    key: ec.EllipticCurvePublicKey,
+    identity: Identity,
+    hosts: Sequence[str],
+    days: int,
+    now: datetime,
+) -> x509.Certificate:
+    if not is_party_name(identity.name):
+        raise SettingError(f"{identity.name!r} is no name: 1 to 64 of a-z 0-9 . _ -")
+    authority, authority_key = load_authority(folder)
+    usage = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if identity.role is Role.CURATOR:
+        # A client too: its health check dials the daemon with the daemon's own certificate. The
+        # role still opens no other call.
+        usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, identity.name)])
+    names = [x509.UniformResourceIdentifier(identity.uri), *(_host(host) for host in hosts)]
+    certificate = (
+        _builder(subject, authority.subject, key, days, now)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
+            critical=False,
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+    # Remembered before it is handed out: what is not remembered cannot be revoked by name.
+    remembered = f"{identity.role.value}-{identity.name}-{certificate.serial_number:x}.pem"
+    _write_new(folder / ISSUED / remembered, certificate.public_bytes(Encoding.PEM), mode=0o644)
+    return certificate
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    days: int,
+    now: datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not authority,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _host(host: str) -> x509.GeneralName:
+    with suppress(ValueError):  # which says that it is a name
+        return x509.IPAddress(ipaddress.ip_address(host))
+    try:
+        return x509.DNSName(host)
+    except ValueError as error:
+        raise SettingError(f"{host!r} is neither an address nor a host name in ASCII") from error
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _require_new(path: Path) -> None:
+    if path.exists():
+        raise SettingError(f"{path} exists and is not overwritten: choose another folder")
+
+
+def _write_new(path: Path, content: bytes, *, mode: int) -> None:
+    """Write a file that must not exist; its mode is right from its first moment."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_file(path, content, mode=mode)
+    except FileExistsError as error:
+        raise SettingError(
+            f"{path} exists and is not overwritten: choose another folder"
+        ) from error
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,207 @@
+"""Certificates that are good no longer: a revocation list, signed by the authority.
+
+The list is a CRL in PEM, ``crl.pem``, that grows and never shrinks; its number counts the versions.
+The authority makes it where its key is, the daemon reads it from its credentials folder
+(`dppca.curator.service.authenticator`), and anybody who verifies a file may read it too
+(`dppca.common.transport.revoked`). It says nothing about when it should be fetched again:
+``nextUpdate`` is the day the authority's own certificate ends.
+
+gRPC's Python interface cannot be given a CRL. A revoked party's handshake succeeds, and every call
+it makes is refused, on connections that were open before too.
+
+Reference: RFC 5280, 5 (lists), 5.2.3 (their number).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from dppca.common.errors import IdentityError, SettingError
+from dppca.common.files import REVOKED
+from dppca.common.transport.revoked import RevocationList, parse_list
+from dppca.common.transport.tls import Identity, parse_identity, x509_faults
+from dppca.curator.certificates.pki import ISSUED, load_authority, write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedCertificate:
+    """A certificate the authority has signed. ``serial`` in hexadecimal."""
+
+    identity: Identity
+    serial: str
+    expires: datetime
+    revoked: bool
+
+
+def list_certificates(folder: Path) -> tuple[IssuedCertificate, ...]:
+    """What an authority has signed, as its folder remembers, by role, name and end."""
+    authority, _ = load_authority(folder)
+    serials = _read_current_list(folder, authority).serials
+    issued = [
+        IssuedCertificate(
+            parse_identity(certificate),
+            f"{certificate.serial_number:x}",
+            certificate.not_valid_after_utc,
+            certificate.serial_number in serials,
+        )
+        for certificate in _read_issued(folder)
+    ]
+    return tuple(sorted(issued, key=lambda i: (i.identity.role, i.identity.name, i.expires)))
+
+
+def revoke(
+    folder: Path,
+    *,
+    now: datetime,
+    party: Identity | None = None,
+    serial: str | None = None,
+    certificate: bytes | None = None,
+    outputs: Sequence[Path] = (),
+) -> tuple[RevocationList, tuple[str, ...]]:
+    """Revoke certificates and write the list.
+
+    Parameters
+    ----------
+    folder
+        The authority's.
+    party
+        All certificates of this party that have not ended.
+    serial
+        One certificate of those that were signed, in hexadecimal.
+    certificate
+        One certificate in PEM, of this authority. Give one of the three.
+    outputs
+        Where the list is written beside the authority's folder.
+
+    Returns
+    -------
+    tuple
+        The list, and the serial numbers (hexadecimal) that are new in it.
+
+    Raises
+    ------
+    SettingError
+        No such certificate, or a file cannot be written.
+    IdentityError
+        The certificate is not this authority's.
+    """
+    authority, key = load_authority(folder)
+    with _lock_folder(folder):
+        certificates = _select_certificates(folder, authority, now, party, serial, certificate)
+        before = _read_current_list(folder, authority)
+        new = {each.serial_number for each in certificates} - before.serials
+        dates = {**before.dates, **dict.fromkeys(new, now.replace(microsecond=0))}
+        after = RevocationList(before.number + 1, dates) if new else before
+        content = _encode_list(after, authority, key, now)
+        for path in (folder / REVOKED, *outputs):
+            write_whole(path, content)
+    return after, tuple(sorted(f"{number:x}" for number in new))
+
+
+def _select_certificates(
+    folder: Path,
+    authority: x509.Certificate,
+    now: datetime,
+    party: Identity | None,
+    serial: str | None,
+    certificate: bytes | None,
+) -> list[x509.Certificate]:
+    if certificate is not None:
+        try:
+            loaded = x509.load_pem_x509_certificate(certificate)
+            loaded.verify_directly_issued_by(authority)
+        except x509_faults() as error:
+            raise IdentityError(
+                "the file is not a certificate of this authority: nothing was revoked"
+            ) from error
+        return [loaded]
+    remembered = list(_read_issued(folder))
+    if serial is not None:
+        chosen = [each for each in remembered if f"{each.serial_number:x}" == serial.lower()]
+        criterion = f"with serial number {serial}"
+    elif party is not None:
+        chosen = [
+            each
+            for each in remembered
+            if parse_identity(each) == party and now < each.not_valid_after_utc
+        ]
+        criterion = f"of {party.role.value} {party.name} that has not ended"
+    else:
+        raise SettingError("say what to revoke: a party, a serial number or a certificate")
+    if not chosen:
+        raise SettingError(
+            f"{folder / ISSUED} remembers no certificate {criterion}: see "
+            "`dppca-curator pki list`, or give the certificate itself with --certificate"
+        )
+    return chosen
+
+
+def _read_issued(folder: Path) -> Iterator[x509.Certificate]:
+    for path in sorted((folder / ISSUED).glob("*.pem")):
+        content = _read_file(path)
+        try:
+            yield x509.load_pem_x509_certificate(content)
+        except x509_faults() as error:
+            raise SettingError(
+                f"cannot read {path}: restore the authority's folder from a copy"
+            ) from error
+
+
+def _read_current_list(folder: Path, authority: x509.Certificate) -> RevocationList:
+    path = folder / REVOKED
+    if not path.exists():
+        return RevocationList()
+    return parse_list(_read_file(path), authority)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _encode_list(
+    revoked: RevocationList,
+    authority: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+) -> bytes:
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(authority.subject)
+        .last_update(now)
+        .next_update(authority.not_valid_after_utc)
+        .add_extension(x509.CRLNumber(revoked.number), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),  # type: ignore[arg-type] # checked when it was loaded
+            critical=False,
+        )
+    )
+    for serial, date in sorted(revoked.dates.items()):
+        builder = builder.add_revoked_certificate(
+            x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(date).build()
+        )
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """One operator at a time: a list that two wrote at once would lack one's entries."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,51 @@
+"""A study file to begin with: every field that most studies need, with what it means.
+
+What stands in it are placeholders that are valid together. None of them is a recommendation for
+a privacy parameter; the operator and the stewards decide on each.
+"""
+
+from __future__ import annotations
+
+TEMPLATE = """\
+# A study. All parties hold the same document, or nothing is sent: agree on it first. Bounds and
+# categories come from documentation and from people who know the subject, never from looking at
+# the rows: a choice made from data is outside the privacy guarantee.
+
+name: my-study                        # a-z 0-9 . _ -
+owners: [owner-1, owner-2, owner-3]   # as in the owners' certificates
+
+# A study that does not wait for everybody needs both:
+# quorum: 2
+# deadline: 2030-01-31T12:00:00+00:00
+
+privacy:
+  mechanism: laplace                  # gaussian also needs delta, such as "1e-9"
+  epsilon: "1.0"                      # decide: what each owner's release may cost a person
+
+overlap: false                        # true where one person may have rows at several owners
+
+components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}
+
+# `check` and `review` refuse where a larger share of an attribute's values are faults: unknown,
+# missing (unless the attribute says what that is), or outside the bounds. `contribute` shows the
+# same counts to the steward and asks; it never refuses because of them.
+faults: {refuse_if_above: 0.05}
+
+schema:
+  max_rows_per_person: 1              # the most rows of one person at one owner: decide
+  attributes:
+    # A number is clipped to its bounds; a missing one is coded as their middle.
+    - {name: age, type: numeric, lower: 0, upper: 110}
+
+    # One of two labels, the second coded positive. A missing or unknown one is coded as the
+    # first, unless `missing:` names the other. Where it may be unknown, take a categorical of
+    # two categories with a label of its own, as below.
+    - {name: smoker, type: binary, values: [no, yes]}
+
+    # One of several labels. `unknown` is a label of its own, one more category, for what is
+    # missing or not listed. Without it such a value becomes the first category.
+    - name: region
+      type: categorical
+      categories: [north, east, south, west]
+      unknown: Unknown
+"""

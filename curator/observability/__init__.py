@@ -1,0 +1,1 @@
+"""What a curator tells its watchers: log, metrics, readiness."""

@@ -1,0 +1,104 @@
+"""The curator's log: one line per event, JSON where nobody watches.
+
+Lines hold names, sizes, states and reasons. No noised value and no synthetic row is ever logged:
+they are released, but a log is copied to places nobody thinks of.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from dppca.common.names import escaped_json, one_line, shown
+
+LOGGER = logging.getLogger("dppca.curator")
+
+Format = Literal["json", "text"]
+
+
+def log_event(event: str, *, level: int = logging.INFO, **fields: object) -> None:
+    """Log one event with its fields."""
+    LOGGER.log(level, event, extra={"fields": fields})
+
+
+class LineLimiter:
+    """Limits the lines of one kind that a caller can cause in a minute, and counts the rest.
+
+    Parameters
+    ----------
+    most
+        Lines of one kind in a minute.
+    clock
+        Monotonic, in seconds.
+    """
+
+    def __init__(self, most: int, *, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._clock = clock
+        self._minute = -1
+        self._counts: Counter[Hashable] = Counter()
+        self._unlogged: Counter[Hashable] = Counter()
+
+    def take(self, kind: Hashable) -> int | None:
+        """None where a line is not to be written; else how many were not since the last one."""
+        minute = int(self._clock() // 60)
+        if minute != self._minute:
+            self._minute = minute
+            self._counts.clear()
+        self._counts[kind] += 1
+        if self._counts[kind] > self._most:
+            self._unlogged[kind] += 1
+            return None
+        return self._unlogged.pop(kind, 0)
+
+
+def configure(form: Format | None) -> None:
+    """Send the log to standard error; JSON unless that is a terminal, where not said.
+
+    Call it before gRPC is imported: its own lines about failed handshakes, which are not JSON and
+    name nobody, are left out of a JSON log unless ``GRPC_VERBOSITY`` asks for them.
+    """
+    if form is None:
+        form = "text" if sys.stderr.isatty() else "json"
+    if form == "json":
+        os.environ.setdefault("GRPC_VERBOSITY", "error")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else _Text())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+    return getattr(record, "fields", {})
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return escaped_json(json.dumps(line, ensure_ascii=False, default=str))
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        rest = " ".join(f"{key}={value}" for key, value in _fields(record).items())
+        line = one_line(
+            f"{time} {record.levelname.lower():7} {record.getMessage()}  {rest}".rstrip()
+        )
+        if not record.exc_info:
+            return line
+        return f"{line}\n{shown(self.formatException(record.exc_info))}"

@@ -1,0 +1,245 @@
+"""What a running curator counts, for Prometheus.
+
+Every label has few values that this software knows beforehand: states of a study, names of RPCs,
+status codes, classes of errors. Names of owners and studies, and whatever else a caller may choose,
+are never labels: they would let a caller make series without end, and tell anybody who may read the
+metrics who takes part in what. Nothing here was computed from a row; numbers of rows are not
+counted either.
+
+What is stored is asked of the store when somebody scrapes, so that it is right after a restart;
+what happens is counted from the start of the process. A caller that fails the handshake of TLS has
+made no call and is not counted among the calls.
+
+Reference: Prometheus, "Metric and label naming" and "Instrumentation".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from importlib.metadata import version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dppca.common.errors import DppcaError, StoreError
+from dppca.common.messages import StudyState
+from dppca.curator.connections import CloseReason
+from dppca.curator.store import Store
+
+PREFIX = "dppca_curator"
+_SECONDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0)
+"""Bounds of the histogram: a question takes milliseconds, waiting for a result minutes."""
+
+
+class Metrics:
+    """The series of one daemon, in a registry of their own."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the time at which a series began says nothing of a curator
+        self.registry = CollectorRegistry(auto_describe=True)
+        ProcessCollector(registry=self.registry)
+        self._calls = Counter(
+            f"{PREFIX}_calls",
+            "Calls that ended, by RPC and gRPC status code.",
+            ["method", "code"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            f"{PREFIX}_call_seconds",
+            "Duration of calls in seconds, waiting for others included.",
+            ["method"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._refusals = Counter(
+            f"{PREFIX}_refusals",
+            "Calls that ended with an error, by its class (docs/reference/errors.md).",
+            ["reason"],
+            registry=self.registry,
+        )
+        for kind in _tree(DppcaError):
+            self._refusals.labels(kind.__name__)
+        self._closed = Counter(
+            f"{PREFIX}_connections_closed",
+            "Connections that the daemon closed because of its limits, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
+        for ground in CloseReason:
+            self._closed.labels(ground.name.lower())
+        self._received = Counter(
+            f"{PREFIX}_received_bytes",
+            "Bytes of the messages received, before TLS and framing.",
+            registry=self.registry,
+        )
+        self._sent = Counter(
+            f"{PREFIX}_sent_bytes",
+            "Bytes of the messages sent, before TLS and framing.",
+            registry=self.registry,
+        )
+
+    def ended(self, method: str, *, code: str, reason: str | None, seconds: float) -> None:
+        """Count a call that ended.
+
+        Parameters
+        ----------
+        code
+            Name of the gRPC status code.
+        reason
+            Name of the class of the error; None where there was none.
+        """
+        self._calls.labels(method, code).inc()
+        self._seconds.labels(method).observe(seconds)
+        if reason is not None:
+            self._refusals.labels(reason).inc()
+
+    def received(self, n_bytes: int) -> None:
+        """Count a message that came in."""
+        self._received.inc(n_bytes)
+
+    def sent(self, n_bytes: int) -> None:
+        """Count a message that goes out."""
+        self._sent.inc(n_bytes)
+
+    def connection_closed(self, ground: CloseReason) -> None:
+        """Count a connection that was closed because of a limit."""
+        self._closed.labels(ground.name.lower()).inc()
+
+    def watch_connections(self, counts: Callable[[], tuple[int, int]]) -> None:
+        """Also report how many connections parties have, and how many have made no call yet."""
+        gauge = Gauge(
+            f"{PREFIX}_connections",
+            "Open connections, by whether a party has made a call on them.",
+            ["kind"],
+            registry=self.registry,
+        )
+        gauge.labels("identified").set_function(lambda: counts()[0])
+        gauge.labels("unidentified").set_function(lambda: counts()[1])
+
+    def watch(
+        self,
+        store: Store,
+        *,
+        ready: Callable[[], bool],
+        writable: Callable[[], bool],
+        expiries: Callable[[], Mapping[str, datetime]],
+        now: Callable[[], datetime],
+    ) -> None:
+        """Also report what a store holds, and how its daemon is.
+
+        Parameters
+        ----------
+        ready, writable
+            Whether calls are served, and whether the store could be written last time.
+        expiries
+            When each certificate in use expires; names such as ``curator``, times aware.
+        now
+            The clock, aware.
+        """
+        self.registry.register(_StateCollector(store, ready, writable, expiries, now))
+
+
+class _StateCollector(Collector):
+    """Gauges that are read when somebody asks."""
+
+    def __init__(
+        self,
+        store: Store,
+        ready: Callable[[], bool],
+        writable: Callable[[], bool],
+        expiries: Callable[[], Mapping[str, datetime]],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._ready = ready
+        self._writable = writable
+        self._expiries = expiries
+        self._now = now
+        self._measuring = threading.Lock()
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: collecting would ask a disk."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """The gauges as they are now."""
+        records = self._store.studies()
+        states = Tally(record.state for record in records)
+        studies = GaugeMetricFamily(f"{PREFIX}_studies", "Studies by state.", labels=["state"])
+        for state in StudyState:
+            studies.add_metric([state.value], states[state])
+        yield studies
+        yield _gauge(
+            "contributions",
+            "Contributions stored, of all studies.",
+            sum(len(record.contributions) for record in records),
+        )
+        yield _gauge(
+            "publications",
+            "Sets of synthetic rows stored, of all studies.",
+            sum(len(record.publications) for record in records),
+        )
+        yield _gauge("ready", "1 while calls are served, else 0.", self._ready())
+        yield _gauge(
+            "store_writable", "1 where the store could be written last time.", self._writable()
+        )
+        yield from self._sizes()
+        expiry = GaugeMetricFamily(
+            f"{PREFIX}_certificate_expiry_seconds",
+            "Seconds until a certificate in use expires; negative afterwards.",
+            labels=["certificate"],
+        )
+        now = self._now()
+        for name, when in sorted(self._expiries().items()):
+            expiry.add_metric([name], (when - now).total_seconds())
+        yield expiry
+        yield InfoMetricFamily(
+            f"{PREFIX}_build", "Version of the software.", {"version": version("dppca")}
+        )
+
+    def _sizes(self) -> Iterator[Metric]:
+        """Nothing where the disk does not answer: a scrape must still tell the rest."""
+        if not self._measuring.acquire(blocking=False):
+            return  # another scrape waits for the disk
+        try:
+            size = self._store.size()
+        except StoreError:
+            return  # `store_writable` says so, and the log why
+        finally:
+            self._measuring.release()
+        sizes = GaugeMetricFamily(
+            f"{PREFIX}_store_bytes",
+            "Bytes of the store's files, by what they hold.",
+            labels=["part"],
+        )
+        for part, n_bytes in (
+            ("database", size.database_bytes),
+            ("uploads", size.upload_bytes),
+            ("arriving", size.arriving_bytes),
+        ):
+            sizes.add_metric([part], n_bytes)
+        yield sizes
+        yield _gauge(
+            "store_free_bytes", "Bytes that the store's disk still takes.", size.free_bytes
+        )
+
+
+def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", help_text, value=value)
+
+
+def _tree(kind: type[DppcaError]) -> Iterator[type[DppcaError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _tree(child)

@@ -1,0 +1,1 @@
+"""The operator's end of the conversation with a curator."""

@@ -1,0 +1,327 @@
+"""The operator's side of the conversation: calls to a running curator, answers as values.
+
+Every call has a deadline and is repeated after failures that may pass; every call may safely be
+repeated. Downloads go to a file beside their target, are compared with their digest, and only then
+take its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from dppca.common.attestation.verify import verified_result
+from dppca.common.differences import differences
+from dppca.common.errors import (
+    ConflictError,
+    LimitError,
+    NotReadyError,
+    SettingError,
+    StudyStateError,
+    UploadError,
+)
+from dppca.common.files import replacing
+from dppca.common.messages import Form, StudyState
+from dppca.common.names import one_line
+from dppca.common.results import largest_result
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical
+from dppca.common.transport.channels import open_channel, with_retries
+from dppca.common.transport.codec import form_to_wire, state_from_wire
+from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.tls import Credentials, Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+
+CALL_TIMEOUT_S = 30.0
+DOWNLOAD_TIMEOUT_S = 600.0
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLine:
+    """One line of the list of studies; ``digest`` in hexadecimal."""
+
+    name: str
+    digest: str
+    state: StudyState
+    contributions: int
+    owners: int
+    created_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerLine:
+    """What one owner has sent; times in seconds since 1970 UTC, None before."""
+
+    name: str
+    contributed: bool
+    rows: int
+    bytes: int
+    received_s: int | None
+    synthetic_coded_rows: int
+    synthetic_decoded_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDetails:
+    """One study and its owners."""
+
+    summary: StudyLine
+    document: bytes
+    owners: tuple[OwnerLine, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenContribution:
+    """A contribution and the ledger's length and head (hexadecimal) that came with it."""
+
+    study: str
+    received_s: int
+    ledger_length: int
+    ledger_head: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementLine:
+    """A chain that was set aside, and what took its place (0 and empty for nothing)."""
+
+    settled_s: int
+    by: str
+    reason: str
+    seen_length: int
+    seen_head: str
+    ledger_length: int
+    ledger_head: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenOwner:
+    """What the curator has seen of an owner; length 0 where no chain counts as seen."""
+
+    ledger_length: int
+    ledger_head: str
+    contributions: tuple[SeenContribution, ...]
+    settlements: tuple[SettlementLine, ...]
+
+
+class OperatorClient(AbstractContextManager["OperatorClient"]):
+    """Calls with an operator's certificate; a context manager that closes the connection."""
+
+    def __init__(self, address: str, credentials: Credentials) -> None:
+        self._dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
+        self._channel = open_channel(address, credentials)
+        self._ca = credentials.ca
+        self._admin = rpc.AdminStub(self._channel)
+        self._federation = rpc.FederationStub(self._channel)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._channel.close()
+
+    def _call(self, call: Callable[[float], _T], *, deadline_s: float = CALL_TIMEOUT_S) -> _T:
+        return with_retries(call, deadline_s=deadline_s, dialled=self._dialled)
+
+    def create(self, study: Study) -> bool:
+        """Begin a study; True where this very document was there already.
+
+        Raises
+        ------
+        ConflictError
+            Another document has the name; says in which fields it differs.
+        """
+        request = pb.CreateStudyRequest(document=study.canonical_bytes())
+        try:
+            return self._call(
+                lambda left: self._admin.CreateStudy(request, timeout=left)
+            ).already_stored
+        except ConflictError as error:
+            there = study_from_canonical(self.show(study.name).document, stored=True)
+            raise ConflictError(
+                f"there is another study called {study.name}; it differs in: "
+                f"{differences(study, there)}. Nothing was changed: choose another name, or look "
+                f"at `dppca-curator study show {study.name}`"
+            ) from error
+
+    def studies(self) -> tuple[StudyLine, ...]:
+        """All studies, newest first."""
+        request = pb.ListStudiesRequest()
+        answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
+        return tuple(_study_line(study) for study in answer.studies)
+
+    def show(self, name: str) -> StudyDetails:
+        """One study with its owners."""
+        request = pb.ShowStudyRequest(name=name)
+        answer = self._call(lambda left: self._admin.ShowStudy(request, timeout=left))
+        return StudyDetails(
+            summary=_study_line(answer.summary),
+            document=answer.document,
+            owners=tuple(_owner_line(owner) for owner in answer.owners),
+            reason=one_line(answer.reason),
+        )
+
+    def close(self, name: str) -> StudyState:
+        """Take no more synthetic rows."""
+        request = pb.CloseStudyRequest(name=name)
+        return state_from_wire(
+            self._call(lambda left: self._admin.CloseStudy(request, timeout=left)).state
+        )
+
+    def abort(self, name: str, reason: str) -> StudyState:
+        """End an open study."""
+        request = pb.AbortStudyRequest(name=name, reason=reason)
+        return state_from_wire(
+            self._call(lambda left: self._admin.AbortStudy(request, timeout=left)).state
+        )
+
+    def show_owner(self, name: str) -> SeenOwner:
+        """What has been seen of an owner's ledger."""
+        request = pb.ShowOwnerRequest(name=name)
+        answer = self._call(lambda left: self._admin.ShowOwner(request, timeout=left))
+        return SeenOwner(
+            ledger_length=answer.ledger_length,
+            ledger_head=answer.ledger_head.hex(),
+            contributions=tuple(
+                SeenContribution(c.study, c.received_s, c.ledger_length, c.ledger_head.hex())
+                for c in answer.contributions
+            ),
+            settlements=tuple(_settlement_line(each) for each in answer.settlements),
+        )
+
+    def settle_ledger(self, name: str, reason: str) -> SettlementLine:
+        """Set aside what was seen of an owner's ledger; where it is already, the last time."""
+        request = pb.SettleLedgerRequest(name=name, reason=reason)
+        answer = self._call(lambda left: self._admin.SettleLedger(request, timeout=left))
+        return _settlement_line(answer.settlement)
+
+    def download_components(self, name: str, path: Path) -> int:
+        """Write the result file of a study once it is verified; returns its size in bytes.
+
+        Raises
+        ------
+        NotReadyError, StudyStateError
+            There is none yet, or will never be.
+        UploadError
+            What came is not what was announced.
+        ArtefactError, ReceiptError, SignatureError, AlteredError
+            It does not verify (`dppca.common.attestation.verify`).
+        """
+        study = study_from_canonical(self.show(name).document)
+        digest = bytes.fromhex(study.digest)
+        question = pb.GetResultRequest(study_digest=digest)
+        answer = self._call(lambda left: self._federation.GetResult(question, timeout=left))
+        state = state_from_wire(answer.state)
+        if state is StudyState.OPEN:
+            raise NotReadyError(
+                f"study {name} still waits for {', '.join(map(one_line, answer.missing))}"
+            )
+        if state is StudyState.ABORTED:
+            raise StudyStateError(f"study {name} was aborted: {one_line(answer.reason)}")
+        request = pb.DownloadComponentsRequest(study_digest=digest)
+        return self._call(
+            lambda left: _save(
+                self._federation.DownloadComponents(request, timeout=left),
+                path,
+                sha256=answer.sha256,
+                cap=largest_result(study),
+                check=lambda draft: verified_result(draft.read_bytes(), study, ca=self._ca),
+            ),
+            deadline_s=DOWNLOAD_TIMEOUT_S,
+        )
+
+    def download_synthetic(self, name: str, form: Form, path: Path) -> int:
+        """Write all published rows of one form as an Arrow IPC stream; returns its size in bytes.
+
+        Raises
+        ------
+        NotReadyError
+            Nothing has been published.
+        """
+        digest = bytes.fromhex(self.show(name).summary.digest)
+        request = pb.DownloadSyntheticRequest(study_digest=digest, form=form_to_wire(form))
+        return self._call(
+            lambda left: _save(
+                self._federation.DownloadSynthetic(request, timeout=left), path, sha256=None
+            ),
+            deadline_s=DOWNLOAD_TIMEOUT_S,
+        )
+
+
+def _save(
+    chunks: Iterable[pb.Chunk],
+    path: Path,
+    *,
+    sha256: bytes | None,
+    cap: int | None = None,
+    check: Callable[[Path], object] = lambda _: None,
+) -> int:
+    """Write chunks to a file that gets its name once ``check`` has not raised."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with replacing(path, durable=True) as draft:
+            with draft.open("wb") as file:
+                for chunk in chunks:
+                    if chunk.offset != size:
+                        raise UploadError(
+                            f"a chunk begins at byte {chunk.offset}; {size} was expected"
+                        )
+                    if cap is not None and size + len(chunk.content) > cap:
+                        raise LimitError(
+                            f"the download has more than {cap} bytes, which no such result has"
+                        )
+                    digest.update(chunk.content)
+                    size += file.write(chunk.content)
+            if sha256 is not None and digest.digest() != sha256:
+                raise UploadError(
+                    "the download does not have the digest announced: run the command again"
+                )
+            check(draft)
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from error
+    return size
+
+
+def _study_line(message: pb.StudySummary) -> StudyLine:
+    return StudyLine(
+        name=one_line(message.name),
+        digest=message.digest.hex(),
+        state=state_from_wire(message.state),
+        contributions=message.contributions,
+        owners=message.owners,
+        created_s=message.created_s,
+    )
+
+
+def _owner_line(message: pb.OwnerStatus) -> OwnerLine:
+    return OwnerLine(
+        name=one_line(message.name),
+        contributed=message.contributed,
+        rows=message.n_rows,
+        bytes=message.bytes,
+        received_s=message.received_s if message.contributed else None,
+        synthetic_coded_rows=message.synthetic_coded_rows,
+        synthetic_decoded_rows=message.synthetic_decoded_rows,
+    )
+
+
+def _settlement_line(message: pb.Settlement) -> SettlementLine:
+    return SettlementLine(
+        settled_s=message.settled_s,
+        by=message.by,
+        reason=message.reason,
+        seen_length=message.seen_length,
+        seen_head=message.seen_head.hex(),
+        ledger_length=message.ledger_length,
+        ledger_head=message.ledger_head.hex(),
+    )

@@ -1,0 +1,55 @@
+"""Asking a curator how it is: the standard gRPC health service, over mutual TLS.
+
+The answer is the daemon's own (`dppca.curator.daemon`): SERVING while studies can be stored,
+something else while it starts, drains or cannot write. Any certificate of the authority may ask,
+the curator's own included: a container's health check has no other.
+
+Reference: GRPC Health Checking Protocol (grpc/grpc, doc/health-checking.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from dppca.common.errors import UnreachableError
+from dppca.common.transport.channels import explain_failure, open_channel
+from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.tls import Credentials, Role
+
+
+def ask_health(
+    address: str, credentials: Credentials, *, timeout_s: float, live: bool = False
+) -> str:
+    """Ask once, without retries; the status that was answered.
+
+    Parameters
+    ----------
+    address
+        ``HOST:PORT``; the host must stand in the curator's certificate.
+    timeout_s
+        For connection and answer together.
+    live
+        Any answer will do; otherwise only ``SERVING``.
+
+    Raises
+    ------
+    UnreachableError
+        No answer in time, or, unless ``live``, another status than ``SERVING``.
+    IdentityError
+        The certificate was refused.
+    """
+    with open_channel(address, credentials) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # its stubs do not know Check
+        try:
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise explain_failure(
+                error, DialTarget(address, credentials.ca, Role.OPERATOR)
+            ) from error
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    if not live and answer.status != health_pb2.HealthCheckResponse.SERVING:
+        raise UnreachableError(f"the curator at {address} answers {status}: see its log")
+    return status

@@ -1,0 +1,254 @@
+"""In front of every call of every service, health and reflection included.
+
+First the certificate: `dppca.curator.service.authenticator` is asked when a call begins, at every
+message of a call that goes on, and before its answer leaves: who is revoked meanwhile gets no
+further, and what it was uploading is not stored.
+
+Then the memory. gRPC takes a message in when it is asked for one, and for a call with one request
+it asks before anybody knows who calls. So here every call is served as one with many requests,
+of which the handler gets the first where it expects one: no message is asked for before its sender
+was let in and has a place, and each method's messages have a largest size. A party has a number of
+calls at once, and few messages on their way in; others are not kept waiting by it. Of both, owners
+together have less than there is: operators always find a place.
+
+Every accepted caller is reported to `dppca.curator.connections`, which counts connections by party.
+
+Source: gRPC over HTTP/2 (doc/PROTOCOL-HTTP2.md) makes no difference between one request and a
+stream that ends after one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc.aio import AbortError, ServerInterceptor, ServicerContext
+
+from dppca.common.errors import BusyError, DppcaError, IdentityError, InputError, LimitError
+from dppca.common.study_document import MAX_DOCUMENT_BYTES
+from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.transport.codec import MAX_RECEIPT_BYTES
+from dppca.common.transport.tls import Role
+from dppca.curator.config import Limits
+from dppca.curator.connections import CallerRegistry, party_text
+from dppca.curator.service.authenticator import Authenticator, PeerCertificate
+from dppca.curator.service.calls import refuse
+
+SMALL_BYTES = 64 << 10
+LARGE_BYTES: Mapping[str, int] = {
+    "Contribute": CHUNK_BYTES + MAX_RECEIPT_BYTES,
+    "PublishSynthetic": CHUNK_BYTES + SMALL_BYTES,
+    "CreateStudy": 2 * MAX_DOCUMENT_BYTES,
+}
+"""Largest message of a method; of others `SMALL_BYTES`."""
+READS = 32
+READS_OF_OTHERS = 8
+"""Messages on their way in at once: of all owners, and of operators."""
+READS_PER_PARTY = 4
+FIRST_MESSAGE_S = 120.0
+_PAUSES = 2
+"""How many times as long as an upload may pause a stream may: handlers have their own limits."""
+
+_Context = ServicerContext[Any, Any]
+
+
+class AuthInterceptor(ServerInterceptor):
+    """Authenticates every call, and limits calls and messages, before its handler runs.
+
+    Parameters
+    ----------
+    authenticator
+        Decides who may call.
+    callers
+        Records who calls from where.
+    limits
+        Calls at once: of one party, of all owners, and in all.
+    """
+
+    def __init__(
+        self, authenticator: Authenticator, callers: CallerRegistry, limits: Limits
+    ) -> None:
+        self._authenticator = authenticator
+        self._callers = callers
+        self._limits = limits
+        self._running: Counter[str] = Counter()
+        self._owners_running = 0
+        self._read_slots = {
+            True: asyncio.Semaphore(READS),
+            False: asyncio.Semaphore(READS_OF_OTHERS),
+        }
+        self._party_read_slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(READS_PER_PARTY)
+        )
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """The guarded handler of a method; None where there is no such method."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        method = handler_call_details.method.rpartition("/")[2]
+        cap = LARGE_BYTES.get(method, SMALL_BYTES)
+
+        def read(content: bytes) -> Any:
+            # Faults are values here: the trace of an exception would keep the content alive.
+            if len(content) > cap:
+                return LimitError(f"a message of {len(content)} bytes; {method} takes {cap}")
+            try:
+                return handler.request_deserializer(content)
+            except DecodeError:
+                return InputError(f"a message to {method} cannot be read")
+
+        make, guarded = (
+            (grpc.stream_stream_rpc_method_handler, self._guard_stream(method, handler))
+            if handler.response_streaming
+            else (grpc.stream_unary_rpc_method_handler, self._guard_unary(method, handler))
+        )
+        return make(
+            guarded, request_deserializer=read, response_serializer=handler.response_serializer
+        )
+
+    def _guard_unary(self, method: str, handler: Any) -> Callable[..., Any]:
+        many = handler.request_streaming
+        behaviour = handler.stream_unary if many else handler.unary_unary
+
+        async def call(messages: AsyncIterator[Any], context: _Context) -> Any:
+            try:
+                async with self._admitted(method, messages, context) as (certificate, incoming):
+                    answer = await behaviour(
+                        incoming if many else await _only_message(incoming), context
+                    )
+                    self._authenticator.require_valid(certificate)
+                    return answer
+            except AbortError as error:
+                raise _without_traceback(error) from None
+
+        return call
+
+    def _guard_stream(self, method: str, handler: Any) -> Callable[..., Any]:
+        many = handler.request_streaming
+        behaviour = handler.stream_stream if many else handler.unary_stream
+        yields = inspect.isasyncgenfunction(inspect.unwrap(behaviour))
+
+        async def call(messages: AsyncIterator[Any], context: _Context) -> AsyncGenerator[Any]:
+            try:
+                async with self._admitted(method, messages, context) as (certificate, incoming):
+                    request = incoming if many else await _only_message(incoming)
+                    if not yields:  # as the health service's Watch: it writes its responses itself
+                        await behaviour(request, context)
+                        return
+                    async with aclosing(behaviour(request, context)) as responses:
+                        async for response in responses:
+                            self._authenticator.require_valid(certificate)
+                            yield response
+            except AbortError as error:
+                raise _without_traceback(error) from None
+
+        return call
+
+    @asynccontextmanager
+    async def _admitted(
+        self, method: str, messages: AsyncIterator[Any], context: _Context
+    ) -> AsyncGenerator[tuple[PeerCertificate, AsyncIterator[Any]]]:
+        """Yield the caller's certificate and its messages while the call runs, or refuse it."""
+        began, party = time.monotonic(), "unknown"
+        try:
+            certificate = self._authenticator.admit(context.auth_context())
+            party = party_text(certificate.identity)
+            self._callers.heard(context.peer(), certificate.identity)
+            with self._count_call(party, is_owner=_is_owner(certificate)):
+                async with aclosing(self._admit_messages(messages, certificate)) as incoming:
+                    yield certificate, incoming
+        except DppcaError as error:
+            if isinstance(error, IdentityError):
+                self._callers.forget(context.peer())
+            await refuse(context, error, method=method, party=party, began=began)
+
+    async def _admit_messages(
+        self, messages: AsyncIterator[Any], certificate: PeerCertificate
+    ) -> AsyncGenerator[Any]:
+        """Yield messages within the caps; close it, because gRPC's iterator keeps the last one."""
+        incoming = aiter(messages)
+        try:
+            while True:
+                async with (
+                    self._party_read_slots[party_text(certificate.identity)],
+                    self._read_slots[_is_owner(certificate)],
+                ):
+                    message = await self._next_message(incoming)
+                self._authenticator.require_valid(certificate)
+                if message is None:
+                    return
+                if isinstance(message, DppcaError):
+                    raise message
+                yield message
+        finally:
+            if isinstance(incoming, AsyncGenerator):
+                await incoming.aclose()
+
+    async def _next_message(self, incoming: AsyncIterator[Any]) -> Any:
+        """The next message; None at the end. No caller can hold a place for ever."""
+        pause_s = max(FIRST_MESSAGE_S, _PAUSES * self._limits.idle_timeout_s)
+        try:
+            async with asyncio.timeout(pause_s):
+                return await anext(incoming, None)
+        except TimeoutError as error:
+            text = f"no message arrived for {pause_s:.0f} s"
+            raise InputError(text) from error
+
+    @contextmanager
+    def _count_call(self, party: str, *, is_owner: bool) -> Iterator[None]:
+        limits, running = self._limits, self._running.total()
+        if self._running[party] >= limits.max_calls_per_party:
+            raise BusyError(f"{party} has {limits.max_calls_per_party} calls running already")
+        if is_owner and self._owners_running >= limits.max_calls_of_owners:
+            raise BusyError(f"owners have {limits.max_calls_of_owners} calls running already")
+        if running >= limits.max_calls:
+            raise BusyError(f"{limits.max_calls} calls are running already")
+        self._running[party] += 1
+        self._owners_running += is_owner
+        try:
+            yield
+        finally:
+            self._owners_running -= is_owner
+            self._running[party] -= 1
+            if not self._running[party]:
+                del self._running[party]
+
+
+def _without_traceback(error: AbortError) -> AbortError:
+    """The error without its trace and history.
+
+    gRPC keeps it with the call, which the frames of the trace hold: a circle that lives until
+    Python looks for circles, and with it every message that a refused call had brought.
+    """
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
+
+
+def _is_owner(certificate: PeerCertificate) -> bool:
+    return certificate.identity.role is Role.OWNER
+
+
+async def _only_message(incoming: AsyncIterator[Any]) -> Any:
+    """The one message of a call that has one."""
+    try:
+        async with asyncio.timeout(FIRST_MESSAGE_S):
+            message = await anext(incoming, None)
+    except TimeoutError as error:
+        text = f"no request arrived for {FIRST_MESSAGE_S:.0f} s"
+        raise InputError(text) from error
+    if message is None:
+        text = "the call ended without its request"
+        raise InputError(text)
+    return message

@@ -1,0 +1,195 @@
+"""Who comes in: the certificate of every call, and the daemon's own credentials.
+
+A certificate is looked at in every call, not only when a connection begins: connections live long.
+It must name one party, be in date, and not be revoked.
+
+The credentials folder is looked at all the time, so nothing in it needs a restart: a new
+certificate and key are shown to anybody who connects next, a new revocation list counts for the
+next message. Files that change are read once they have rested for a tick: three files are not
+replaced at one moment. What cannot be used is logged, and what was there before stays in force; in
+particular a revocation list that is gone, damaged, or older than the one in force revokes nothing
+less.
+
+Certificates that end soon, the daemon's own, its authority's and its callers', are logged at the
+start and once a day.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from dppca.common.clock import utc_now
+from dppca.common.errors import IdentityError
+from dppca.common.files import CA, CERTIFICATE, KEY, REVOKED, CredentialFolder
+from dppca.common.transport.revoked import RevocationList, read_list
+from dppca.common.transport.tls import (
+    Credentials,
+    Identity,
+    Role,
+    Term,
+    check_credentials,
+    load_credentials,
+    parse_identity,
+    peer_certificate,
+)
+from dppca.curator.observability.log import log_event
+
+_FILES = (CA, CERTIFICATE, KEY, REVOKED)
+_FileStates = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """A caller's accepted certificate: the party that it names, serial number, and end."""
+
+    identity: Identity
+    serial: int
+    expires: datetime
+
+
+class Authenticator:
+    """Holds the daemon's credentials and decides who may call.
+
+    Parameters
+    ----------
+    folder
+        With certificate.pem, key.pem, ca.pem and, where something is revoked, crl.pem.
+    clock
+        The present, aware.
+
+    Raises
+    ------
+    IdentityError
+        The credentials are not a curator's, or out of date; or crl.pem is not a list of their
+        authority.
+    """
+
+    def __init__(self, folder: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._warned: dict[int, date] = {}
+        self._loaded = self._last_seen = self._file_states()
+        self.credentials, self.expires = self._read_credentials()
+        self.revoked = self._read_list(self.credentials) or RevocationList()
+        self._warn_own_expiry()
+
+    def admit(self, auth_context: Mapping[str, Iterable[bytes]]) -> PeerCertificate:
+        """The party at the other end of a call.
+
+        Raises
+        ------
+        IdentityError
+            It has no certificate, or one that names nobody, has ended, or is revoked.
+        """
+        x509_certificate = peer_certificate(auth_context)
+        peer = PeerCertificate(
+            parse_identity(x509_certificate),
+            x509_certificate.serial_number,
+            x509_certificate.not_valid_after_utc,
+        )
+        self.require_valid(peer)
+        party = f"{peer.identity.role.value}:{peer.identity.name}"
+        self._warn_expiry(party, x509_certificate)
+        return peer
+
+    def require_valid(self, peer: PeerCertificate) -> None:
+        """Raise `IdentityError` where a certificate has ended, or was revoked meanwhile."""
+        party = f"{peer.identity.role.value} {peer.identity.name}"
+        if peer.serial in self.revoked.dates:
+            raise IdentityError(f"certificate {peer.serial:x} of {party} is revoked")
+        if self._clock() >= peer.expires:
+            raise IdentityError(
+                f"certificate {peer.serial:x} of {party} ended {peer.expires:%Y-%m-%d}"
+            )
+
+    def refresh(self) -> None:
+        """Look at the folder; take over what has changed and rested. Call it at every tick."""
+        states = self._file_states()
+        if states != self._last_seen:
+            self._last_seen = states
+        elif states != self._loaded:
+            self._loaded = states
+            self._reload()
+        self._warn_own_expiry()
+
+    def _reload(self) -> None:
+        before = self.credentials
+        try:
+            credentials, expires = self._read_credentials()
+        except IdentityError as error:
+            log_event("credentials not reloaded", level=logging.ERROR, reason=str(error))
+        else:
+            self.credentials, self.expires = credentials, expires
+            if credentials != before:
+                log_event("credentials reloaded", expires=f"{expires:%Y-%m-%d}")
+        try:
+            revoked = self._read_list(self.credentials)
+        except IdentityError as error:
+            log_event("revocation list not reloaded", level=logging.ERROR, reason=str(error))
+            return
+        same = self.credentials.ca == before.ca
+        if same and (revoked or RevocationList()).number < self.revoked.number:
+            reason = "gone" if revoked is None else f"number {revoked.number}"
+            log_event(
+                "revocation list not reloaded",
+                level=logging.ERROR,
+                reason=f"{REVOKED} is {reason}; number {self.revoked.number} stays in force",
+            )
+        elif revoked is not None and revoked != self.revoked:
+            self.revoked = revoked
+            log_event("revocation list loaded", number=revoked.number, revoked=len(revoked.serials))
+
+    def _read_credentials(self) -> tuple[Credentials, datetime]:
+        credentials = load_credentials(CredentialFolder(self._folder))
+        expires = check_credentials(credentials, role=Role.CURATOR, name=None, now=self._clock())
+        return credentials, expires
+
+    def _read_list(self, credentials: Credentials) -> RevocationList | None:
+        try:
+            content = (self._folder / REVOKED).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise IdentityError(
+                f"cannot read {self._folder / REVOKED}: {error.strerror}"
+            ) from error
+        return read_list(content, ca=credentials.ca)
+
+    def _file_states(self) -> _FileStates:
+        states: list[tuple[int, int, int] | None] = []
+        for name in _FILES:
+            try:
+                state = (self._folder / name).stat()
+            except OSError:
+                states.append(None)
+            else:
+                states.append((state.st_mtime_ns, state.st_size, state.st_ino))
+        return tuple(states)
+
+    def _warn_own_expiry(self) -> None:
+        for what, pem in (
+            ("curator", self.credentials.certificate),
+            ("authority", self.credentials.ca),
+        ):
+            self._warn_expiry(what, x509.load_pem_x509_certificate(pem))
+
+    def _warn_expiry(self, party: str, certificate: x509.Certificate) -> None:
+        now, serial = self._clock(), certificate.serial_number
+        term = Term.from_certificate(certificate)
+        if now < term.warn_from or self._warned.get(serial) == now.date():
+            return
+        self._warned[serial] = now.date()
+        log_event(
+            "certificate ends soon",
+            level=logging.WARNING,
+            party=party,
+            serial=f"{serial:x}",
+            days=(term.ends - now).days,
+            expires=f"{term.ends:%Y-%m-%d}",
+        )

@@ -1,0 +1,404 @@
+"""The studies of a running daemon: decisions of the protocol, carried out one at a time.
+
+Every step is the same: in the one writing thread, read the record, let
+`dppca.curator.study.lifecycle` or `dppca.curator.study.admission` decide, store what they return,
+all or nothing. As there is one writer, nothing changes between a decision and its transaction. Then
+anybody who waits for the study is woken.
+
+Nothing blocks the event loop: transactions run in the writing thread, decomposition and reading in
+others. A step that has begun is finished even where its caller has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.signatures import Signer
+from dppca.common.checkpoints import checkpoint
+from dppca.common.clock import utc_now
+from dppca.common.errors import StoreError, UnknownStudyError, UnreachableError
+from dppca.common.messages import Header, StudyState
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.curator.observability.log import log_event
+from dppca.curator.service.group_commit import GroupCommit
+from dppca.curator.store import Spool, Store
+from dppca.curator.study import admission, lifecycle, settlement
+from dppca.curator.study.admission import SyntheticHeader, UploadDecision
+from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.lifecycle import NextAction
+from dppca.curator.study.study_record import (
+    Contribution,
+    LedgerHead,
+    Settlement,
+    StoredBlob,
+    StudyRecord,
+)
+
+RETRY_AFTER_S = 30.0
+CHECK_S = 2.0
+STALL_S = 30.0
+
+_T = TypeVar("_T")
+
+
+class StudyCoordinator:
+    """All studies of one daemon. Make it, and use it, in a running event loop.
+
+    Parameters
+    ----------
+    store
+        Open; closed by `close`.
+    signer
+        Gives the curator as it is now, for its key may change: acknowledges contributions,
+        countersigns receipts and seals results.
+    clock
+        The present, aware.
+    check_s
+        How often it is found out whether the store can be written.
+    stall_s
+        How long a step may wait for the disk before the store counts as not writable.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        signer: Callable[[], Signer],
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        check_s: float = CHECK_S,
+        stall_s: float = STALL_S,
+    ) -> None:
+        self.store = store
+        self._signer = signer
+        self._check_s = check_s
+        self._stall_s = stall_s
+        self._checked_s = time.monotonic()
+        self._started_s: dict[object, float] = {}
+        self._clock = clock
+        self._group_commit = GroupCommit(store, clock)
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._changed: defaultdict[bytes, asyncio.Condition] = defaultdict(asyncio.Condition)
+        self._advancing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._calibrations: dict[bytes, Calibration] = {}
+        self._retry_not_before: dict[bytes, datetime] = {}
+        self._draining = False
+        self._writable = True
+
+    @property
+    def serving(self) -> bool:
+        """Whether calls are taken and the store can be written, as far as is known."""
+        return self.writable and not self._draining
+
+    @property
+    def writable(self) -> bool:
+        """Whether the store could be written last time, and nothing hangs on its disk."""
+        oldest = min(list(self._started_s.values()), default=None)
+        stalled = oldest is not None and time.monotonic() - oldest > self._stall_s
+        return self._writable and not stalled
+
+    def require(self, digest: bytes) -> StudyRecord:
+        """The study of a digest, or `UnknownStudyError`."""
+        record = self.store.study(digest)
+        if record is None:
+            raise UnknownStudyError(f"there is no study {digest.hex()[:16]}")
+        return record
+
+    def require_named(self, name: str) -> StudyRecord:
+        """The study of a name, or `UnknownStudyError`."""
+        record = self.store.named(name)
+        if record is None:
+            raise UnknownStudyError(f"there is no study called {name!r}")
+        return record
+
+    async def create(self, study: Study) -> tuple[StudyRecord, bool]:
+        """Begin a study; also whether it was there already."""
+
+        def step() -> tuple[StudyRecord, bool]:
+            existing = self.store.named(study.name)
+            record = lifecycle.create(existing, study, now=self._clock())
+            if existing is None:
+                self.store.create(record)
+            return record, existing is not None
+
+        return await self._write(step)
+
+    async def calibration(self, record: StudyRecord) -> Calibration:
+        """The noise of a study: computed once, in another thread, and carried from then on."""
+        found = self._calibrations.get(record.digest)
+        if found is None:
+            found = await asyncio.to_thread(calibrate, record.study)
+            self._calibrations[record.digest] = found
+        return found
+
+    async def admit(self, owner: str, header: Header) -> tuple[StudyRecord, UploadDecision]:
+        """Decide on a contribution before its bytes are taken."""
+        record = self.require(header.study_digest)
+        calibration = await self.calibration(record)
+        record, history = self.require(header.study_digest), self.store.history(owner)
+        return record, admission.admit(
+            record, owner, header, history, calibration=calibration, now=self._clock()
+        )
+
+    async def contribute(
+        self, owner: str, header: Header, upload: Spool
+    ) -> tuple[StudyRecord, UploadDecision]:
+        """Store a contribution whose bytes have all come; decided upon once more.
+
+        Whatever else waits for the writing thread by then is stored with it
+        (`dppca.curator.service.group_commit`).
+        """
+        calibration = await self.calibration(self.require(header.study_digest))
+        pending = self._group_commit.add(owner, header, upload, calibration)
+        return await self._write(
+            lambda: self._group_commit.commit(pending), changes=header.study_digest
+        )
+
+    def acknowledgement(
+        self, owner: str, study_digest: bytes, stored: Header | Contribution
+    ) -> bytes:
+        """What the curator signs of a contribution that is stored; the same each time."""
+        terms = Taken(
+            study_digest=study_digest.hex(),
+            owner=owner,
+            release_id=stored.release_id.hex(),
+            n_rows=stored.n_rows,
+            payload_sha256=stored.sha256.hex(),
+        )
+        return acknowledge(terms, self._signer())
+
+    async def publish(
+        self, owner: str, header: SyntheticHeader, upload: Spool
+    ) -> tuple[StudyRecord, UploadDecision]:
+        """Store synthetic rows that have been checked; decided upon once more."""
+
+        def step() -> tuple[StudyRecord, UploadDecision]:
+            record = self.require(header.study_digest)
+            record, verdict = admission.publish(record, owner, header, now=self._clock())
+            if verdict is UploadDecision.ACCEPT:
+                self.store.save(record, upload)
+            return record, verdict
+
+        return await self._write(step)
+
+    async def close_study(self, name: str) -> StudyRecord:
+        """Take no more synthetic rows."""
+
+        def step() -> StudyRecord:
+            record = lifecycle.close(self.require_named(name))
+            self.store.save(record)
+            checkpoint("close")
+            return record
+
+        return await self._write(step)
+
+    async def abort_study(self, name: str, reason: str) -> StudyRecord:
+        """End an open study."""
+
+        def step() -> StudyRecord:
+            record = lifecycle.abort(self.require_named(name), reason)
+            self.store.save(record)
+            return record
+
+        return await self._write(step, changes=self.require_named(name).digest)
+
+    async def settle_ledger(self, owner: str, *, by: str, reason: str) -> Settlement:
+        """Set aside what was seen of an owner's chain; the last settlement where it is already."""
+
+        def step() -> Settlement:
+            history = self.store.history(owner)
+            made = settlement.settle_chain(history, owner, by=by, reason=reason, now=self._clock())
+            if made is None:
+                return history.settlements[-1]
+            self.store.settle(owner, made)
+            return made
+
+        return await self._write(step)
+
+    async def continue_ledger(
+        self, owner: str, chain: LedgerHead, known: bytes
+    ) -> Settlement | None:
+        """Let an owner go on with another chain; None where it is the one that was seen."""
+
+        def step() -> Settlement | None:
+            history = self.store.history(owner)
+            made = settlement.continue_chain(history, owner, chain, known, now=self._clock())
+            if made is not None:
+                self.store.settle(owner, made)
+            return made
+
+        return await self._write(step)
+
+    async def wait(self, digest: bytes, *, timeout_s: float) -> StudyRecord:
+        """The study once it is no longer open, or as it is when the time is up.
+
+        Raises
+        ------
+        UnreachableError
+            The daemon is draining: ask again.
+        """
+
+        def settled() -> bool:
+            return self._draining or self.require(digest).state is not StudyState.OPEN
+
+        with suppress(TimeoutError):  # the answer then says that the study is open
+            async with asyncio.timeout(timeout_s), self._changed[digest]:
+                await self._changed[digest].wait_for(settled)
+        record = self.require(digest)
+        if self._draining and record.state is StudyState.OPEN:
+            raise UnreachableError("the curator is stopping")
+        return record
+
+    async def run(self, *, tick_s: float) -> None:
+        """Settle what is due, at every tick and whenever something has come; until cancelled."""
+        while True:
+            await self.advance_due()
+            if not self._writable or time.monotonic() - self._checked_s >= self._check_s:
+                await self._check_store()
+            self._wake.clear()
+            with suppress(TimeoutError):  # the next tick
+                async with asyncio.timeout(tick_s):
+                    await self._wake.wait()
+
+    async def advance_due(self) -> None:
+        """Decompose or abort every study that is due; what fails is tried again later."""
+        async with self._advancing:
+            for record in self.store.studies():
+                now = self._clock()
+                if now < self._retry_not_before.get(record.digest, now):
+                    continue
+                try:
+                    await self._advance(record, lifecycle.next_action(record, now=now))
+                except StoreError as error:
+                    wait = RETRY_AFTER_S
+                    self._retry_not_before[record.digest] = datetime.fromtimestamp(
+                        now.timestamp() + wait, UTC
+                    )
+                    log_event(
+                        "study not settled",
+                        level=logging.ERROR,
+                        study=record.study.name,
+                        reason=str(error),
+                        retry_s=wait,
+                    )
+
+    async def drain(self) -> None:
+        """Answer anybody who waits; new waits are answered at once."""
+        self._draining = True
+        for condition in list(self._changed.values()):
+            async with condition:
+                condition.notify_all()
+
+    def close(self) -> None:
+        """Finish what is being written and close the store."""
+        self._writer.shutdown(wait=True)
+        self.store.close()
+
+    async def _advance(self, record: StudyRecord, action: NextAction) -> None:
+        digest, name = record.digest, record.study.name
+        if action is NextAction.ABORT:
+            await self.abort_study(name, lifecycle.QUORUM_REASON)
+            log_event("study aborted", study=name, missing=len(record.missing))
+        elif action is NextAction.DECOMPOSE:
+            checkpoint("decompose")
+            content = await asyncio.to_thread(self._result, record, await self.calibration(record))
+            checkpoint("result")
+
+            def step() -> StudyRecord:
+                with self.store.spool() as spool:
+                    spool.write(content)
+                    result = StoredBlob(spool.n_bytes, spool.sha256)
+                    decomposed = lifecycle.decompose(
+                        self.require(digest), record.contributions, result, now=self._clock()
+                    )
+                    self.store.save(decomposed, spool)
+                checkpoint("serve")
+                return decomposed
+
+            await self._write(step, changes=digest)
+            log_event("study decomposed", study=name, owners=len(record.contributions))
+
+    def _result(self, record: StudyRecord, calibration: Calibration) -> bytes:
+        vectors = self._vectors(record.contributions)
+        result = aggregate(record.study, calibration, record.contributions, vectors)
+        releases = [
+            SignedRelease(c.owner, c.receipt, c.signature, c.certificate)
+            for c in record.contributions
+        ]
+        return sealed_result(result, record.study, calibration, releases, self._signer())
+
+    def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
+        """One vector after the other, each in the place of the one before it."""
+        vector = np.empty(0, "<i8")
+        for contribution in contributions:
+            if vector.nbytes != contribution.n_bytes:
+                vector = np.empty(contribution.n_bytes // 8, "<i8")
+            self.store.read_into(contribution.sha256, vector.data.cast("B"))
+            yield vector.astype(np.int64, copy=False)
+
+    async def _check_store(self) -> None:
+        """Find out whether the store can be written; nothing else says that it can be again."""
+        before = self._writable
+        try:
+            await self._write(self.store.check)
+        except StoreError:
+            return  # it was logged when it began
+        finally:
+            self._checked_s = time.monotonic()
+        self._writable = True
+        if not before:
+            log_event("store writable again")
+
+    async def _notify_waiters(self, record: StudyRecord) -> None:
+        """Wake the calls that wait for a study to leave the state open."""
+        if record.state is not StudyState.OPEN:
+            async with self._changed[record.digest]:
+                self._changed[record.digest].notify_all()
+        if lifecycle.next_action(record, now=self._clock()) is not NextAction.NOTHING:
+            self._wake.set()
+
+    async def _write(self, step: Callable[[], _T], *, changes: bytes | None = None) -> _T:
+        """Run a step in the writing thread, to its end even where the caller is cancelled."""
+
+        async def finish() -> _T:
+            loop = asyncio.get_running_loop()
+            mark = object()
+            self._started_s[mark] = time.monotonic()
+            try:
+                answer = await loop.run_in_executor(self._writer, step)
+            except StoreError as error:
+                if self._writable:
+                    log_event("store failed", level=logging.ERROR, reason=str(error))
+                self._writable = False
+                raise
+            finally:
+                del self._started_s[mark]
+            if changes is not None:
+                await self._notify_waiters(self.require(changes))
+            return answer
+
+        task = asyncio.ensure_future(finish())
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            if not task.cancelled() and task.exception() is not None:
+                log_event(
+                    "step failed, caller gone", level=logging.WARNING, error=str(task.exception())
+                )
+            raise

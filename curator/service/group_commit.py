@@ -1,0 +1,139 @@
+"""Contributions whose bytes have all come and that wait to be stored: one transaction for all.
+
+The disk's time to make a transaction durable is the same for one contribution and for ten. While
+the one writing thread waits for the disk, other uploads end; its next turn takes all of them::
+
+    upload 1  bytes durable ──▶ decided, stored ──▶ acknowledged
+    upload 2          bytes durable ──▶ waits ──┬▶ decided, stored ──▶ acknowledged
+    upload 3              bytes durable ──▶ waits ┘   (one transaction)
+
+Rules:
+
+* Each is decided upon by itself, in the order in which they came, by a record that holds those
+  before it. What one is refused for touches no other.
+* Nobody is answered before the transaction that holds them is durable, refusals included: what they
+  were compared with might not be stored.
+* Where storing several fails, none is stored, and each is tried by itself in its own turn. So an
+  error is always that of the contribution it is told to.
+
+Reference: DeWitt et al., "Implementation techniques for main memory database systems" (1984), 5.2:
+group commit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import DppcaError, StoreError, UnknownStudyError
+from dppca.common.messages import Header
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.curator.store import Spool, Store
+from dppca.curator.study import admission
+from dppca.curator.study.admission import UploadDecision
+from dppca.curator.study.study_record import StudyRecord
+
+
+@dataclass(eq=False, slots=True)
+class PendingContribution:
+    """A contribution whose bytes are stored, and its outcome once it is known."""
+
+    owner: str
+    header: Header
+    upload: Spool
+    calibration: Calibration
+    outcome: tuple[StudyRecord, UploadDecision] | DppcaError | None = None
+
+
+class GroupCommit:
+    """Contributions that wait for the writing thread, which stores them in groups.
+
+    Parameters
+    ----------
+    store
+        Written from the writing thread only.
+    clock
+        The present, aware.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._clock = clock
+        self._added: deque[PendingContribution] = deque()
+        self._waiting: list[PendingContribution] = []  # of the writing thread
+
+    def add(
+        self, owner: str, header: Header, upload: Spool, calibration: Calibration
+    ) -> PendingContribution:
+        """Add a contribution; pass the returned value to `commit` in the writing thread."""
+        pending = PendingContribution(owner, header, upload, calibration)
+        self._added.append(pending)
+        return pending
+
+    def commit(self, pending: PendingContribution) -> tuple[StudyRecord, UploadDecision]:
+        """The study and the verdict, durable; stores whatever else waits for the same study.
+
+        Raises
+        ------
+        DppcaError
+            It is refused (`dppca.curator.study.admission`).
+        StoreError
+            It could not be stored.
+        """
+        if pending.outcome is None:
+            group = self._take_group(pending)
+            try:
+                self._store_all(group)
+            except StoreError:
+                if len(group) == 1:
+                    raise
+                self._store_all([pending])
+        if isinstance(pending.outcome, DppcaError):
+            raise pending.outcome
+        if pending.outcome is None:
+            raise AssertionError  # it was in its group
+        return pending.outcome
+
+    def _take_group(self, pending: PendingContribution) -> list[PendingContribution]:
+        """What waits for the same study; it alone where its group has failed before."""
+        while self._added:
+            self._waiting.append(self._added.popleft())
+        if pending not in self._waiting:
+            return [pending]
+        study = pending.header.study_digest
+        group = [each for each in self._waiting if each.header.study_digest == study]
+        self._waiting = [each for each in self._waiting if each.header.study_digest != study]
+        return group
+
+    def _store_all(self, group: list[PendingContribution]) -> None:
+        """Decide on each, store what is accepted in one transaction, then say what became of each.
+
+        Where it raises, nothing has become of any.
+        """
+        digest = group[0].header.study_digest
+        record = self._store.study(digest)
+        if record is None:
+            raise UnknownStudyError(f"there is no study {digest.hex()[:16]}")
+        now = self._clock()
+        outcomes: list[UploadDecision | DppcaError] = []
+        uploads: list[Spool] = []
+        for each in group:
+            history = self._store.history(each.owner)
+            try:
+                record, verdict = admission.contribute(
+                    record, each.owner, each.header, history, calibration=each.calibration, now=now
+                )
+                if verdict is UploadDecision.ACCEPT:
+                    uploads.append(each.upload)
+            except DppcaError as error:
+                outcomes.append(error)
+            else:
+                outcomes.append(verdict)
+        if uploads:
+            self._store.save(record, *uploads)
+            checkpoint("commit")
+        for each, outcome in zip(group, outcomes, strict=True):
+            each.outcome = outcome if isinstance(outcome, DppcaError) else (record, outcome)

@@ -1,0 +1,1 @@
+"""What a curator decides about studies and uploads: pure."""

@@ -1,0 +1,273 @@
+"""Which uploads are taken: pure decisions on what an owner announces.
+
+Rules for a contribution, in the order in which they are applied:
+
+1. The study names the caller. To anybody else there is no such study.
+2. The header announces as many entries as the study's schema has.
+3. The very same release is acknowledged in every state, without effect: an owner whose
+   acknowledgement was lost asks again. Other bytes, or another release, from an owner that has
+   contributed are refused; so is a release that was made for another study.
+4. The study is open and its deadline has not passed.
+5. An owner has at least one row, and all owners together no more than the study's ``max_rows``.
+6. The owner's ledger is not shorter than this curator has ever seen it, in any study, and where it
+   is as long, it is the same; but for what a settlement has set aside
+   (`dppca.curator.study.settlement`). A longer chain may still be another one: the curator has no
+   entries to compare. So the owner asks what was seen, and compares it with its own entries before
+   it charges or sends anything.
+7. The receipt is, byte for byte, the one the study implies; noise and charge are computed again.
+
+The service then compares the signature over the receipt with the key of the call's certificate.
+
+They are applied before the first byte is taken and once more when the last has come, in one
+transaction with what is stored: of two uploads at once, one is refused.
+
+Synthetic rows are taken from owners that contributed, once per form, while the study is decomposed
+and for its own components only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, auto
+
+from dppca.common.errors import (
+    ArtefactError,
+    ChainError,
+    ConflictError,
+    SchemaMismatchError,
+    StudyStateError,
+    UnknownStudyError,
+    UploadError,
+)
+from dppca.common.messages import Form, Header
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.release import MomentReceipt, receipt_for, receipt_from_bytes
+from dppca.common.study import Study
+from dppca.curator.study.lifecycle import Transition, next_state
+from dppca.curator.study.study_record import (
+    MAX_LEDGER_LENGTH,
+    Contribution,
+    LedgerHead,
+    OwnerHistory,
+    Publication,
+    StudyRecord,
+    by_owner,
+)
+
+MAX_SOFTWARE_LENGTH = 128
+
+
+class UploadDecision(Enum):
+    """What is done with an upload that was not refused."""
+
+    ACCEPT = auto()
+    ALREADY_STORED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticHeader:
+    """What an owner says of its synthetic rows before the first byte. Digests are raw bytes."""
+
+    study_digest: bytes
+    form: Form
+    n_rows: int
+    total_bytes: int
+    sha256: bytes
+    components_sha256: bytes
+
+
+def admit(
+    record: StudyRecord,
+    owner: str,
+    header: Header,
+    history: OwnerHistory,
+    *,
+    calibration: Calibration,
+    now: datetime,
+) -> UploadDecision:
+    """Decide on a contribution by its header (rules 1 to 7).
+
+    Parameters
+    ----------
+    owner
+        From the certificate.
+    header
+        Well formed, but not believed.
+    history
+        Of this owner, over all studies.
+    calibration
+        Of the study.
+    now
+        Aware.
+
+    Raises
+    ------
+    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, ChainError
+        By the rule that is broken.
+    """
+    study = record.study
+    require_named(record, owner)
+    expected = study.table.layout.n_entries
+    if header.n_entries != expected:
+        raise SchemaMismatchError(
+            f"{header.n_entries} entries from {owner}; the study's schema has {expected}"
+        )
+    if _is_stored(record, owner, header, history):
+        return UploadDecision.ALREADY_STORED
+    next_state(record, Transition.CONTRIBUTE)
+    if study.deadline_passed(now):
+        raise StudyStateError(f"the deadline of study {study.name} has passed")
+    room = study.max_rows - record.n_rows
+    if not 1 <= header.n_rows <= room:
+        raise UploadError(f"{header.n_rows} rows from {owner}; 1 to {room} can be taken (max_rows)")
+    _check_chain(owner, LedgerHead(header.ledger_length, header.ledger_head), history.chain)
+    _check_receipt(study, calibration, header)
+    return UploadDecision.ACCEPT
+
+
+def contribute(
+    record: StudyRecord,
+    owner: str,
+    header: Header,
+    history: OwnerHistory,
+    *,
+    calibration: Calibration,
+    now: datetime,
+) -> tuple[StudyRecord, UploadDecision]:
+    """Decide as `admit` does; the study with the contribution, or as it was where that is stored.
+
+    All bytes that the header announces have come.
+    """
+    verdict = admit(record, owner, header, history, calibration=calibration, now=now)
+    if verdict is UploadDecision.ALREADY_STORED:
+        return record, verdict
+    accepted = Contribution(
+        owner=owner,
+        release_id=header.release_id,
+        n_rows=header.n_rows,
+        n_bytes=header.total_bytes,
+        sha256=header.sha256,
+        chain=LedgerHead(header.ledger_length, header.ledger_head),
+        receipt=header.receipt,
+        received_s=int(now.timestamp()),
+        signature=header.signature,
+        certificate=header.certificate,
+    )
+    state, before = next_state(record, Transition.CONTRIBUTE), record.contributions
+    place = bisect(before, owner, key=by_owner)
+    together = (*before[:place], accepted, *before[place:])
+    return replace(record, state=state, contributions=together), verdict
+
+
+def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) -> UploadDecision:
+    """Decide on synthetic rows by their header.
+
+    Raises
+    ------
+    UnknownStudyError, StudyStateError, ConflictError, UploadError
+    """
+    require_named(record, owner)
+    stored = record.find_publication(owner, header.form)
+    if stored is not None:
+        if (stored.sha256, stored.n_rows) == (header.sha256, header.n_rows):
+            return UploadDecision.ALREADY_STORED
+        raise ConflictError(f"{owner} has published other {header.form.value} rows already")
+    next_state(record, Transition.PUBLISH)
+    if record.find_contribution(owner) is None:
+        raise StudyStateError(f"{owner} took no part in study {record.study.name}")
+    if record.result is None or header.components_sha256 != record.result.sha256:
+        raise UploadError(f"the rows of {owner} were drawn from other components than this study's")
+    if header.n_rows < 1:
+        raise UploadError(f"{owner} announces no synthetic row")
+    return UploadDecision.ACCEPT
+
+
+def publish(
+    record: StudyRecord, owner: str, header: SyntheticHeader, *, now: datetime
+) -> tuple[StudyRecord, UploadDecision]:
+    """Decide as `admit_publication` does; the study with the rows, or as it was."""
+    verdict = admit_publication(record, owner, header)
+    if verdict is UploadDecision.ALREADY_STORED:
+        return record, verdict
+    accepted = Publication(
+        owner=owner,
+        form=header.form,
+        n_rows=header.n_rows,
+        n_bytes=header.total_bytes,
+        sha256=header.sha256,
+        received_s=int(now.timestamp()),
+    )
+    together = sorted((*record.publications, accepted), key=lambda p: (p.owner, p.form.value))
+    state = next_state(record, Transition.PUBLISH)
+    return replace(record, state=state, publications=tuple(together)), verdict
+
+
+def require_named(record: StudyRecord, owner: str) -> None:
+    """Refuse a party that the study does not name, as if there were no such study."""
+    if owner not in record.study.owners:
+        raise UnknownStudyError(f"study {record.study.name} does not name {owner}")
+
+
+def _is_stored(record: StudyRecord, owner: str, header: Header, history: OwnerHistory) -> bool:
+    stored = record.find_contribution(owner)
+    if stored is not None:
+        same = (stored.release_id, stored.sha256, stored.n_rows, stored.receipt)
+        if same == (header.release_id, header.sha256, header.n_rows, header.receipt):
+            return True
+        raise ConflictError(f"{owner} has contributed another release to study {record.study.name}")
+    if header.release_id in history.releases:
+        raise ConflictError(f"{owner} has used this release for another study")
+    return False
+
+
+def _check_chain(owner: str, said: LedgerHead, seen: LedgerHead | None) -> None:
+    if not 1 <= said.length <= MAX_LEDGER_LENGTH:
+        raise UploadError(
+            f"a ledger of {said.length} entries; {owner} must have at least its charge in it"
+        )
+    if seen is None or said.length > seen.length or said == seen:
+        return
+    if said.length < seen.length:
+        message = f"the ledger of {owner} has {said.length} entries; it had {seen.length} before"
+    else:
+        message = f"the ledger of {owner} ends otherwise than it did with {said.length} entries"
+    raise ChainError(message)
+
+
+def _check_receipt(study: Study, calibration: Calibration, header: Header) -> None:
+    """Rule 7. A field the study decides: the parties' documents differ; another: a bad upload."""
+    try:
+        receipt = receipt_from_bytes(header.receipt)
+    except ArtefactError as error:
+        raise UploadError(str(error)) from error
+    _check_free_fields(receipt, header)
+    expected = receipt_for(
+        study,
+        calibration,
+        release_id=header.release_id,
+        n_rows=header.n_rows,
+        payload_sha256=header.sha256.hex(),
+        ledger_sequence=receipt.ledger_sequence,
+        software=receipt.software,
+    )
+    if expected.canonical_bytes() == header.receipt:
+        return
+    stated = receipt.document()
+    # Compared as text: 1, 1.0 and true are equal numbers but not one receipt.
+    wrong = [
+        name for name, value in expected.document().items() if repr(stated[name]) != repr(value)
+    ]
+    message = f"the receipt differs from what the study implies in: {', '.join(wrong)}"
+    if set(wrong) <= {"release_id", "n_rows", "payload_sha256"}:
+        raise UploadError(message)
+    raise SchemaMismatchError(message)
+
+
+def _check_free_fields(receipt: MomentReceipt, header: Header) -> None:
+    sequence, software = receipt.ledger_sequence, receipt.software
+    if type(sequence) is not int or not 0 <= sequence <= header.ledger_length:
+        raise UploadError("the receipt's ledger_sequence does not lie in the ledger")
+    if type(software) is not str or not len(software) <= MAX_SOFTWARE_LENGTH:
+        raise UploadError("the receipt's software is not a short text")

@@ -1,0 +1,125 @@
+"""From the owners' noised releases to joint components: pure, one vector in memory at a time.
+
+Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order,
+and a true sum within 63 bits, which `dppca.common.privacy.mechanisms` sees to, is read back
+exactly. Dividing by the public number of rows gives raw moments of all rows together; pooling *raw*
+moments keeps the variance between the owners' means. The mean of the owners' own covariances
+(``within``; Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so is formed in the order
+of names.
+
+Everything here is post-processing of what is private already: it costs nothing, and the noise edge
+is simulated from a seed, the study's digest, so that anybody who has the releases gets the same
+bytes.
+
+The guarantee of the federation is `dppca.common.privacy.composition`'s, over all owners of the
+study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import StudyStateError
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.numerics.spectrum.noise_edge import noise_edge
+from dppca.common.numerics.spectrum.pca import (
+    count_components,
+    decompose,
+    empty_covariance,
+    pooled_covariance,
+)
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.results import Result, ResultHeader, Share
+from dppca.common.study import Covariance, Study
+from dppca.curator.study.study_record import Contribution
+
+
+def aggregate(
+    study: Study,
+    calibration: Calibration,
+    contributions: Sequence[Contribution],
+    vectors: Iterable[NDArray[np.int64]],
+) -> Result:
+    """Pool releases, decompose, count the components to keep.
+
+    Parameters
+    ----------
+    calibration
+        Of the study.
+    contributions
+        At least one, in the order of the owners' names.
+    vectors
+        Their packed vectors in the same order, each int64 of shape (D,); taken one at a time, and
+        not looked at again: the next may be in the same memory.
+
+    Raises
+    ------
+    StudyStateError
+        Nobody contributed.
+    """
+    if not contributions:
+        raise StudyStateError(f"no owner has contributed to study {study.name}")
+    layout = study.table.layout
+    n_rows = sum(contribution.n_rows for contribution in contributions)
+    pooled, within = _pool(study, contributions, vectors)
+    mean, second = unpack(pooled, n_rows, layout)
+    covariance = pooled_covariance(mean, second, overwrite=True) if within is None else within
+    with ThreadPoolExecutor(1) as pool:
+        simulated = pool.submit(
+            noise_edge,
+            layout,
+            mechanism=calibration.mechanism.value,
+            scale=calibration.width,
+            owner_rows=[contribution.n_rows for contribution in contributions],
+            mean=mean,
+            covariance=study.covariance,
+            seed=int(study.digest[:16], 16),
+        )
+        decomposition = decompose(covariance)
+        edge = simulated.result()
+    count = count_components(decomposition.eigenvalues, study.components, noise_edge=edge.value)
+    guarantee = compose_guarantee(study, epsilon=calibration.epsilon, delta=calibration.delta)
+    header = ResultHeader(
+        study_digest=study.digest,
+        shares=tuple(Share(c.owner, c.n_rows, c.sha256.hex()) for c in contributions),
+        missing=tuple(sorted(set(study.owners) - {c.owner for c in contributions})),
+        count=count,
+        covariance=study.covariance.value,
+        noise_edge=edge.value,
+        noise_edge_draws=edge.draws,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        relation=calibration.sensitivity.relation.value,
+        max_rows_per_person=calibration.max_rows_per_person,
+        assumptions=guarantee.assumptions,
+        software=SOFTWARE,
+    )
+    return Result(
+        header=header,
+        pooled=pooled,
+        within=within,
+        mean=mean,
+        eigenvalues=decomposition.eigenvalues,
+        vectors=decomposition.vectors[:count].copy(),
+    )
+
+
+def _pool(
+    study: Study, contributions: Sequence[Contribution], vectors: Iterable[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Sum of the packed vectors modulo 2**64, and the covariance within owners where asked for."""
+    layout = study.table.layout
+    pooled = np.zeros(layout.n_entries, dtype=np.uint64)
+    wants_within = study.covariance is Covariance.WITHIN
+    within = empty_covariance(layout.n_columns) if wants_within else None
+    for contribution, vector in zip(contributions, vectors, strict=True):
+        pooled += vector.view(np.uint64)  # unsigned: wrapping is what is meant, not an overflow
+        if within is not None:
+            within = within.add(contribution.n_rows, *unpack(vector, contribution.n_rows, layout))
+    return pooled.view(np.int64), None if within is None else within.covariance

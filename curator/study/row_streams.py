@@ -1,0 +1,186 @@
+"""The messages of an Arrow IPC stream, judged by their headers before anything is decoded.
+
+A reader of Arrow does work for every message, for every column of a batch, and again for the
+dictionaries that a batch refers to. A stream may hold far more of that than bytes: batches without
+rows, many batches of a row each, a large dictionary beside small batches, buffers that all
+lie in the same place, compressed ones. So the headers are walked first, which takes some
+microseconds for each, and the walk ends at the first that passes a limit:
+
+- a stream is one schema, then record batches and whole dictionaries, neither compressed;
+- a header is small (`HEADER_BYTES`);
+- every batch has rows, and all but `SMALL_BATCHES` have `BATCH_ROWS` on average;
+- the buffers of a batch lie side by side: together they are not longer than its body;
+- no more dictionaries come than the batches so far can have used, and the dictionaries that
+  batches refer to are, each counted for every batch, not many times what has come
+  (`DICTIONARY_WORK`).
+
+So the work for a stream grows with its bytes. Writers put as many rows into a batch as a table has,
+or 65,536 and more, and are far from every limit.
+
+Source: Apache Arrow columnar format, "IPC streaming format" and ``Message.fbs``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from dppca.common.attestation.frames import field, follow, is_compressed
+from dppca.common.errors import UploadError
+
+HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12
+"""A stream may describe itself, and each batch, in so many bytes; a million columns in a small
+file are gigabytes in memory."""
+BATCH_ROWS, SMALL_BATCHES = 4096, 64
+DICTIONARY_WORK, DICTIONARY_WORK_FREE = 4, 64 << 20
+"""Bytes of dictionaries that may be looked at, by bytes of the stream, and before that counts."""
+_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
+_BUFFER = struct.Struct("<qq")
+
+FAULTS = (pa.ArrowException, OSError, struct.error, IndexError, ValueError, RecursionError)
+"""What reading a stream that somebody has changed may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHeader:
+    """One message.
+
+    Attributes
+    ----------
+    kind
+        As in ``Message.fbs``.
+    n_rows
+        Of a record batch; of a dictionary the number of its values.
+    n_bytes
+        Of the body.
+    buffer_bytes
+        Of all buffers that the message says are in it.
+    dictionary
+        Whose values they are; None for a record batch.
+    delta
+        Whether the values are added to those of the dictionary so far.
+    """
+
+    kind: int
+    n_rows: int = 0
+    n_bytes: int = 0
+    buffer_bytes: int = 0
+    dictionary: int | None = None
+    delta: bool = False
+    compressed: bool = False
+
+
+def check_messages(path: Path, *, n_columns: int, small_batches: int = SMALL_BATCHES) -> int:
+    """Refuse a stream that would be more work, or more memory, than its size.
+
+    Parameters
+    ----------
+    small_batches
+        How many batches may have fewer than `BATCH_ROWS` rows.
+
+    Returns
+    -------
+    int
+        Rows of all batches, as their headers say.
+
+    Raises
+    ------
+    UploadError
+        A limit is passed.
+    Exception
+        One of `FAULTS` where the file is no such stream.
+    """
+    n_rows = n_batches = n_dictionaries = work = 0
+    dictionaries: dict[int, int] = {}
+    for number, (header, position) in enumerate(_headers(path, n_columns=n_columns)):
+        _require_plain(header, first=number == 0)
+        if header.dictionary is not None:
+            n_dictionaries += 1
+            dictionaries[header.dictionary] = header.n_bytes
+            if n_dictionaries > n_columns * (n_batches + 1):
+                raise UploadError(f"{n_dictionaries} dictionaries for {n_batches} batches")
+        elif header.kind == _RECORD_BATCH:
+            n_batches += 1
+            n_rows += header.n_rows
+            work += sum(dictionaries.values())
+            if header.n_rows < 1 or n_batches > small_batches + n_rows // BATCH_ROWS:
+                raise UploadError(
+                    f"{n_batches} batches for {n_rows} rows: write at least {BATCH_ROWS} to a batch"
+                )
+            if work > DICTIONARY_WORK_FREE + DICTIONARY_WORK * position:
+                raise UploadError(
+                    f"{n_batches} small batches with {work // n_batches} bytes of labels"
+                )
+    return n_rows
+
+
+def _require_plain(header: MessageHeader, *, first: bool) -> None:
+    if (header.kind == _SCHEMA) is not first or (
+        header.kind not in {_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH}
+    ):
+        raise UploadError("the Arrow stream is not one schema and its batches")
+    if header.compressed:
+        raise UploadError("the Arrow stream is compressed: write it without compression")
+    if header.delta:
+        raise UploadError("the Arrow stream adds to its dictionaries: write each of them whole")
+    if header.buffer_bytes > header.n_bytes:
+        raise UploadError(
+            f"buffers of {header.buffer_bytes} bytes in a message of {header.n_bytes}"
+        )
+
+
+def _headers(path: Path, *, n_columns: int) -> Iterator[tuple[MessageHeader, int]]:
+    """Every message, and where it ends in the file."""
+    cap = HEADER_BYTES + HEADER_BYTES_PER_COLUMN * n_columns
+    with pa.memory_map(str(path)) as source:
+        while True:
+            try:
+                message = pa.ipc.read_message(source)
+            except EOFError:
+                return
+            if message.metadata.size > cap:
+                text = (
+                    f"the Arrow stream describes itself in {message.metadata.size} bytes, of {cap}"
+                )
+                raise UploadError(text)
+            yield read_header(message.metadata.to_pybytes()), source.tell()
+
+
+def read_header(metadata: bytes) -> MessageHeader:
+    """A message's header; one of `FAULTS` where the bytes are none."""
+
+    def number(table: int, index: int, form: str) -> int:
+        place = field(metadata, table, index)
+        return 0 if place is None else int(struct.unpack_from(form, metadata, place)[0])
+
+    def child(table: int, index: int) -> int:
+        place = field(metadata, table, index)
+        if place is None:
+            text = "a table is missing"
+            raise ValueError(text)
+        return follow(metadata, place)
+
+    message = follow(metadata, 0)
+    kind, n_bytes = number(message, 1, "<B"), number(message, 3, "<q")
+    if kind not in {_DICTIONARY_BATCH, _RECORD_BATCH}:
+        return MessageHeader(kind, n_bytes=n_bytes)
+    outer = batch = child(message, 2)
+    values = kind == _DICTIONARY_BATCH
+    if values:
+        batch = child(outer, 1)
+    buffers = child(batch, 2)
+    (count,) = struct.unpack_from("<I", metadata, buffers)
+    pairs = _BUFFER.iter_unpack(metadata[buffers + 4 : buffers + 4 + _BUFFER.size * count])
+    return MessageHeader(
+        kind,
+        n_rows=number(batch, 0, "<q"),
+        n_bytes=n_bytes,
+        buffer_bytes=sum(max(0, length) for _, length in pairs),
+        dictionary=number(outer, 0, "<q") if values else None,
+        delta=values and bool(number(outer, 2, "<B")),
+        compressed=is_compressed(metadata),
+    )

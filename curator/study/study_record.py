@@ -1,0 +1,195 @@
+"""What the curator knows about a study: values, all of them `released` or public.
+
+Nothing here is computed from a row without noise, and no value changes: a step of
+`dppca.curator.study.lifecycle` makes a new one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from dppca.common.messages import Form, StudyState
+from dppca.common.study import Study
+
+MAX_LEDGER_LENGTH = 1 << 24
+"""More entries than an honest ledger can have: it is read whole before each of its steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHead:
+    """Length and head (32 bytes) of an owner's ledger, as the owner said them."""
+
+    length: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One owner's accepted release. ``sha256`` (32 bytes) names its bytes on disk.
+
+    Attributes
+    ----------
+    release_id
+        16 bytes.
+    receipt
+        Canonical JSON, checked against the study.
+    signature, certificate
+        The owner's over the receipt (DER), checked, and the certificate (PEM) it was sent with.
+        Empty for a contribution that an earlier version stored.
+    received_s
+        Seconds since 1970 UTC.
+    """
+
+    owner: str
+    release_id: bytes
+    n_rows: int
+    n_bytes: int
+    sha256: bytes
+    chain: LedgerHead
+    receipt: bytes
+    received_s: int
+    signature: bytes = b""
+    certificate: bytes = b""
+
+
+by_owner = attrgetter("owner")
+"""What contributions are sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Synthetic rows of one owner in one form: an Arrow IPC stream, named by its digest."""
+
+    owner: str
+    form: Form
+    n_rows: int
+    n_bytes: int
+    sha256: bytes
+    received_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlob:
+    """A stored file: its size and SHA-256 (32 bytes)."""
+
+    n_bytes: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """A study and everything that has happened to it.
+
+    Attributes
+    ----------
+    contributions
+        By owner's name, ascending: the order in which they are pooled.
+    publications
+        By owner's name and form, ascending.
+    result
+        The result file; set from ``DECOMPOSED`` on.
+    reason
+        Why it was aborted; empty otherwise.
+    """
+
+    study: Study
+    state: StudyState
+    created_s: int
+    contributions: tuple[Contribution, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    result: StoredBlob | None = None
+    reason: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the study document, 32 bytes."""
+        return bytes.fromhex(self.study.digest)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all contributions together."""
+        return sum(contribution.n_rows for contribution in self.contributions)
+
+    @property
+    def contributed(self) -> tuple[str, ...]:
+        """Names of the owners that have contributed, ascending."""
+        return tuple(contribution.owner for contribution in self.contributions)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the owners that have not, ascending."""
+        return tuple(sorted(set(self.study.owners) - set(self.contributed)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether none is missing; contributions are of different owners that the study names."""
+        return len(self.contributions) == len(self.study.owners)
+
+    def find_contribution(self, owner: str) -> Contribution | None:
+        """What ``owner`` contributed."""
+        place = bisect_left(self.contributions, owner, key=by_owner)
+        at_place = self.contributions[place : place + 1]
+        return at_place[0] if at_place and at_place[0].owner == owner else None
+
+    def find_publication(self, owner: str, form: Form) -> Publication | None:
+        """What ``owner`` published in ``form``."""
+        return next((p for p in self.publications if (p.owner, p.form) == (owner, form)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A chain that was seen and set aside (`dppca.curator.study.settlement`).
+
+    Attributes
+    ----------
+    settled_s
+        Seconds since 1970 UTC.
+    by
+        ``operator:NAME`` or ``owner:NAME``.
+    seen, chain
+        What was set aside, and what took its place; None for nothing.
+    releases
+        How many releases of the owner were held then.
+    """
+
+    settled_s: int
+    by: str
+    reason: str
+    seen: LedgerHead
+    chain: LedgerHead | None
+    releases: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerHistory:
+    """What this curator has seen of an owner, over all studies.
+
+    Attributes
+    ----------
+    chain
+        The longest ledger chain since the last settlement; None before the first contribution, and
+        while a settlement has set it aside.
+    releases
+        Identifiers of its releases, 16 bytes each.
+    settlements
+        In order.
+    """
+
+    chain: LedgerHead | None = None
+    releases: frozenset[bytes] = frozenset()
+    settlements: tuple[Settlement, ...] = ()
+
+    def contributed(self, release_id: bytes, chain: LedgerHead) -> OwnerHistory:
+        """With one more release, and the chain that came with it."""
+        longest = self.chain is None or chain.length >= self.chain.length
+        return replace(
+            self,
+            chain=chain if longest else self.chain,
+            releases=self.releases | {release_id},
+        )
+
+    def settled(self, settlement: Settlement) -> OwnerHistory:
+        """With one more settlement."""
+        return replace(self, chain=settlement.chain, settlements=(*self.settlements, settlement))

@@ -1,0 +1,264 @@
+"""Synthetic rows as they arrive and as they leave: Arrow IPC streams with one form each.
+
+Owners' rows are checked before they are stored, so one table can be made of them later: columns
+and types are exactly those of the study, numbers are finite and decoded ones within their public
+bounds, labels are the attribute's. What is checked is `released` and costs nothing to look at.
+
+A stream is memory-mapped and read batch by batch. Its headers are judged before anything is decoded
+(`dppca.curator.study.row_streams`), its columns compared before any batch is read, and every batch
+is validated in full, offsets included, before anything is computed from it.
+
+Limits: what the rows *say* is not judged; an owner may publish rows it has made up.
+
+Source: Apache Arrow columnar format, "IPC streaming format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dppca.common.attestation.claims import describe_federation
+from dppca.common.attestation.components import list_shares
+from dppca.common.attestation.tables import make_claims
+from dppca.common.errors import UploadError
+from dppca.common.messages import METADATA_KEY, Form
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.results import result_from_bytes
+from dppca.common.schema import Numeric
+from dppca.common.schema.document import Schema, canonical_json
+from dppca.common.study import Study
+from dppca.curator.study.row_streams import FAULTS, check_messages
+from dppca.curator.study.study_record import Publication
+
+SPARE_LABELS, DICTIONARY_BYTES = 1 << 10, 1 << 20
+"""Labels a dictionary may have that the attribute has not, and its largest size."""
+_BATCH_ROWS = 1 << 16
+
+
+def check_rows(path: Path, schema: Schema, form: Form, *, n_rows: int) -> None:
+    """Check a stored upload.
+
+    Raises
+    ------
+    UploadError
+        Not an Arrow IPC stream, other columns than the study's, values outside the schema, or
+        another number of rows than announced.
+    """
+    n_read = 0
+    fields = table_schema(schema, form)
+    try:
+        announced = check_messages(path, n_columns=len(fields))
+        if announced != n_rows:
+            raise UploadError(_wrong_count_text(announced, n_rows))
+        for batch in _read_batches(path, schema, form):
+            batch.validate(full=True)
+            n_read += batch.num_rows
+            for field, column in zip(fields, batch.columns, strict=True):
+                if column.null_count:
+                    raise UploadError(f"column {field.name} has missing values")
+                _check_column(schema, form, field.name, column)
+    except FAULTS as error:
+        raise UploadError("the upload is not a sound Arrow IPC stream") from error
+    if n_read != n_rows:
+        raise UploadError(_wrong_count_text(n_read, n_rows))
+
+
+def _wrong_count_text(n_read: int, n_rows: int) -> str:
+    return f"{n_read} synthetic rows have come; {n_rows} were announced"
+
+
+def join_rows(
+    paths: Iterable[Path], schema: Schema, form: Form, receipt: bytes = b"{}"
+) -> Iterator[bytes]:
+    """One Arrow IPC stream of the rows of all paths, in pieces, one batch in memory at a time.
+
+    ``receipt``, canonical JSON, stands in the stream's metadata.
+    """
+    sink = _PieceSink()
+    fields = table_schema(schema, form).with_metadata({METADATA_KEY: receipt})
+    with pa.ipc.new_stream(sink, fields) as writer:
+        for path in paths:
+            for batch in _read_batches(path, schema, form):
+                for start in range(0, batch.num_rows, _BATCH_ROWS):
+                    writer.write_batch(_conform(batch.slice(start, _BATCH_ROWS), schema, form))
+                    yield from sink.take_pieces()
+    yield from sink.take_pieces()
+
+
+def make_joined_receipt(
+    study: Study, calibration: Calibration, result_file: bytes, parts: Sequence[Publication]
+) -> bytes:
+    """Canonical JSON of what joined rows claim; the writer of the file adds columns' digests.
+
+    Parameters
+    ----------
+    result_file
+        Of the study; where it has no receipt (of an earlier version), the rows have none either.
+    parts
+        What was published in one form, in the order in which it is joined.
+    """
+    result = result_from_bytes(result_file, study)
+    if result.receipt is None:
+        return canonical_json({"label": Label.RELEASED.value})
+    envelope = json.loads(result.receipt)
+    document = envelope["receipt"]
+    components = {
+        "guarantee": describe_federation(study, calibration),
+        "releases": list_shares(document),
+        "missing": document["missing"],
+        "count": document["count"],
+    }
+    claims = make_claims(
+        study, calibration, components, covariance=study.covariance.value, envelope=envelope
+    )
+    rows = [{"owner": p.owner, "n_rows": p.n_rows, "sha256": p.sha256.hex()} for p in parts]
+    return canonical_json(
+        {
+            **claims,
+            "form": parts[0].form.value,
+            "n_rows": sum(p.n_rows for p in parts),
+            "joined": rows,
+            "software": SOFTWARE,
+        }
+    )
+
+
+def table_schema(schema: Schema, form: Form) -> pa.Schema:
+    """Columns and types of the joined table.
+
+    Coded: float64 columns called as in ``schema.column_names``. Decoded: one column per attribute,
+    float64 or a dictionary of labels.
+    """
+    if form is Form.CODED:
+        return pa.schema([(name, pa.float64()) for name in schema.column_names])
+    labels = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [(a.name, pa.float64() if isinstance(a, Numeric) else labels) for a in schema.attributes]
+    )
+
+
+class _PieceSink:
+    """A sink for Arrow's writer that hands on what was written."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, content: bytes) -> int:
+        self._pieces.append(bytes(content))
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """The pieces stay until they are taken."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def take_pieces(self) -> Iterator[bytes]:
+        pieces, self._pieces = self._pieces, []
+        yield from pieces
+
+
+def _read_batches(path: Path, schema: Schema, form: Form) -> Iterator[pa.RecordBatch]:
+    expected = table_schema(schema, form)
+    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+        _require_released(reader.schema)
+        names, expected_names = reader.schema.names, expected.names
+        if names != expected_names:
+            raise UploadError(
+                f"the rows have {len(names)} columns that are not the study's {len(expected_names)}"
+            )
+        for field, want in zip(reader.schema, expected, strict=True):
+            if field.type != want.type and not (
+                pa.types.is_dictionary(want.type) and _is_text(field.type)
+            ):
+                raise UploadError(f"column {want.name} is {field.type}, not {want.type}")
+        yield from reader
+
+
+def _require_released(schema: pa.Schema) -> None:
+    """Refuse rows that say of themselves that they may not leave; saying nothing is allowed."""
+    document = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
+    label = document.get("label", Label.RELEASED) if isinstance(document, dict) else None
+    if label != Label.RELEASED:
+        raise UploadError(
+            "the rows carry another label than released: their owner must not send them"
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_column(schema: Schema, form: Form, name: str, column: pa.Array) -> None:
+    if form is Form.CODED:
+        _check_numbers(name, column, -np.inf, np.inf)
+        return
+    attribute = schema.attributes[schema.index_of(name)]
+    if isinstance(attribute, Numeric):
+        lower = -np.inf if attribute.lower is None else attribute.lower
+        upper = np.inf if attribute.upper is None else attribute.upper
+        _check_numbers(name, column, lower, upper)
+        return
+    # Only labels that rows have are looked at: a dictionary may hold more.
+    if _codes(column, attribute.labels).null_count:
+        raise UploadError(f"column {name} has labels that are not the attribute's")
+
+
+def _check_numbers(name: str, column: pa.Array, lower: float, upper: float) -> None:
+    values = column.to_numpy()
+    if not np.all(np.isfinite(values)):
+        raise UploadError(f"column {name} has values that are not finite")
+    if np.any(values < lower) or np.any(values > upper):
+        raise UploadError(f"column {name} has values outside its bounds")
+
+
+def _codes(column: pa.Array, labels: tuple[str, ...]) -> pa.Array:
+    """Indices of a column's labels; null where a label is not in the list."""
+    known = pa.array(labels, pa.string())
+    if pa.types.is_dictionary(column.type):
+        # Looked at for every batch: a large one, for many small batches, would take for ever.
+        n_labels, n_bytes = len(column.dictionary), column.dictionary.nbytes
+        if n_labels > len(labels) + SPARE_LABELS or n_bytes > DICTIONARY_BYTES:
+            raise UploadError(
+                f"a dictionary of {n_labels} labels, {n_bytes} bytes, for {len(labels)} labels"
+            )
+        # Never decoded: a long label that every row has would be copied for every row.
+        return pc.index_in(_as_text(column.dictionary), value_set=known).take(column.indices)
+    return pc.index_in(_as_text(column), value_set=known)
+
+
+def _as_text(labels: pa.Array) -> pa.Array:
+    return labels.cast(pa.string())
+
+
+def _conform(batch: pa.RecordBatch, schema: Schema, form: Form) -> pa.RecordBatch:
+    """The batch with one dictionary per column, the same in all batches: the schema's labels."""
+    columns = list(batch.columns)
+    if form is Form.DECODED:
+        for index, attribute in enumerate(schema.attributes):
+            if not isinstance(attribute, Numeric):
+                columns[index] = pa.DictionaryArray.from_arrays(
+                    _codes(columns[index], attribute.labels), pa.array(attribute.labels)
+                )
+    return pa.RecordBatch.from_arrays(columns, schema=table_schema(schema, form))

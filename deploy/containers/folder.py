@@ -1,0 +1,132 @@
+"""The folder of a study in containers: compose file, study, each owner's rows, README."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dppca.common.errors import SettingError
+from dppca.deploy.containers.addresses import choose_subnets
+from dppca.deploy.containers.topology import Placement, Topology, compose_text
+from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.evaluate import check_target
+
+LEAST_OWNERS, MOST_OWNERS = 2, 20
+
+_README = """\
+# {study}, with {n_owners} owners in containers
+
+Needed: a Docker engine (20.10 or newer) on this machine, Compose (1.29 or v2), and the image
+`{image}`, which `make image` makes in a checkout of DPPCA's source code. `DPPCA_IMAGE` names
+another.
+
+```sh
+docker compose up                  # or docker-compose up: runs the study to its end
+docker compose down --volumes      # afterwards: forgets keys, ledgers, rows and models
+```
+
+| here | what it is |
+| --- | --- |
+| `docker-compose.yml` | a curator, its operator, an authority that signs, {n_owners} owners |
+| `study.yaml` | what the study asks for; public |
+| `rows/OWNER/` | the rows of each owner; **not** public |
+| `results/` | what came of it, once `up` has ended with "The study is done" |
+
+In `results/`:
+
+| file | what it is |
+| --- | --- |
+| `components.npz`, `study.json` | the released components, and the study as the curator shows it |
+| `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
+| `OWNER/contribute.json` | what was charged to the owner's ledger |
+| `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
+
+Each owner may release once: its policy allows exactly what this study costs. A second `up` finds
+keys, charge and release in the volumes and charges nothing again.
+
+Where `up` ends with an error, `docker compose ps --all` shows the service that exited with another
+code than 0, and `docker compose logs SERVICE` says why. Mend that and run `up` again.
+
+The engine reads `rows` and writes `results`, so it has to be one of this machine.
+"""
+
+
+def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> None:
+    """Write study, rows and an empty folder for results: all but the compose file and README.
+
+    Parameters
+    ----------
+    folder
+        Missing or empty.
+    rows
+        Each owner's data file, which is moved here.
+
+    Raises
+    ------
+    SettingError
+        The folder holds something, or cannot be written; or there are too few or too many owners.
+    """
+    n_owners = len(topology.study.owners)
+    if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
+        raise SettingError(
+            f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {n_owners}"
+        )
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty: name a folder that is new")
+        (folder / "results").mkdir(parents=True)
+        (folder / "study.yaml").write_bytes(topology.study.canonical_bytes() + b"\n")
+        (folder / "study.yaml").chmod(0o644)
+        (folder / "rows").mkdir(mode=0o700)
+        for owner, path in rows.items():
+            (folder / "rows" / owner).mkdir()
+            shutil.move(path, folder / "rows" / owner / str(topology.rows))
+    except OSError as error:
+        raise SettingError(f"cannot write {folder}: {error.strerror}") from error
+
+
+def write_study(
+    folder: Path,
+    topology: Topology,
+    *,
+    data: Path,
+    seed: int,
+    split: str = "iid",
+    addresses: str | None = None,
+) -> dict[str, int]:
+    """Write a folder that ``docker compose up`` runs; how many rows each owner holds.
+
+    Parameters
+    ----------
+    data
+        CSV (gzip or not) or Parquet: all rows, which are divided among the owners.
+    addresses
+        Range for the networks; where None, the engine chooses.
+
+    Raises
+    ------
+    SettingError, DataError
+        As of `write_folder`, `divide` and `choose_subnets`; or the target is no label.
+    """
+    study = topology.study
+    if topology.target is not None:
+        check_target(study.table, topology.target)
+    table = read_table(data)
+    division = divide(table, owners=len(study.owners), seed=seed, split=split, hold_out=False)
+    n_networks = len(topology.networks)
+    subnets = () if addresses is None else choose_subnets(addresses, n_networks)
+    parts = dict(zip(study.owners, division.owners, strict=True))
+    with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
+        rows = {
+            owner: write_table(table.take(part), Path(name), stem=owner, like=data)
+            for owner, part in parts.items()
+        }
+        topology = replace(topology, rows="rows" + rows[study.owners[0]].suffix)
+        write_folder(folder, topology, rows)
+    (folder / "docker-compose.yml").write_text(compose_text(topology, Placement(subnets=subnets)))
+    readme = _README.format(study=study.name, n_owners=len(study.owners), image=topology.image)
+    (folder / "README.md").write_text(readme)
+    return {owner: len(part) for owner, part in parts.items()}

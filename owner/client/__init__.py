@@ -1,0 +1,1 @@
+"""The site's end of the conversation with a curator."""

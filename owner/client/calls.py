@@ -1,0 +1,202 @@
+"""The owner's side of the conversation: questions (`queries`), and what is sent or downloaded.
+
+Nothing listens at a site: owners dial out. Every call has a deadline, and is repeated only after
+failures that may pass (`dppca.common.transport.channels.with_retries`); every call may safely be
+repeated. Nothing that arrives is believed: a study's document must have the digest that was asked
+for, a download the size and digest that were announced before it began.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
+from dppca.common.attestation.signatures import Purpose
+from dppca.common.checkpoints import checkpoint
+from dppca.common.messages import Form, StudyState, accounts_for
+from dppca.common.results import largest_result
+from dppca.common.study import Study
+from dppca.common.transport.codec import (
+    Reassembly,
+    chunks,
+    contribution_parts,
+    form_to_wire,
+    state_from_wire,
+)
+from dppca.common.wire import federation_pb2 as pb
+from dppca.owner.client.queries import CuratorQueries, StudyProgress
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import StoredRelease
+
+TRANSFER_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """What the curator says of an upload.
+
+    Attributes
+    ----------
+    already_stored
+        It had these very bytes.
+    signed
+        Its signed acknowledgement, checked; empty from a curator of an earlier version.
+    """
+
+    already_stored: bool
+    state: StudyState
+    signed: bytes = b""
+
+
+class CuratorClient(CuratorQueries):
+    """All calls of an owner; a context manager that closes the connection."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def continue_ledger(self, history: History, releases: Iterable[bytes]) -> None:
+        """Have the curator go on with this ledger's chain, in place of the one it has seen.
+
+        Parameters
+        ----------
+        releases
+            Identifiers of all releases that the curator holds of this owner, each of which the
+            ledger knows.
+
+        Raises
+        ------
+        ChainError
+            They are not all.
+        """
+        request = pb.ContinueLedgerRequest(
+            ledger_length=history.length,
+            ledger_head=history.head,
+            accounts_for=accounts_for(releases),
+        )
+        self._call(lambda left: self._federation.ContinueLedger(request, timeout=left))
+
+    def contribute(
+        self,
+        stored: StoredRelease,
+        history: History,
+        *,
+        sent: Callable[[int], None] | None = None,
+    ) -> Acknowledgement:
+        """Upload stored bytes, signed, with the ledger's length and head; retries send them whole.
+
+        Parameters
+        ----------
+        sent
+            Told the size of every chunk that is sent.
+
+        Raises
+        ------
+        ReceiptError, SignatureError
+            The acknowledgement that came does not hold.
+        """
+        reservation, committed = stored.reservation, stored.commitment
+        signature = self._signer.sign(Purpose.RELEASE, stored.receipt)
+
+        def upload(left: float) -> pb.ContributeResponse:
+            parts = contribution_parts(
+                payload=stored.payload,
+                receipt=stored.receipt,
+                signature=signature,
+                study_digest=bytes.fromhex(reservation.request.request_digest),
+                release_id=reservation.release_id,
+                n_rows=stored.commitment.n_rows,
+                ledger_length=history.length,
+                ledger_head=history.head,
+                sent=sent,
+            )
+            return self._federation.Contribute(parts, timeout=left)
+
+        answer = self._call(upload, deadline_s=TRANSFER_TIMEOUT_S)
+        if answer.acknowledgement:
+            taken = Taken(
+                study_digest=reservation.request.request_digest,
+                owner=self._name,
+                release_id=reservation.release_id.hex(),
+                n_rows=committed.n_rows,
+                payload_sha256=committed.payload_sha256,
+            )
+            require_acknowledged(answer.acknowledgement, taken, ca=self._ca)
+        return Acknowledgement(
+            answer.already_stored, state_from_wire(answer.state), answer.acknowledgement
+        )
+
+    def download(
+        self,
+        study: Study,
+        announced: StudyProgress,
+        *,
+        received: Callable[[int], None] | None = None,
+    ) -> bytes:
+        """The result file, of the size and digest that were announced.
+
+        Raises
+        ------
+        LimitError
+            More is announced than a result of this study can have.
+        UploadError
+            Something else came than was announced.
+        """
+        request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
+
+        def fetch(left: float) -> bytes:
+            whole = Reassembly(
+                total_bytes=announced.total_bytes,
+                sha256=announced.sha256,
+                cap=largest_result(study),
+            )
+            pieces = []
+            checkpoint("download")
+            for chunk in self._federation.DownloadComponents(request, timeout=left):
+                pieces.append(whole.add(chunk))
+                if received is not None:
+                    received(len(pieces[-1]))
+            whole.finish()
+            return b"".join(pieces)
+
+        return self._call(fetch, deadline_s=TRANSFER_TIMEOUT_S)
+
+    def publish(
+        self,
+        study_digest: str,
+        form: Form,
+        content: bytes,
+        *,
+        n_rows: int,
+        components_sha256: bytes,
+    ) -> bool:
+        """Upload synthetic rows; True where the curator had these very bytes.
+
+        Parameters
+        ----------
+        content
+            An Arrow IPC stream.
+        components_sha256
+            Of the result file that the rows were drawn from.
+        """
+        header = pb.SyntheticHeader(
+            study_digest=bytes.fromhex(study_digest),
+            form=form_to_wire(form),
+            n_rows=n_rows,
+            total_bytes=len(content),
+            sha256=hashlib.sha256(content).digest(),
+            components_sha256=components_sha256,
+        )
+
+        def parts() -> Iterator[pb.PublishSyntheticRequest]:
+            yield pb.PublishSyntheticRequest(header=header)
+            for chunk in chunks(content):
+                yield pb.PublishSyntheticRequest(chunk=chunk)
+
+        answer = self._call(
+            lambda left: self._federation.PublishSynthetic(parts(), timeout=left),
+            deadline_s=TRANSFER_TIMEOUT_S,
+        )
+        return answer.already_stored

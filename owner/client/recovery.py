@@ -1,0 +1,211 @@
+"""Settling a ledger that was lost or is old: charges are found from receipts, never believed. Pure.
+
+A curator gives back what it holds of this site: receipts, the site's signatures over them, and the
+certificates they came with. The charge is computed again from the study's document; the receipt
+must be, byte for byte, the one that the document implies, and the signature must be of a
+certificate of this owner that the site's authority has issued. So a curator cannot make up a
+release that this site's key did not sign; where a contribution has no such signature (an early
+version stored it, or the authority has changed), the steward names its data set one by one, or
+disowns it.
+
+A receipt does not say which data set it was computed from. The steward does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
+from dppca.common.attestation.claims import require_implied
+from dppca.common.attestation.signatures import Purpose, require_issued, require_signed
+from dppca.common.errors import ReceiptError, SettingError, SignatureError
+from dppca.common.privacy.release import MomentReceipt, calibrate
+from dppca.common.study import Study
+from dppca.common.transport.tls import Identity, Role
+from dppca.owner.client.queries import HeldContribution
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Disowning, Recovery, time_text
+from dppca.owner.release.contribution import request_contribution
+from dppca.owner.site.config import DataSet, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredContribution:
+    """A contribution that a curator holds and the ledger does not know.
+
+    Attributes
+    ----------
+    receipt
+        Implied by the study.
+    unproved
+        Why this site's signature does not prove it; empty where it does.
+    data_set
+        That its reservation names, which the ledger has kept; None where there is none.
+    """
+
+    study: Study
+    release_id: bytes
+    receipt: MomentReceipt
+    received_s: int
+    unproved: str
+    data_set: str | None
+
+
+def examine(
+    held: HeldContribution, study: Study, history: History, *, owner: str, ca: bytes
+) -> RecoveredContribution:
+    """Check a contribution that a curator holds against its study and this site's signature.
+
+    Raises
+    ------
+    ReceiptError
+        It is no contribution to this study. Names what is wrong.
+    """
+    if held.study_digest != study.digest:
+        raise ReceiptError(
+            f"the curator holds a contribution to another document of study {study.name}"
+        )
+    receipt = require_implied(study, calibrate(study), held.receipt, owner=owner)
+    if bytes.fromhex(receipt.release_id) != held.release_id:
+        raise ReceiptError(
+            f"the receipt for study {study.name} is of another release than the curator says"
+        )
+    reserved = (r for r in history.reservations if r.release_id == held.release_id)
+    return RecoveredContribution(
+        study=study,
+        release_id=held.release_id,
+        receipt=receipt,
+        received_s=held.received_s,
+        unproved=_unproved(held, owner=owner, ca=ca),
+        data_set=next((r.request.data_set for r in reserved), None),
+    )
+
+
+def acknowledgements(
+    held: Iterable[HeldContribution], history: History, *, owner: str, ca: bytes
+) -> dict[str, bytes]:
+    """The curator's signed acknowledgements of what was recovered, by study.
+
+    Raises
+    ------
+    ReceiptError, SignatureError
+        One does not hold, or is of something else than the ledger recovered.
+    """
+    signed = {each.release_id: each.acknowledgement for each in held if each.acknowledgement}
+    by_study = {}
+    for release_id, recovered in history.recoveries.items():
+        if release_id not in signed:
+            continue
+        taken = Taken(
+            study_digest=recovered.request.request_digest,
+            owner=owner,
+            release_id=release_id.hex(),
+            n_rows=recovered.n_rows,
+            payload_sha256=recovered.payload_sha256,
+        )
+        require_acknowledged(signed[release_id], taken, ca=ca)
+        by_study[recovered.request.study] = signed[release_id]
+    return by_study
+
+
+def _unproved(held: HeldContribution, *, owner: str, ca: bytes) -> str:
+    what = f"the receipt for study {held.study}"
+    try:
+        signer = require_signed(
+            Purpose.RELEASE, held.receipt, held.signature, held.certificate, what=what
+        )
+        require_issued(held.certificate, ca, what=what)
+    except SignatureError as error:
+        return str(error)
+    return "" if signer == Identity(owner, Role.OWNER) else f"{what} was signed by {signer.name}"
+
+
+def assign_data_sets(
+    found: Iterable[RecoveredContribution], said: Iterable[str], policy: Policy
+) -> dict[str, DataSet]:
+    """Which data set each study was contributed from, by what the steward says.
+
+    Parameters
+    ----------
+    said
+        ``NAME`` for every study that this site's signature proves, or ``STUDY=NAME`` for one.
+
+    Raises
+    ------
+    SettingError
+        A study is left without; names all of them.
+    NoPolicyError
+        The policy does not name a data set.
+    """
+    by_study: dict[str, str] = {}
+    for_all: str | None = None
+    for each in said:
+        study, equals, given = each.rpartition("=")
+        if equals:
+            by_study[study] = given
+        else:
+            for_all = given
+    chosen: dict[str, DataSet] = {}
+    open_ones = []
+    for one in found:
+        title = one.study.name
+        name = one.data_set or by_study.get(title) or (None if one.unproved else for_all)
+        if name is None:
+            open_ones.append(title)
+        else:
+            chosen[title] = policy.data_set(name)
+    if open_ones:
+        raise SettingError(
+            f"which data set was contributed to {', '.join(open_ones)}? A receipt does not say: "
+            "give --data-set STUDY=NAME for each (--data-set NAME for all that this site's "
+            "signature proves), or --disown STUDY for one that this site did not send. Nothing was "
+            "charged"
+        )
+    return chosen
+
+
+def make_recovery(found: RecoveredContribution, data_set: DataSet, *, now: datetime) -> Recovery:
+    """The entry that charges a contribution again; it gets its number in the ledger."""
+    request = request_contribution(found.study, data_set=data_set.name, budget=data_set.budget)
+    return Recovery(
+        sequence=0,
+        time=time_text(now),
+        release_id=found.release_id,
+        request=request,
+        n_rows=found.receipt.n_rows,
+        payload_sha256=found.receipt.claims.payload_sha256,
+    )
+
+
+def disownings(
+    studies: Iterable[str],
+    unknown: Mapping[str, tuple[str, bytes]],
+    *,
+    reason: str | None,
+    now: datetime,
+) -> list[Disowning]:
+    """Entries for contributions that this site did not make.
+
+    Parameters
+    ----------
+    unknown
+        By study: its digest, and the release that a curator holds and the ledger does not know.
+
+    Raises
+    ------
+    SettingError
+        No reason, or a study of which nothing unknown is held.
+    """
+    made = []
+    for study in dict.fromkeys(studies):
+        if study not in unknown:
+            raise SettingError(
+                f"--disown {study}: no contribution to it is held that the ledger lacks"
+            )
+        if not reason or not reason.isprintable():
+            raise SettingError("--disown needs --reason: one line, which the ledger keeps")
+        digest, release_id = unknown[study]
+        made.append(Disowning(0, time_text(now), release_id, study, digest, reason))
+    return made

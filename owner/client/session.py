@@ -1,0 +1,100 @@
+"""A site's connection to its curator, and the study both sides agree on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dppca.common.checkpoints import checkpoint
+from dppca.common.clock import utc_now
+from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.messages import StudyState
+from dppca.common.study import Study
+from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials
+from dppca.owner.client.calls import CuratorClient
+from dppca.owner.ledger import database
+from dppca.owner.ledger.mark import Held
+from dppca.owner.site.config import Site
+from dppca.owner.site.kept_studies import keep_study, keeps_study, require_same, study_from_file
+
+
+def connect(site: Site) -> CuratorClient:
+    """A client with the site's credentials, which are checked before they are used.
+
+    Raises
+    ------
+    IdentityError
+        They are missing or will not be accepted; the message says why and what to do. A failed
+        TLS handshake would not.
+    """
+    credentials = load_site_credentials(site)
+    check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
+    return CuratorClient(site.curator, credentials, server_name=site.server_name)
+
+
+def compare_ledger(site: Site, client: CuratorClient) -> Held:
+    """Compare the ledger with what the curator holds of this site, before it is charged.
+
+    Asked first, then read under the lock: another command may send something in between.
+
+    Raises
+    ------
+    ChainError
+        The ledger is not the newest. The site is locked; the message says what to do.
+    """
+    held = client.held()
+    database.compare_ledger(site.ledger, held, lock=site.lock)
+    return held
+
+
+def require_newest_ledger(site: Site) -> None:
+    """Before a charge that needs no curator: the ledger is as it was left, or is compared now.
+
+    Raises
+    ------
+    ChainError
+        The site is locked.
+    UnreachableError, IdentityError
+        The ledger was restored, moved, or never compared, and the curator cannot be asked.
+    """
+    if database.require_newest(site.ledger):
+        return
+    try:
+        with connect(site) as client:
+            compare_ledger(site, client)
+    except (UnreachableError, IdentityError) as error:
+        raise type(error)(
+            "run the same command again with the curator in reach, this one time. A ledger that is "
+            "new, restored, moved, or of an earlier version may be an old copy: it is compared "
+            f"with the curator once before it is charged. Nothing was drawn or charged ({error})"
+        ) from error
+
+
+def load_site_credentials(site: Site) -> Credentials:
+    """The site's PEM files; `IdentityError` names the one that is missing."""
+    return load_credentials(site)
+
+
+def agreed_study(
+    site: Site, client: CuratorClient, name: str, *, study_file: Path | None
+) -> tuple[Study, StudyState]:
+    """A study as the curator has it, and its state.
+
+    Parameters
+    ----------
+    study_file
+        The steward's copy, which must be the same document.
+
+    Raises
+    ------
+    SchemaMismatchError
+        The steward's copy, or what the curator showed earlier, is another document.
+    UnknownStudyError, StudyError, UnreachableError
+    """
+    site.study_folder(name)  # refuses what is no name before it is sent
+    ours = None if study_file is None else study_from_file(study_file)
+    checkpoint("fetch")
+    study, state = client.study(name, stored=keeps_study(site, name))
+    if ours is not None:
+        require_same(ours, study, what=str(study_file))
+    keep_study(site, study)
+    return study, state

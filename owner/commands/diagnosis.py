@@ -1,0 +1,261 @@
+"""What `doctor` looks at: everything that has to be right before a contribution can be.
+
+Each area is examined by itself, so one visit finds all that is wrong; an area that cannot be
+examined because of another is skipped and says so. Data are opened and their columns compared with
+the studies that wait for them; no row is judged (that is what `check` is for) and nothing is
+written. A message says what was found and, where something is wrong, what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from dppca.common.errors import DataError, DppcaError, IdentityError, LedgerError
+from dppca.common.files import open_to_others
+from dppca.common.messages import StudyState
+from dppca.common.study import Study
+from dppca.common.transport.tls import Role, Term, check_credentials
+from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.session import load_site_credentials
+from dppca.owner.ledger.chain import History, is_finished
+from dppca.owner.ledger.database import require_newest
+from dppca.owner.ledger.mark import Held, require_borne_out
+from dppca.owner.ledger.reading import read_archive
+from dppca.owner.records import open_table
+from dppca.owner.release.contribution import remaining, require_possible, review, spent
+from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
+from dppca.owner.site.enrolment import is_cut_off
+from dppca.owner.site.kept_studies import keeps_study
+
+
+class State(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    error, exit_code
+        Of a broken thing: the class of the error that a command would end with. None and 0 else.
+    """
+
+    area: str
+    state: State
+    message: str
+    error: str | None = None
+    exit_code: int = 0
+
+
+def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
+    """Examine a site; the order is that in which things should be mended.
+
+    Parameters
+    ----------
+    offline
+        Skip what needs the curator.
+    now
+        Aware.
+    """
+    try:
+        site = load_site(folder)
+    except DppcaError as error:
+        return [_broken("site", error)]
+    findings = [Diagnosis("site", State.OK, f"{site.name}, curator at {site.curator}")]
+    findings += [
+        Diagnosis(
+            "site", State.WARNING, f"other users can open it: run chmod go= {shlex.quote(path)}"
+        )
+        for path in map(str, open_to_others(site.private))
+    ]
+    findings += _certificates(site, now)
+    accepted = all(finding.state is not State.BROKEN for finding in findings)
+    connection, waiting, held = _connection(site, offline=offline, accepted=accepted)
+    policy_findings, policy = _policy(site)
+    ledger_findings, history = _ledger(site, held)
+    served = _data(policy, waiting, history, now)
+    findings += [*connection, *policy_findings, *served, *ledger_findings]
+    if policy is not None and history is not None:
+        findings += _budgets(policy, history)
+    return findings
+
+
+def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
+    try:
+        credentials = load_site_credentials(site)
+        if is_cut_off(site):
+            raise IdentityError("a renewal was cut off: run `dppca-owner renew` again")
+        check_credentials(credentials, role=Role.OWNER, name=site.name, now=now)
+    except DppcaError as error:
+        yield _broken("certificates", error)
+        return
+    own, authority = Term.from_pem(credentials.certificate), Term.from_pem(credentials.ca)
+    if now >= own.warn_from:
+        message = (
+            f"the certificate expires in {(own.ends - now).days} days: run `dppca-owner renew`, "
+            f"or send {site.request} to the operator to sign again"
+        )
+        yield Diagnosis("certificates", State.WARNING, message)
+    else:
+        yield Diagnosis("certificates", State.OK, f"valid until {own.ends:%Y-%m-%d}")
+    if now >= authority.warn_from:
+        message = (
+            f"the authority's certificate, ca.pem, expires in {(authority.ends - now).days} days: "
+            "ask the operator for the authority that follows it"
+        )
+        yield Diagnosis("certificates", State.WARNING, message)
+
+
+def _connection(
+    site: Site, *, offline: bool, accepted: bool
+) -> tuple[list[Diagnosis], dict[str, Study], Held]:
+    """Whether the curator can be reached, what waits for this owner, and what is held of it."""
+    if offline or not accepted:
+        why = "asked to stay offline" if offline else "the certificates have to be mended first"
+        return [Diagnosis("connection", State.SKIPPED, why)], {}, Held()
+    try:
+        with CuratorClient(
+            site.curator, load_site_credentials(site), server_name=site.server_name
+        ) as client:
+            client.require_serving()
+            studies, held = client.studies(), client.held()
+            open_studies = {
+                each.name: client.study(each.name, stored=keeps_study(site, each.name))[0]
+                for each in studies
+                if each.state is StudyState.OPEN and not each.contributed
+            }
+    except DppcaError as error:
+        return [_broken("connection", error)], {}, Held()
+    waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
+    message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
+    return [Diagnosis("connection", State.OK, message)], open_studies, held
+
+
+def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
+    try:
+        policy = load_policy(site)
+    except DppcaError as error:
+        return [_broken("policy", error)], None
+    if not policy.data_sets:
+        message = (
+            "policy.yaml names no data set, so nothing can be released: enter one with its path "
+            "and its lifetime budget"
+        )
+        return [Diagnosis("policy", State.WARNING, message)], policy
+    names = ", ".join(each.name for each in policy.data_sets)
+    return [Diagnosis("policy", State.OK, f"data sets: {names}")], policy
+
+
+def _data(
+    policy: Policy | None, waiting: dict[str, Study], history: History | None, now: datetime
+) -> Iterator[Diagnosis]:
+    """Whether each data set is there, and `contribute` would take one for each study that waits."""
+    if policy is None or not policy.data_sets:
+        return
+    unreadable = [each for each in policy.data_sets if not os.access(each.path, os.R_OK)]
+    for each in unreadable:
+        message = f"data set {each.name}: {each.path} cannot be read; correct policy.yaml"
+        yield _broken("data", DataError(message))
+    if not waiting and not unreadable:
+        yield Diagnosis(
+            "data", State.OK, "every data file can be read; `check` compares it to a study"
+        )
+    for name, study in waiting.items():
+        fitting: list[str] = []
+        refusals: list[DppcaError] = []
+        for each in policy.data_sets:
+            try:
+                n_rows = open_table(each.path, study.table).n_rows
+                if history is not None:
+                    _require_possible(study, each, n_rows, history, now)
+                fitting.append(f"{each.name} ({n_rows} rows)")
+            except DppcaError as error:
+                refusals.append(error)
+        if fitting:
+            yield Diagnosis("data", State.OK, f"study {name} can be served by {', '.join(fitting)}")
+        else:
+            reasons = "; ".join(str(error) for error in refusals)
+            message = f"no data set can serve study {name}: {reasons}"
+            kinds = {type(error) for error in refusals}
+            yield _broken("data", (kinds.pop() if len(kinds) == 1 else DataError)(message))
+
+
+def _require_possible(
+    study: Study, data_set: DataSet, n_rows: int, history: History, now: datetime
+) -> None:
+    """Refuse what `contribute` would refuse, by the same decision."""
+    planned = review(study, history, n_rows=n_rows, data_set=data_set.name, budget=data_set.budget)
+    require_possible(planned, history, StudyState.OPEN, now=now)
+
+
+def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
+    try:
+        archive = read_archive(site.ledger)
+        history = archive.history
+        require_borne_out(held, history, archive.rows)
+        newest = require_newest(site.ledger)
+    except DppcaError as error:
+        return [_broken("ledger", error)], None
+    settled = f"; contributions recovered: {len(history.recoveries)}" if history.recoveries else ""
+    settled += f"; disowned: {len(history.disowned)}" if history.disowned else ""
+    findings = [
+        Diagnosis("ledger", State.OK, f"{history.length} entries, and the chain verifies{settled}")
+        if site.ledger.exists()
+        else Diagnosis("ledger", State.OK, "none yet: the first contribution makes it")
+    ]
+    if site.ledger.exists() and not newest:
+        message = (
+            "ledger.sqlite was restored or moved, or is of an earlier version: the next command "
+            "that charges something compares it with the curator first, which must be in reach"
+        )
+        findings.append(Diagnosis("ledger", State.WARNING, message))
+    for request in (r.request for r in history.reservations if not is_finished(history, r)):
+        where = "stored" if request.makes_file else "known to have arrived"
+        message = (
+            f"{request.title} is charged but not {where}: run {request.resume_command} "
+            "(no further charge)"
+        )
+        findings.append(Diagnosis("ledger", State.WARNING, message))
+    if not os.access(site.folder, os.W_OK):
+        message = f"{site.folder} cannot be written, so nothing can be charged: mend permissions"
+        findings.append(_broken("ledger", LedgerError(message)))
+    return findings, history
+
+
+def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
+    names = {each.name for each in policy.data_sets}
+    for gone in (name for name in history.data_sets if name not in names):
+        message = (
+            f"data set {gone} was charged and is not in policy.yaml now: if its rows have another "
+            f"name there, give them the name {gone} again, or they get a second lifetime budget"
+        )
+        yield Diagnosis("budget", State.WARNING, message)
+    for each in policy.data_sets:
+        total = history.total(each.name)
+        used, left = spent(each.budget, total), remaining(each.budget, total)
+        if used is None or used > each.budget.epsilon:
+            message = (
+                f"data set {each.name} has been charged more than policy.yaml now allows: no "
+                "further release is possible from it"
+            )
+            yield Diagnosis("budget", State.WARNING, message)
+        elif left == 0:
+            message = f"data set {each.name} has spent its lifetime budget"
+            yield Diagnosis("budget", State.WARNING, message)
+
+
+def _broken(area: str, error: DppcaError) -> Diagnosis:
+    return Diagnosis(area, State.BROKEN, str(error), type(error).__name__, error.exit_code)

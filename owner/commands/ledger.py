@@ -1,0 +1,215 @@
+"""``dppca-owner ledger recover``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from dppca.common.amounts import decimal_text
+from dppca.common.checkpoints import checkpoint
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, prints, say
+from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.recovery import (
+    RecoveredContribution,
+    acknowledgements,
+    assign_data_sets,
+    disownings,
+    examine,
+    make_recovery,
+)
+from dppca.owner.client.session import compare_ledger, connect
+from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import Disowning, Recovery
+from dppca.owner.ledger.mark import Held, extends, not_borne_out, read_mark
+from dppca.owner.ledger.reading import read_archive, read_history
+from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.ledger import RecoveredRelease, RecoveryDocument, recovery_text
+from dppca.owner.render.texts import optional_text
+from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
+from dppca.owner.site.kept_studies import acknowledgement_path, save
+
+
+@click.group("ledger")
+def command() -> None:
+    """Settle a ledger that was lost, or restored from an old copy.
+
+    \b
+    Example:
+      dppca-owner ledger recover --data-set survey
+    """
+
+
+@command.command("recover")
+@click.option(
+    "--data-set",
+    "data_sets",
+    multiple=True,
+    metavar="[STUDY=]NAME",
+    help="The data set that was contributed, to all studies or to one; may be repeated.",
+)
+@click.option(
+    "--disown",
+    multiple=True,
+    metavar="STUDY",
+    help="A contribution that this site did not send: charge nothing. May be repeated.",
+)
+@click.option("--reason", help="With --disown: why, in one line; the ledger keeps it.")
+@click.option("--yes", is_flag=True, help="Consent without being asked.")
+@prints(RecoveryDocument)
+@click.pass_obj
+def recover(
+    folder: Path,
+    data_sets: tuple[str, ...],
+    disown: tuple[str, ...],
+    reason: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Charge again what the curator holds of this site and the ledger does not know; unlock it.
+
+    Try first to put back the newest ledger.sqlite. What is charged follows from the receipts that
+    this site signed and from the studies; you say which data set it was. Shows all of it and asks.
+    What was recovered is not drawn again; the curator's signed acknowledgement of it is kept. The
+    same command again enters nothing.
+
+    \b
+    Example:
+      dppca-owner ledger recover --data-set survey
+      dppca-owner ledger recover --data-set nltcs=survey --disown other --reason "Key stolen."
+    """
+    site = load_site(folder)
+    with connect(site) as client:
+        held = client.held()
+        archive = read_archive(site.ledger)
+        history, policy = archive.history, load_policy(site)
+        mark = read_mark(site.ledger)
+        before = Held() if mark is None else mark.held
+        theirs = {
+            each.study: (each.study_digest, each.release_id)
+            for each in (*before.unknown_to(history), *held.unknown_to(history))
+        }
+        refused = disownings(disown, theirs, reason=reason, now=utc_now())
+        found = _found(site, client, history, disowned=set(disown))
+        chosen = assign_data_sets(found, data_sets, policy)
+        entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in found]
+        known = 0 if mark is None or extends(archive.rows, mark.length, mark.head) else mark.length
+        wrong = not_borne_out(held, history, archive.rows)
+        document = _document(site, found, chosen, refused, history, policy)
+        document["entries_known"] = max(known, wrong.length)
+        if entries or refused or document["entries_known"]:
+            text = recovery_text(document)
+            if not yes:
+                require_terminal(look="look at `dppca-owner budget`")
+                ask(text, "Enter this in the ledger?")
+            elif not as_json:
+                say(text, err=True)
+        _enter(site, client, [*entries, *refused], wrong)
+        document["acknowledgements"] = _keep_acknowledgements(site, client)
+    emit(document, _done_text(document), as_json=as_json)
+
+
+def _found(
+    site: Site, client: CuratorClient, history: History, *, disowned: set[str]
+) -> list[RecoveredContribution]:
+    """What the curator holds, the ledger lacks, and the steward does not disown; each checked."""
+    ca = site.ca.read_bytes()
+    # Names as they were taken once: only the study's charge is computed from it here.
+    return [
+        examine(each, client.study(each.study, stored=True)[0], history, owner=site.name, ca=ca)
+        for each in client.contributions()
+        if each.study not in disowned and not history.knows(each.study_digest, each.release_id)
+    ]
+
+
+def _enter(
+    site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: Held
+) -> None:
+    """Write down, have the curator go on with this chain, and compare: then the site is unlocked.
+
+    Killed in between, the site is still locked, and the same command again goes on from there.
+    """
+    with open_ledger(site.ledger, lock=site.lock) as ledger:
+        ledger.recover(entries)
+        history = ledger.history()
+    if wrong.length:
+        checkpoint("send")
+        client.continue_ledger(history, [each.release_id for each in client.contributions()])
+    compare_ledger(site, client)
+
+
+def _keep_acknowledgements(site: Site, client: CuratorClient) -> list[str]:
+    """Keep what the curator signs of recovered contributions; the files it is in."""
+    signed = acknowledgements(
+        client.contributions(),
+        read_history(site.ledger),
+        owner=site.name,
+        ca=site.ca.read_bytes(),
+    )
+    for study, content in signed.items():
+        save(acknowledgement_path(site, study), content)
+    return [str(acknowledgement_path(site, study)) for study in signed]
+
+
+def _document(
+    site: Site,
+    found: list[RecoveredContribution],
+    chosen: dict[str, DataSet],
+    refused: list[Disowning],
+    history: History,
+    policy: Policy,
+) -> RecoveryDocument:
+    recovered: list[RecoveredRelease] = []
+    totals = {each.name: history.total(each.name) for each in policy.data_sets}
+    for each in found:
+        data_set = chosen[each.study.name]
+        request = make_recovery(each, data_set, now=utc_now()).request
+        if each.data_set is None:
+            totals[data_set.name] = totals[data_set.name] + request.charge
+        recovered.append(
+            {
+                "study": each.study.name,
+                "data_set": data_set.name,
+                "release_id": each.release_id.hex(),
+                "received": datetime.fromtimestamp(each.received_s, UTC).isoformat(),
+                "rows": each.receipt.n_rows,
+                **request.cost_fields(),
+                "charged_before": each.data_set is not None,
+                "signed": not each.unproved,
+                "unproved": each.unproved,
+            }
+        )
+    return {
+        "command": "ledger recover",
+        "owner": site.name,
+        "recovered": recovered,
+        "disowned": [{"study": each.study, "reason": each.reason} for each in refused],
+        "data_sets": [
+            {
+                "name": each.name,
+                "epsilon": decimal_text(each.budget.epsilon),
+                "delta": decimal_text(each.budget.delta),
+                "spent": optional_text(spent(each.budget, totals[each.name])),
+                "remaining": optional_text(remaining(each.budget, totals[each.name])),
+            }
+            for each in policy.data_sets
+        ],
+        "entries": history.length,
+        "entries_known": 0,
+        "acknowledgements": [],
+    }
+
+
+def _done_text(document: RecoveryDocument) -> str:
+    number, refused = len(document["recovered"]), len(document["disowned"])
+    if not number and not refused:
+        return "The ledger knows all that the curator holds of this site. The site is not locked."
+    return (
+        f"Recovered {number} and disowned {refused} contributions. The site is not locked any "
+        "more: `dppca-owner budget` shows what is left."
+    )

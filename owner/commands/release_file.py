@@ -1,0 +1,128 @@
+"""What every command does that makes a file which may leave: charged, drawn and stored, once.
+
+As in `contribute`: review, consent, rows read and all done that can fail, and only then the release
+path of `dppca.owner.release.path`. A file that is stored already is written again as it is, for
+which neither rows nor consent are needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.clock import utc_now
+from dppca.common.console import progress, say
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.study import Study
+from dppca.owner.client.session import load_site_credentials, require_newest_ledger
+from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.counting import counted_faults
+from dppca.owner.ledger.chain import admit_charge
+from dppca.owner.ledger.database import StoredRelease, open_ledger
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import Table, open_table
+from dppca.owner.release.contribution import NextStep, compute_budget_status, decide_step
+from dppca.owner.release.path import FilePlan, store_release
+from dppca.owner.render.faults import counts_text
+from dppca.owner.render.releases import Offer, offer_text
+from dppca.owner.site.config import DataSet, Site
+from dppca.owner.site.kept_studies import make_folder
+
+_Prepared = TypeVar("_Prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that may leave, as it is stored.
+
+    Attributes
+    ----------
+    coded_by_rule
+        Counts of values that were coded by rule; None where no row was read.
+    """
+
+    stored: StoredRelease
+    signer: Signer
+    path: Path
+    already_stored: bool
+    coded_by_rule: dict[str, Any] | None
+
+    def document(self) -> dict[str, Any]:
+        """What both commands print; all but the counts is the same each time."""
+        request = self.stored.reservation.request
+        return {
+            "study": request.study,
+            "data_set": request.data_set,
+            "label": json.loads(self.stored.receipt)["label"],
+            "rows": self.stored.commitment.n_rows,
+            "mechanism": request.mechanism,
+            **request.cost_fields(),
+            "release_id": self.stored.reservation.release_id.hex(),
+            "bytes": len(self.stored.payload),
+            "receipt": json.loads(self.stored.receipt),
+            "already_stored": self.already_stored,
+            "coded_by_rule": self.coded_by_rule,
+        }
+
+
+def make_file(
+    site: Site,
+    study: Study,
+    data_set: DataSet,
+    digest: str,
+    plan: Callable[[Table], tuple[FilePlan[_Prepared], Offer]],
+    *,
+    command: str,
+    path: Path,
+    yes: bool,
+    quiet: bool,
+) -> Made:
+    """Make what a request asks for, or find it stored; it is not written to ``path`` yet.
+
+    Parameters
+    ----------
+    digest
+        Of the request.
+    plan
+        From the table to the release and what it is in words.
+    command
+        What makes the same again, after ``dppca-owner``.
+    quiet
+        Do not show the review where consent was given beforehand.
+    """
+    # Both before the charge: where they fail, nothing was spent.
+    signer = make_signer(load_site_credentials(site))
+    make_folder(path.parent)
+    if decide_step(read_history(site.ledger), digest) is NextStep.SEND:
+        with open_ledger(site.ledger, lock=site.lock) as ledger:
+            return Made(
+                ledger.stored(digest), signer, path, already_stored=True, coded_by_rule=None
+            )
+    require_newest_ledger(site)
+    history = read_history(site.ledger)
+    table = open_table(data_set.path, study.table)
+    release, offer = plan(table)
+    request = release.request(budget=data_set.budget, command=command)
+    admit_charge(history, request)
+    status, step = compute_budget_status(history, request), decide_step(history, digest)
+    text = offer_text(offer, request, table.n_rows, status, step)
+    if not yes:
+        require_terminal(look="look at `dppca-owner budget`")
+    counted = counted_faults(table, quiet=quiet)
+    text = f"{text}\n{counts_text(counted, study.faults)}"
+    if not yes:
+        ask(text, f"Make this {offer.noun}?")
+    elif not quiet:
+        say(text, err=True)
+    with progress("Reading rows", table.n_rows + offer.n_more, enabled=not quiet) as bar:
+        prepared = release.prepare(table, progress=bar.advance)
+    with open_ledger(site.ledger, lock=site.lock) as ledger:
+        stored = store_release(
+            ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
+        )
+    counts = counted.counts_document(study.faults)
+    return Made(stored, signer, path, already_stored=False, coded_by_rule=counts)

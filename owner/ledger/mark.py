@@ -1,0 +1,228 @@
+"""The mark beside the ledger: what tells a ledger in use from an old copy of it, or from none.
+
+A ledger cannot know that it is old. Two witnesses can:
+
+* *This site.* ``ledger.mark`` holds the chain's length and head as the last command left it, and
+  the inode and change time of ``ledger.sqlite``. No tool gives a restored or copied file the change
+  time of another, so a file that has it is the one that was left. A ledger that is not, or has no
+  mark, may be right; it is compared with a curator once before it is charged. One that lacks
+  entries which the mark knows is locked.
+* *A curator.* It says which releases of this site it holds, and which chain it has seen (`Held`).
+  What this ledger does not bear out is kept in the mark and locks the ledger, for every kind of
+  charge and across commands, until the ledger knows it: the newest copy was put back, or the
+  steward has recovered it (`dppca.owner.client.recovery`).
+
+Limits: a machine that is set back as a whole (a snapshot of its disk, change times and all) looks
+as it was left; a curator sees it at the next contribution. A charge that no curator has seen and
+the mark has not outlived (a model, after which the whole folder was lost) is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dppca.common.errors import ChainError, LedgerError
+from dppca.common.files import write_file
+from dppca.owner.ledger.chain import History, LedgerRow
+from dppca.owner.ledger.tools import require_extends
+
+LOCK_FILE = "site.lock"
+_VERSION = 1
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A contribution that a curator says it holds of this site.
+
+    ``release_id`` is empty where the curator is of a version that does not tell it.
+    """
+
+    study: str
+    study_digest: str
+    release_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a curator says of this site: contributions, and the chain it has seen (0: none)."""
+
+    releases: tuple[Claimed, ...] = ()
+    length: int = 0
+    head: bytes = b""
+
+    def unknown_to(self, history: History) -> tuple[Claimed, ...]:
+        """The contributions that a ledger does not know."""
+        return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark's content.
+
+    Attributes
+    ----------
+    length, head
+        Of the chain.
+    inode, changed_ns
+        Of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); time 0 while a command is
+        at work, which a crash leaves behind.
+    held
+        What a curator has said and the ledger does not bear out.
+    """
+
+    length: int
+    head: bytes
+    inode: int
+    changed_ns: int
+    held: Held = Held()
+
+    def is_of(self, ledger: Path) -> bool:
+        """Whether the file is the one that was left."""
+        witness = _witness(ledger)
+        if not witness.exists():
+            return False
+        status = witness.stat()
+        return status.st_ino == self.inode and self.changed_ns in (0, status.st_ctime_ns)
+
+
+def mark_path(ledger: Path) -> Path:
+    """Where the mark of a ledger lies."""
+    return ledger.with_suffix(".mark")
+
+
+def read_mark(ledger: Path) -> Mark | None:
+    """The mark of a ledger; None where there is none that can be read: then it is compared."""
+    try:
+        document: dict[str, Any] = json.loads(mark_path(ledger).read_bytes())
+        releases = [(c["study"], c["study_digest"], c["release_id"]) for c in document["missing"]]
+        return Mark(
+            length=int(document["length"]),
+            head=bytes.fromhex(document["head"]),
+            inode=int(document["inode"]),
+            changed_ns=int(document["changed_ns"]),
+            held=Held(
+                tuple(Claimed(study, digest, bytes.fromhex(i)) for study, digest, i in releases),
+                int(document["seen_length"]),
+                bytes.fromhex(document["seen_head"]),
+            ),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        return None  # as if it were gone, which asks for a comparison
+    except OSError as error:
+        raise LedgerError(f"cannot read {mark_path(ledger)}: {error.strerror}") from error
+
+
+def write_mark(ledger: Path, mark: Mark) -> None:
+    """Replace the mark, whole or not at all; durable when it returns."""
+    path = mark_path(ledger)
+    held = mark.held
+    content = json.dumps(
+        {
+            "version": _VERSION,
+            "length": mark.length,
+            "head": mark.head.hex(),
+            "inode": mark.inode,
+            "changed_ns": mark.changed_ns,
+            "missing": [
+                {"study": c.study, "study_digest": c.study_digest, "release_id": c.release_id.hex()}
+                for c in held.releases
+            ],
+            "seen_length": held.length,
+            "seen_head": held.head.hex(),
+        },
+        indent=1,
+    )
+    try:
+        write_file(path, content.encode())
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write {path}: {error.strerror}: free space or mend its permissions"
+        ) from error
+
+
+def at_work(mark: Mark, ledger: Path) -> Mark:
+    """The mark while a command writes the ledger."""
+    return replace(mark, inode=_witness(ledger).stat().st_ino, changed_ns=0)
+
+
+def left(mark: Mark, ledger: Path) -> Mark:
+    """The mark of a ledger that is closed, or of a locked site that has none."""
+    status = _witness(ledger).stat()
+    return replace(mark, inode=status.st_ino, changed_ns=status.st_ctime_ns)
+
+
+def _witness(ledger: Path) -> Path:
+    return ledger if ledger.exists() else ledger.with_name(LOCK_FILE)
+
+
+def not_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -> Held:
+    """What of a curator's words a ledger does not bear out; an empty `Held` where all is well."""
+    missing = held.unknown_to(history)
+    good = extends(rows, held.length, held.head)
+    return Held(missing) if good else Held(missing, held.length, held.head)
+
+
+def compared(mark: Mark | None, held: Held, history: History, rows: Sequence[LedgerRow]) -> Mark:
+    """The mark of a ledger after a curator's words.
+
+    What was missing before stays missing, whichever curator answers now, until it is known; and
+    entries that the mark knows stay known.
+    """
+    before = Held() if mark is None else mark.held
+    releases = dict.fromkeys((*before.releases, *held.releases))
+    wrong = not_borne_out(replace(held, releases=tuple(releases)), history, rows)
+    if mark is not None and not extends(rows, mark.length, mark.head):
+        return replace(mark, held=wrong)
+    return Mark(history.length, history.head, 0, 0, wrong)
+
+
+def extends(rows: Sequence[LedgerRow], length: int, head: bytes) -> bool:
+    """Whether a chain goes on from one of this length and head."""
+    return not length or (length <= len(rows) and rows[length - 1].digest == head)
+
+
+def require_own(mark: Mark, rows: Sequence[LedgerRow]) -> None:
+    """Raise `ChainError` unless a ledger has all entries that this site's mark knows."""
+    try:
+        require_extends(rows, length=mark.length, head=mark.head)
+    except ChainError as error:
+        raise ChainError(
+            f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
+        ) from error
+
+
+def require_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -> None:
+    """Raise `ChainError` unless a ledger bears out what a curator has said."""
+    missing = held.unknown_to(history)
+    if missing:
+        names = [each.study for each in missing]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise ChainError(
+            "the curator holds contributions of this site that this ledger does not know, to: "
+            f"{', '.join(names[:_SHOWN])}{more}. Either an old copy of the ledger is in use, or "
+            f"none; or somebody else has used this site's key. {WHAT_TO_DO}"
+        )
+    try:
+        require_extends(rows, length=held.length, head=held.head)
+    except ChainError as error:
+        raise ChainError(
+            f"the curator has seen another ledger of this site: {error}. Either this ledger is an "
+            f"old copy, or somebody else has used this site's key. {WHAT_TO_DO}"
+        ) from error
+
+
+WHAT_TO_DO = (
+    "The site is locked: nothing was drawn, charged or sent. If you have the newest ledger.sqlite, "
+    "put it back. If it is lost, run `dppca-owner ledger recover`, which charges again what the "
+    "curator holds. If this site did not send it, have the operator revoke the certificate, run "
+    "`dppca-owner renew`, then `dppca-owner ledger recover --disown STUDY`; the operator can run "
+    "`dppca-curator owner settle`"
+)
+"""Ends every message of a locked site."""

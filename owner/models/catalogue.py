@@ -1,0 +1,201 @@
+"""What ``dppca-owner train`` offers: four methods, each exactly as far as its label allows.
+
+The label follows from a method's guarantee and is not the steward's to choose:
+
+* `released`: what leaves is private by a proof that holds. It takes the ledger's path: consent,
+  reserve, draw, commit. It is never made without a policy.
+* `site-only`: computed from raw rows. It is saved here, never published, and not charged, because
+  nothing leaves.
+
+The papers' other methods are estimators of the Python package. A steward who asks for one is told
+where it is. Everything here is a decision on names and numbers; nothing is read, and the methods
+check the numbers.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dppca.common.errors import SettingError
+from dppca.common.privacy.labels import Label, require_released
+
+LINEAR, RBF = "linear", "rbf"
+DPPCA_SVM, DP_SVM, PCA_DPSVM, PRIVATE_SVM = "dppca-svm", "dp-svm", "pca-dpsvm", "private-svm"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the table.
+
+    Attributes
+    ----------
+    kernels
+        Kernels that it can be trained with; the first is the default.
+    C
+        Default weight of the hinge loss.
+    uses_study
+        Whether it stands on the study's components.
+    finds_components
+        Whether it finds components of its own.
+    """
+
+    name: str
+    label: Label
+    kernels: tuple[str, ...]
+    C: float
+    uses_study: bool
+    finds_components: bool = False
+
+
+METHODS = MappingProxyType(
+    {
+        method.name: method
+        for method in (
+            Method(DPPCA_SVM, Label.SITE_ONLY, (LINEAR, RBF), C=0.1, uses_study=True),
+            Method(DP_SVM, Label.RELEASED, (LINEAR,), C=0.01, uses_study=True),
+            Method(
+                *(PCA_DPSVM, Label.RELEASED, (LINEAR,)),
+                C=0.01,
+                uses_study=False,
+                finds_components=True,
+            ),
+            Method(PRIVATE_SVM, Label.RELEASED, (RBF,), C=0.01, uses_study=False),
+        )
+    }
+)
+IN_PYTHON = MappingProxyType(
+    {
+        "ag-svm": "AGSVM",
+        "dpsvd": "DPSVD",
+        "dpsvmdvp": "DPSVMDVP",
+        "mod-sulq-svm": "MODSuLQSVM",
+        "ppca-dp-mh": "PPCADPMH",
+        "svm": "SVM",
+    }
+)
+"""Methods that `train` does not offer, and their classes in the package `dppca`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """What the steward typed; None where an option was not given."""
+
+    method: str
+    epsilon: str | None = None
+    delta: str | None = None
+    kernel: str | None = None
+    C: float | None = None
+    n_components: int | None = None
+    max_rows: int | None = None
+    publish: bool = False
+    yes: bool = False
+
+    def command(self, study: str, *, target: str, data_set: str) -> str:
+        """The line that asks for the same again, after ``dppca-owner``."""
+        options = {
+            "--target": target,
+            "--method": self.method,
+            "--epsilon": self.epsilon,
+            "--delta": self.delta,
+            "--kernel": self.kernel,
+            "--C": self.C,
+            "--components": self.n_components,
+            "--data-set": data_set,
+        }
+        named = [(name, str(value)) for name, value in options.items() if value is not None]
+        return shlex.join(["train", study, *(word for pair in named for word in pair)])
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMethod:
+    """A method with its settings: what will be trained."""
+
+    method: Method
+    kernel: str
+    C: float
+
+    @property
+    def label(self) -> Label:
+        """Label of the model."""
+        return self.method.label
+
+
+def resolve(options: TrainOptions) -> ResolvedMethod:
+    """Decide, or say what is wrong, before anything is read, drawn or charged.
+
+    Raises
+    ------
+    SettingError
+        An option that the method would not heed, or a method that is not offered.
+    LabelError
+        A model that may not leave was to be published.
+    """
+    if options.method in IN_PYTHON:
+        raise SettingError(_describe_unoffered(options.method))
+    method = METHODS[options.method]
+    if options.publish:
+        require_released(method.label, f"a model made by {method.name}")
+        raise SettingError(
+            f"a model made by {method.name} may leave, but curators do not take models: make it "
+            "without --publish, then hand over its file yourself"
+        )
+    if method.label is Label.RELEASED:
+        _check_released(method, options)
+    else:
+        _check_site_only(method, options)
+    if options.n_components is not None and not method.finds_components:
+        raise SettingError(f"--components means nothing to {method.name}: leave it out")
+    return ResolvedMethod(
+        method=method,
+        kernel=_choose_kernel(method, options.kernel),
+        C=method.C if options.C is None else options.C,
+    )
+
+
+def _describe_unoffered(name: str) -> str:
+    where = (
+        f"{name} is not offered here: it is in Python, `from dppca import {IN_PYTHON[name]}` "
+        "(docs/how-to/choose-a-method.md)"
+    )
+    if name == "ppca-dp-mh":
+        return (
+            f"{where}; with other owners it is the study itself: use `contribute`, `components` "
+            "and `synthesize`"
+        )
+    return f"{where}; train offers {', '.join(METHODS)}"
+
+
+def _check_site_only(method: Method, options: TrainOptions) -> None:
+    """Refuse the options of a model that may leave."""
+    if options.epsilon is not None or options.delta is not None:
+        raise SettingError(
+            "--epsilon and --delta are for a method with noise of its own, and a model made by "
+            f"{method.name} has none and may not leave: leave them out, or use --method {DP_SVM}"
+        )
+    if options.yes:
+        raise SettingError(
+            f"--yes consents to a charge, and {method.name} makes none: leave it out"
+        )
+
+
+def _check_released(method: Method, options: TrainOptions) -> None:
+    """Refuse the options of a model that stays; whether a delta is needed, the methods say."""
+    if options.max_rows is not None:
+        raise SettingError(
+            f"--max-rows is for models that stay: {method.name} trains on all rows, whose number "
+            "is public"
+        )
+
+
+def _choose_kernel(method: Method, kernel: str | None) -> str:
+    if kernel is None:
+        return method.kernels[0]
+    if kernel in method.kernels:
+        return kernel
+    reason = ": an rbf machine is made of rows, so it cannot leave" if kernel == RBF else ""
+    raise SettingError(
+        f"kernel is {kernel}, and {method.name} is {' or '.join(method.kernels)}{reason}; "
+        f"use --kernel {method.kernels[0]}"
+    )

@@ -1,0 +1,102 @@
+"""What a model sees of a row: coded columns without the target's, or scores in a public space.
+
+Rows are coded by the study's schema, in real units: numerics and binaries in [-1/2, 1/2], one
+indicator of 1 per categorical, or rows in the unit ball. No coded row is longer than the public
+radius ``R = sqrt(Q/4 + c)`` for Q numeric and binary and c categorical attributes (1 in the unit
+ball). Coding is total, so a model never sees a value that is missing or out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import SettingError
+from dppca.common.numerics.rowwise import products, weights_on
+from dppca.common.schema import Binary, Categorical, Column, Schema, encode
+from dppca.common.schema.coding import row_norms
+
+FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
+"""From a batch of columns to features, shape (n_batch, f). Site-only."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSpace:
+    """Released components of all coded columns but the target's; free post-processing.
+
+    Attributes
+    ----------
+    columns
+        Indices of the coded columns that are features, shape (f,).
+    mean
+        Released mean of the features, shape (f,), coded units; zeros where there is none.
+    components
+        Shape (k, f): rows are eigenvectors of the features' released covariance.
+    row_norm
+        R, where scores are brought into the ball of radius R; None leaves them as they are.
+    """
+
+    columns: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    components: NDArray[np.float64]
+    row_norm: float | None = None
+
+    def project(self, schema: Schema, columns: list[Column]) -> NDArray[np.float64]:
+        """Scores of rows, shape (n_rows, k). Site-only: raw rows in a released basis.
+
+        Each is a function of its row alone: an exact product of the coded row and the components
+        rounded to a public grid, less the same constant (`dppca.common.numerics.rowwise`).
+        """
+        rows = encode(schema, columns)[:, self.columns]
+        grid = weights_on(self.components, largest=1 << schema.resolution_bits)
+        constant = products(self.mean[None], self.components)
+        scores: NDArray[np.float64] = (
+            np.ldexp(grid.multiply(rows), -grid.bits - schema.resolution_bits) - constant
+        )
+        if self.row_norm is None:
+            return scores
+        inside: NDArray[np.float64] = scores * (
+            self.row_norm / np.maximum(row_norms(scores)[:, None], self.row_norm)
+        )
+        return inside
+
+
+def find_target(schema: Schema, target: str) -> Binary | Categorical:
+    """The attribute that is to be predicted; `SettingError` says what can be a target."""
+    attribute = next((a for a in schema.attributes if a.name == target), None)
+    if isinstance(attribute, Binary | Categorical):
+        return attribute
+    choice = [a.name for a in schema.attributes if isinstance(a, Binary | Categorical)]
+    wrong = "is numeric" if attribute is not None else "is no attribute of the study"
+    raise SettingError(
+        f"{target} {wrong}; "
+        + (
+            f"a target can be {', '.join(choice)}"
+            if choice
+            else "the study has no binary or categorical attribute, so nothing can be a target"
+        )
+    )
+
+
+def list_features(schema: Schema, target: str) -> NDArray[np.int64]:
+    """Indices of the coded columns of all attributes but ``target``, shape (f,)."""
+    start, stop = schema.layout.groups[schema.index_of(target)]
+    return np.array([c for c in range(schema.layout.n_columns) if not start <= c < stop], np.int64)
+
+
+def make_reader(schema: Schema, target: str, space: FeatureSpace | None = None) -> FeatureReader:
+    """What reads features: scores in ``space``, or without one the coded columns themselves."""
+    if space is not None:
+        return lambda columns: space.project(schema, columns)
+    features = list_features(schema, target)
+
+    def read(columns: list[Column]) -> NDArray[np.float64]:
+        coded: NDArray[np.float64] = (
+            encode(schema, columns)[:, features] / 2.0**schema.resolution_bits
+        )
+        return coded
+
+    return read

@@ -1,0 +1,205 @@
+"""Reading a model's file: any method, any label, any version.
+
+Only classes of scikit-learn and NumPy are accepted in a file, and only in the shapes that
+`dppca.owner.models.model.pack_model` writes. The estimator is made again from its settings and
+given its state.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from dppca.common.attestation.estimators import EstimatorClaims, state_digest
+from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
+from dppca.common.attestation.weights import WeightClaims, weights_digest
+from dppca.common.errors import ArtefactError, InputError
+from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.receipts import read_receipt
+from dppca.common.schema import Binary, Categorical, Schema
+from dppca.owner.models.catalogue import LINEAR, METHODS
+from dppca.owner.models.estimators import StoredDPSVM, describe_settings, find_kind
+from dppca.owner.models.features import FeatureSpace, list_features
+from dppca.owner.models.model import Fit, Model, ModelReceipt
+
+
+def load_model(path: Path) -> Model:
+    """Read a model.
+
+    Raises
+    ------
+    ArtefactError
+        Not a model, damaged, with classes other than scikit-learn's and NumPy's, with parts that do
+        not fit each other or the receipt, or a machine of another version of scikit-learn.
+    """
+    try:
+        archive = open_archive(path.read_bytes())
+        _require_version(archive)
+    except OSError as error:
+        raise ArtefactError(f"the model {path} cannot be read: {error.strerror}") from error
+    except ArtefactError as error:
+        raise ArtefactError(f"{path}: {error}") from error
+    try:
+        model = _rebuild(archive)
+        sound = _is_sound(model)
+    except (*ARCHIVE_ERRORS, ValidationError, InputError) as error:
+        raise _not_a_model(path) from error
+    if not sound:
+        raise _not_a_model(path)
+    return model
+
+
+def _not_a_model(path: Path) -> ArtefactError:
+    return ArtefactError(f"{path} is not a model of this software, or is damaged: train it again")
+
+
+def _require_version(archive: ModelArchive) -> None:
+    """Refuse a machine of another minor version of scikit-learn."""
+    trained_by, here = str(archive.metadata.get("scikit_learn")), version("scikit-learn")
+    if "machine_" in archive.state and trained_by.split(".")[:2] != here.split(".")[:2]:
+        raise ArtefactError(
+            f"it was trained with scikit-learn {trained_by} and this is {here}: train it again"
+        )
+
+
+def _rebuild(archive: ModelArchive) -> Model:
+    metadata = archive.metadata
+    schema = Schema.from_document(metadata["schema"], stored=True)
+    target, fit = str(metadata["target"]), metadata["fit"]
+    receipt = _read_receipt(archive)
+    claims = None if receipt is None else receipt.claims
+    space = None
+    if archive.space is not None:
+        norm = claims.row_norm if isinstance(claims, WeightClaims) else None
+        space = FeatureSpace(**archive.space, row_norm=norm)
+    return Model(
+        study_digest=str(metadata["study_digest"]),
+        schema=schema,
+        target=target,
+        method=str(metadata["method"]),
+        kernel=str(metadata["kernel"]),
+        estimator=_rebuild_estimator(
+            archive,
+            claims,
+            n_features=len(list_features(schema, target) if space is None else space.components),
+        ),
+        label=Label(metadata["label"]),
+        space=space,
+        guarantee=metadata["guarantee"],
+        fit=None if fit is None else Fit(**fit),
+        receipt=receipt,
+    )
+
+
+def _read_receipt(archive: ModelArchive) -> ModelReceipt | None:
+    document = archive.metadata["receipt"]
+    if document is None:
+        return None
+    if archive.space is None:
+        return read_receipt(document, EstimatorClaims)
+    return read_receipt(document, WeightClaims)
+
+
+def _rebuild_estimator(
+    archive: ModelArchive, claims: EstimatorClaims | WeightClaims | None, *, n_features: int
+) -> Classifier:
+    metadata, state = archive.metadata, archive.state
+    kind = find_kind(metadata["method"], uses_study=archive.space is not None)
+    if set(state) != {"classes_", *kind.state}:
+        raise ValueError("the state is not that of the method")
+    settings = {**metadata["settings"]}
+    if settings.get("classes") is not None:
+        settings["classes"] = tuple(settings["classes"])
+    estimator = kind.make(settings)
+    for name, value in state.items():
+        setattr(estimator, name, value)
+    if isinstance(estimator, StoredDPSVM) and isinstance(claims, WeightClaims):
+        estimator.set_params(intercept_scaling=claims.intercept_scaling)
+        estimator.step_ = claims.step
+    estimator.n_features_in_ = n_features
+    return estimator
+
+
+def _is_sound(model: Model) -> bool:
+    """Whether all parts fit each other, the label and the receipt."""
+    estimator = model.estimator
+    target = model.schema.attributes[model.schema.index_of(model.target)]
+    classes = estimator.classes_
+    if not (
+        isinstance(target, Binary | Categorical)
+        and isinstance(classes, np.ndarray)
+        and classes.ndim == 1
+        and len(classes) >= 2
+        and np.isin(classes, range(len(target.labels))).all()
+        and _is_machine(getattr(estimator, "machine_", None), model.kernel)
+        and (model.space is None or _is_space(model.space, model))
+    ):
+        return False
+    # A file whose arrays do not fit each other fails here, not when it is used.
+    answer = estimator.predict(np.zeros((1, estimator.n_features_in_)))
+    if not np.isin(answer, classes).all():
+        return False
+    if model.label is not Label.RELEASED:
+        return model.receipt is None and model.fit is not None
+    return model.receipt is not None and model.fit is None and _is_receipt_of(model, model.receipt)
+
+
+def _is_machine(machine: Any, kernel: str) -> bool:
+    """Whether what a file has for a machine is one: of scikit-learn, scaled or not; or none."""
+    if machine is None:
+        return True
+    *scalers, last = (
+        [each for _, each in machine.steps] if isinstance(machine, Pipeline) else [machine]
+    )
+    return type(last) is (LinearSVC if kernel == LINEAR else SVC) and all(
+        type(each) is StandardScaler for each in scalers
+    )
+
+
+def _is_space(space: FeatureSpace, model: Model) -> bool:
+    features = list_features(model.schema, model.target).tolist()
+    return (
+        METHODS[model.method].label is model.label
+        and space.columns.tolist() == features
+        and space.mean.shape == (len(features),)
+        and space.components.ndim == 2
+        and space.components.shape[1] == len(features)
+        and bool(np.isfinite(space.mean).all() and np.isfinite(space.components).all())
+    )
+
+
+def _is_receipt_of(model: Model, receipt: ModelReceipt) -> bool:
+    claims, estimator = receipt.claims, model.estimator
+    if not (
+        (receipt.label, receipt.version) == (Label.RELEASED.value, 1)
+        and (claims.method, claims.target) == (model.method, model.target)
+        and receipt.schema_digest == model.schema.digest
+        and receipt.study_digest == model.study_digest
+    ):
+        return False
+    if isinstance(claims, EstimatorClaims):
+        return (
+            claims.kernel == model.kernel
+            and claims.settings == describe_settings(estimator)
+            and claims.state_sha256 == state_digest(model.kind.take_state(estimator))
+        )
+    n_labels, noised = len(model.target_attribute.labels), estimator.noised_
+    numbers = (claims.step, claims.row_norm, claims.intercept_scaling)
+    return (
+        estimator.classes_.tolist() == list(range(n_labels))
+        and claims.n_components == model.n_components
+        and claims.n_machines == count_machines(n_labels)
+        and noised.dtype == np.int64
+        and noised.shape == (claims.n_machines, claims.n_components + 1)
+        and weights_digest(noised) == claims.weights_sha256
+        and all(isinstance(number, float) and 0 < number < np.inf for number in numbers)
+    )

@@ -1,0 +1,173 @@
+"""A classifier of a site, and all that is needed to use it on rows of its schema.
+
+A `site-only` one is computed from raw rows without noise, and an RBF machine holds support vectors,
+which are such rows; there is no way to publish one. What is in a `released` one is public once it
+leaves: components, noised weights, public settings, the number of rows, and a receipt. Nothing else
+may ever be added to it that is computed from rows: no accuracy on them, no count of missing
+targets, no word on how the solver fared.
+
+Limits: the receipt is as true as the person who gives it. That the weights are those that the
+receipt names is checked; that their noise was drawn cannot be.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.amounts import decimal_text
+from dppca.common.attestation.estimators import EstimatorReceipt
+from dppca.common.attestation.model_archives import KIND, VERSION, ModelArchive, pack_archive
+from dppca.common.attestation.weights import WeightReceipt
+from dppca.common.errors import ArtefactError
+from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.estimators.base.guarantee import Guarantee
+from dppca.common.files import write_file
+from dppca.common.privacy.labels import Label
+from dppca.common.schema import Binary, Categorical, Column, Schema
+from dppca.owner.models.estimators import Kind, describe_settings, find_kind
+from dppca.owner.models.features import FeatureSpace, make_reader
+
+ModelReceipt = EstimatorReceipt | WeightReceipt
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a model that stays was trained. Site-only.
+
+    ``n_unlabelled`` rows were left out because their target is missing or unknown; ``converged``
+    is False where the solver stopped at its limit of iterations.
+    """
+
+    n_rows: int
+    n_unlabelled: int
+    training_accuracy: float
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A fitted estimator, and what its features are.
+
+    Attributes
+    ----------
+    target
+        Attribute that is predicted: binary or categorical.
+    space
+        The study's components, where rows are projected on them; None for coded columns.
+    guarantee
+        The estimator's, as JSON; None for a model on the study's components.
+    fit
+        Of a model that stays; None for one that may leave.
+    receipt
+        Of one that may leave, and of no other.
+    components_receipt
+        Canonical JSON of the components' countersigned receipt, in one that may leave.
+    """
+
+    study_digest: str
+    schema: Schema
+    target: str
+    method: str
+    kernel: str
+    estimator: Classifier
+    label: Label
+    space: FeatureSpace | None = None
+    guarantee: dict[str, Any] | None = None
+    fit: Fit | None = None
+    receipt: ModelReceipt | None = None
+    components_receipt: bytes | None = None
+
+    @property
+    def n_components(self) -> int | None:
+        """k; None for a method without components."""
+        if self.space is not None:
+            return len(self.space.components)
+        return count_components(self.estimator)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its estimator."""
+        return find_kind(self.method, uses_study=self.space is not None)
+
+    @property
+    def target_attribute(self) -> Binary | Categorical:
+        """The attribute that is predicted."""
+        attribute = self.schema.attributes[self.schema.index_of(self.target)]
+        assert isinstance(attribute, Binary | Categorical)  # noqa: S101 - seen to when made
+        return attribute
+
+    def classify(self, columns: list[Column]) -> NDArray[np.int64]:
+        """Codes of the labels it gives to rows, shape (n_rows,)."""
+        read = make_reader(self.schema, self.target, self.space)
+        return self.estimator.predict(read(columns)).astype(np.int64)
+
+
+def count_components(estimator: Classifier) -> int | None:
+    """How many components of its own an estimator has; None without any."""
+    components = getattr(estimator, "components_", None)
+    return None if components is None else len(components)
+
+
+def describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee as JSON: what is private, how far, and what is not."""
+
+    def text(name: str) -> str | None:
+        amount = getattr(guarantee, name)
+        return None if amount is None else decimal_text(amount)
+
+    return {
+        "method": guarantee.method,
+        "source": guarantee.source,
+        "variant": None if guarantee.variant is None else guarantee.variant.value,
+        "private": guarantee.private,
+        "not_private": guarantee.not_private,
+        **{name: text(name) for name in ("epsilon", "delta", "claimed_epsilon", "claimed_delta")},
+        "relation": guarantee.relation.value,
+        "max_rows_per_person": guarantee.max_rows_per_person,
+        "sensitivity": guarantee.sensitivity,
+        "sensitivity_of": guarantee.sensitivity_of,
+        "split": guarantee.split,
+    }
+
+
+def pack_model(model: Model) -> bytes:
+    """A model's file. Not the same bytes twice: they carry the time."""
+    space, beside = model.space, model.components_receipt
+    metadata = {
+        "kind": KIND,
+        "version": VERSION,
+        "label": model.label.value,
+        "study_digest": model.study_digest,
+        "schema": model.schema.model_dump(mode="json"),
+        "target": model.target,
+        "method": model.method,
+        "kernel": model.kernel,
+        "settings": describe_settings(model.estimator),
+        "guarantee": model.guarantee,
+        "fit": None if model.fit is None else asdict(model.fit),
+        "receipt": None if model.receipt is None else model.receipt.document(),
+        "components_receipt": None if beside is None else json.loads(beside),
+        "scikit_learn": version("scikit-learn"),
+        "software": f"dppca {version('dppca')}",
+    }
+    members = (
+        None
+        if space is None
+        else {"columns": space.columns, "mean": space.mean, "components": space.components}
+    )
+    return pack_archive(ModelArchive(metadata, model.kind.take_state(model.estimator), members))
+
+
+def write_model(content: bytes, path: Path) -> None:
+    """Write a model's bytes; `ArtefactError` where that is not possible."""
+    try:
+        write_file(path, content)
+    except OSError as error:
+        raise ArtefactError(f"the model cannot be written to {path}: {error.strerror}") from error

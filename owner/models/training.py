@@ -1,0 +1,301 @@
+"""DPPCA-SVM: a support vector machine on a site's own rows in the jointly found components.
+
+Following Huang et al. 2021, algorithm 1: rows are projected on the first k private principal
+components, ``Y = X V_k``, and a support vector machine is trained on Y. V_k is private; Y is raw
+rows in a private basis, so the classifier is *not* (`privacy.md` section 3.3), whatever the paper
+says of it: the model is `site-only`. To share a classifier, publish synthetic rows and train on
+those.
+
+The target's columns must not be among the features. Dropping its rows and columns from the
+released covariance gives the features' covariance, whose components cost nothing further. Their
+number k follows the study's rule. For ``above_noise`` the edge of the whole matrix is used, which
+is at least that of the features' block (a block's largest eigenvalue does not exceed the whole
+matrix's), so no more components are kept than its own edge would allow. Rows are centred by the
+released mean.
+
+Reference: Y. Huang et al., DPPCA-SVM, 2021, algorithm 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from dppca.common.errors import DataError, SchemaMismatchError, SettingError
+from dppca.common.estimators.base.classifier import has_converged
+from dppca.common.numerics.spectrum.pca import count_components, decompose
+from dppca.common.privacy.labels import Label
+from dppca.common.results import Result
+from dppca.common.schema import known_labels
+from dppca.common.study import Study
+from dppca.owner.models.catalogue import DPPCA_SVM, RBF
+from dppca.owner.models.estimators import STUDY_METHODS
+from dppca.owner.models.features import (
+    FeatureReader,
+    FeatureSpace,
+    find_target,
+    list_features,
+    make_reader,
+)
+from dppca.owner.models.model import Fit, Model
+from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.synthesis.tables import open_writer
+
+MAX_RBF_ROWS = 20_000
+"""An RBF machine takes time with the square of its rows: above this a limit must be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What `predict_file` did. Site-only.
+
+    Attributes
+    ----------
+    accuracy
+        Share of right predictions among rows whose target is a known label; None without any.
+    """
+
+    n_rows: int
+    output: Path
+    accuracy: float | None
+    label: Label = Label.SITE_ONLY
+
+
+def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
+    """Components of all columns but the target's, from what was released alone.
+
+    Raises
+    ------
+    SettingError
+        The target is no attribute, or a numeric, or the only one.
+    """
+    schema = study.table
+    find_target(schema, target)
+    columns = require_features(list_features(schema, target), target)
+    parts = decompose(result.covariance(study)[np.ix_(columns, columns)])
+    k = count_components(parts.eigenvalues, study.components, noise_edge=result.header.noise_edge)
+    mean = np.zeros(len(columns)) if result.mean is None else result.mean[columns]
+    return FeatureSpace(columns, mean, parts.vectors[:k])
+
+
+def train(
+    result: Result,
+    study: Study,
+    table: Table,
+    *,
+    target: str,
+    kernel: str,
+    C: float,
+    max_rows: int | None,
+    rng: np.random.Generator,
+    tally: FaultCounts | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Model:
+    """Train a classifier of ``target`` on the rows of ``table``.
+
+    Parameters
+    ----------
+    result
+        Released components of ``study``.
+    kernel
+        ``linear`` or ``rbf``.
+    C
+        Of the support vector machine, above 0.
+    max_rows
+        Train on this many rows, drawn at random by ``rng``, or on all. Needed for ``rbf`` above
+        `MAX_RBF_ROWS` rows.
+    tally
+        Counts what coding has to mend, of all rows read.
+    progress
+        Called with the number of rows read, batch by batch.
+
+    Raises
+    ------
+    SettingError
+        An argument is out of range; the message says what may be chosen.
+    DataError
+        All rows that have a label have the same one, or there are fewer rows than components.
+    """
+    space = feature_space(result, study, target)
+    k = len(space.components)
+    estimator = STUDY_METHODS[DPPCA_SVM].make(
+        {"kernel": kernel, "C": C, "standardise": True, "allow_constant": True}
+    )
+    require_schema(table, study)
+    require_rows(table.n_rows, k, "components")
+    chosen = choose_rows(table.n_rows, kernel, max_rows, rng)
+    reader = make_reader(study.table, target, space)
+    scores, codes = read_rows(table, target, reader, chosen=chosen, tally=tally, progress=progress)
+    known = codes >= 0
+    require_two_labels(target, codes)
+    scores, codes = scores[known], codes[known]
+    with warnings.catch_warnings():
+        # Said by `converged` instead, which a warning on the terminal is easily lost beside.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(scores, codes)
+    return Model(
+        study_digest=study.digest,
+        schema=study.table,
+        target=target,
+        method=DPPCA_SVM,
+        kernel=kernel,
+        estimator=estimator,
+        label=Label.SITE_ONLY,
+        space=space,
+        fit=Fit(
+            n_rows=len(codes),
+            n_unlabelled=int(np.count_nonzero(~known)),
+            training_accuracy=float(np.mean(estimator.predict(scores) == codes)),
+            converged=has_converged(estimator.machine_),
+        ),
+    )
+
+
+def predict_file(
+    model: Model,
+    data: Path,
+    output: Path,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Prediction:
+    """Classify the rows of a file, which need not have the target.
+
+    Parameters
+    ----------
+    model
+        Whatever its label, what it says of rows of the site is computed from them: site-only.
+    output
+        ``.csv``, ``.parquet`` or ``.arrow``: columns ``row`` (from 1) and ``predicted`` (a label).
+
+    Raises
+    ------
+    DataError, SettingError
+        The data cannot be read, or the output not be written.
+    """
+    if output.exists() and data.exists() and output.samefile(data):
+        raise SettingError(f"the output {output} is the data file: name another")
+    schema, attribute = model.schema, model.target_attribute
+    table = open_table(data, schema, may_lack=(model.target,))
+    index = schema.index_of(model.target)
+    labels = pa.array(attribute.labels, pa.string())
+    fields = pa.schema([("row", pa.int64()), ("predicted", pa.string())])
+    metadata = {
+        "label": Label.SITE_ONLY.value,
+        "target": model.target,
+        "study_digest": model.study_digest,
+    }
+    n_rows = n_known = n_right = 0
+    with open_writer(output, fields, metadata) as writer:
+        for columns in table.batches():
+            codes = model.classify(columns)
+            rows = np.arange(n_rows + 1, n_rows + 1 + len(codes))
+            predicted = labels.take(pa.array(codes))
+            writer.write(pa.record_batch([pa.array(rows), predicted], schema=writer.schema))
+            truth = known_labels(attribute, columns[index])
+            n_known += int((truth >= 0).sum())
+            n_right += int((truth == codes).sum())
+            n_rows += len(codes)
+            if progress is not None:
+                progress(len(codes))
+    return Prediction(n_rows, output, n_right / n_known if n_known else None)
+
+
+def require_schema(table: Table, study: Study) -> None:
+    """Refuse a table that was not opened with the study's schema."""
+    if table.schema.digest != study.table.digest:
+        raise SchemaMismatchError("the table was opened with another schema than the study's")
+
+
+def require_rows(n_rows: int, n_features: int, what: str) -> None:
+    """Refuse fewer rows than features; both numbers are public."""
+    if n_rows < n_features:
+        raise DataError(
+            f"there are {n_rows} rows and {n_features} {what}: give at least as many rows, or ask "
+            "for fewer components"
+        )
+
+
+def require_features(columns: NDArray[np.int64], target: str) -> NDArray[np.int64]:
+    """Pass on the columns of all attributes but the target, of which there must be some."""
+    if len(columns) == 0:
+        raise SettingError(f"{target} is the only attribute: there is nothing to predict it from")
+    return columns
+
+
+def require_two_labels(target: str, codes: NDArray[np.int64]) -> None:
+    """Refuse rows with fewer than two known labels. For models that stay: it depends on rows."""
+    if len(np.unique(codes[codes >= 0])) < 2:
+        raise DataError(
+            f"fewer than two labels of {target} occur in the rows: there is nothing to learn; add "
+            "rows with another label, or choose another target"
+        )
+
+
+def choose_rows(
+    n_rows: int, kernel: str, max_rows: int | None, rng: np.random.Generator
+) -> NDArray[np.int64] | None:
+    """Rows to train on, ascending; None for all."""
+    if max_rows is not None and max_rows < 2:
+        raise SettingError(f"max_rows is {max_rows}; it must be at least 2")
+    if max_rows is None and kernel == RBF and n_rows > MAX_RBF_ROWS:
+        raise SettingError(
+            f"there are {n_rows} rows, and the time of an rbf machine grows with their square "
+            f"(minutes at {MAX_RBF_ROWS}): set a number of rows to draw at random "
+            f"(--max-rows {MAX_RBF_ROWS}), or use the linear kernel"
+        )
+    if max_rows is None or max_rows >= n_rows:
+        return None
+    drawn: NDArray[np.int64] = np.sort(rng.choice(n_rows, size=max_rows, replace=False))
+    return drawn
+
+
+def read_rows(
+    table: Table,
+    target: str,
+    features: FeatureReader,
+    *,
+    chosen: NDArray[np.int64] | None = None,
+    tally: FaultCounts | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Read rows for training, all of them or those ``chosen`` (ascending).
+
+    Parameters
+    ----------
+    features
+        From a batch of columns to its features, shape (n_batch, f).
+    tally
+        Counts what coding has to mend, of all rows read.
+    progress
+        Called with the number of rows read, batch by batch.
+
+    Returns
+    -------
+    features, codes
+        Shapes (n, f) and (n,); codes as `known_labels` gives them. Site-only.
+    """
+    index = table.schema.index_of(target)
+    attribute = find_target(table.schema, target)
+    scores, codes = [], []
+    before = 0
+    for columns in table.batches():
+        n_batch = len(columns[0])
+        if tally is not None:
+            tally.add(columns)
+        if chosen is not None:
+            first, last = np.searchsorted(chosen, [before, before + n_batch])
+            picked = chosen[first:last] - before
+            columns = [column[picked] for column in columns]
+        scores.append(features(columns))
+        codes.append(known_labels(attribute, columns[index]))
+        before += n_batch
+        if progress is not None:
+            progress(n_batch)
+    return np.concatenate(scores), np.concatenate(codes)

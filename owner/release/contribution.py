@@ -1,0 +1,322 @@
+"""What a contribution would be, before it is one: pure decisions on a study, n and the ledger.
+
+Everything here is computed from public or already released figures: the study, the number of rows
+(public once released), and the ledger. Nothing is computed from a row, so a steward may look at it
+as often as needed and change plans because of it, at no cost.
+
+Forecast
+--------
+The noise edge (`dppca.common.numerics.spectrum.noise_edge`) is what the largest eigenvalue of the
+noise alone would be. It is held against two spectra that are *assumptions*, not the site's:
+
+* the largest total variance that the schema allows, ``T``: 1/4 for each numeric or binary column
+  (half of its rows at either end), ``1 - 1/K`` for a categorical of K labels (all equally
+  frequent), 1 for unit-ball rows (a vector of norm at most 1). If the edge is above ``T``, not
+  even the best possible table has a component that stands out;
+* eigenvalues in proportion to ``1/i``, ``i = 1 … p``, with sum ``T``: how many of them would
+  stand above the edge.
+
+The released mean is taken as 0 (the middle of every bound), and every owner as bringing as many
+rows as this one, because only n is known here.
+
+Limits: a real table has less variance than ``T``, often by far; the forecast says what cannot
+work, not what will.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import numpy as np
+
+from dppca.common.errors import BudgetExceededError, RangeError, StudyStateError
+from dppca.common.messages import StudyState
+from dppca.common.numerics.forecast import largest_total_variance
+from dppca.common.numerics.spectrum.noise_edge import noise_edge
+from dppca.common.privacy.accounting import Budget, PrivacyCost
+from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History, admit_charge, require_data_set
+from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.site.config import DataSet, Policy
+
+_MAX_DRAWS, _MIN_DRAWS = 100, 8
+_MAX_DRAWN = 1 << 22  # matrix entries in all draws: a forecast takes a second or two
+BYTES_PER_ENTRY = 8
+
+
+class NextStep(StrEnum):
+    """What `contribute` has to do next for a request."""
+
+    RESERVE = "reserve"
+    """Charge it, then draw."""
+    DRAW = "draw"
+    """It is charged, but no bytes were kept: draw again under the same reservation."""
+    NOTHING = "nothing"
+    """The curator holds a release that was recovered or disowned: it takes no other."""
+    SEND = "send"
+    """Its bytes are stored: send them as they are, at no further charge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Noise against assumed spectra; variances are in squared coded units.
+
+    Attributes
+    ----------
+    noise_edge, draws
+        And how many draws it was simulated from.
+    largest_variance
+        T, see the module.
+    assumed_components
+        How many of the assumed ``1/i`` eigenvalues are above the edge.
+    assumed_first
+        The largest of them.
+    """
+
+    noise_edge: float
+    draws: int
+    largest_variance: float
+    assumed_first: float
+    assumed_components: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """A data set's budget before and after a study; None where no finite epsilon describes it.
+
+    ``remaining`` is the epsilon that is left for pure releases.
+    """
+
+    budget: Budget
+    spent_before: Decimal | None
+    remaining_before: Decimal | None
+    spent_after: Decimal | None
+    remaining_after: Decimal | None
+    admitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Exactly what would leave, and what it would cost.
+
+    Attributes
+    ----------
+    n_entries, n_bytes
+        Of the packed vector.
+    request
+        The charge, the claim, and the data set it is for.
+    calibration
+        The noise.
+    step
+        What `contribute` would do next.
+    """
+
+    study: Study
+    n_rows: int
+    n_entries: int
+    n_bytes: int
+    request: ReleaseRequest
+    calibration: Calibration
+    budget_status: BudgetStatus
+    step: NextStep
+
+    @property
+    def federation(self) -> ComposedGuarantee:
+        """What all owners' releases together promise to one person."""
+        return compose_guarantee(
+            self.study, epsilon=self.calibration.epsilon, delta=self.calibration.delta
+        )
+
+
+def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
+    """The data set that a study is about: the one it was charged to, or else the one named.
+
+    Raises
+    ------
+    SettingError
+        The study was charged to another data set; or no name was given and there are several.
+    NoPolicyError
+        The policy does not name it.
+    """
+    charged = next((c for c in history.charges if c.request.request_digest == study.digest), None)
+    if charged is None:
+        return policy.data_set(name)
+    if name is not None:
+        require_data_set(charged.request, name)
+    return policy.data_set(charged.request.data_set)
+
+
+def request_contribution(study: Study, *, data_set: str, budget: Budget) -> ReleaseRequest:
+    """The charge of a contribution to a study; `RangeError` as in `calibrate`."""
+    return ReleaseRequest.from_calibration(
+        ReleaseKind.CONTRIBUTION,
+        calibrate(study),
+        data_set=data_set,
+        study=study.name,
+        request_digest=study.digest,
+        budget=budget,
+    )
+
+
+def decide_step(history: History, request_digest: str) -> NextStep:
+    """What the ledger says is to be done for a request."""
+    if history.settled_for(request_digest) is not None:
+        return NextStep.NOTHING
+    if history.reservation_for(request_digest) is None:
+        return NextStep.RESERVE
+    return NextStep.DRAW if history.commitment_for(request_digest) is None else NextStep.SEND
+
+
+def review(study: Study, history: History, *, n_rows: int, data_set: str, budget: Budget) -> Review:
+    """What contributing ``n_rows`` rows of a data set would release and cost.
+
+    A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
+    """
+    request = request_contribution(study, data_set=data_set, budget=budget)
+    n_entries = study.table.layout.n_entries
+    return Review(
+        study=study,
+        n_rows=n_rows,
+        n_entries=n_entries,
+        n_bytes=n_entries * BYTES_PER_ENTRY,
+        request=request,
+        calibration=calibrate(study),
+        budget_status=compute_budget_status(history, request),
+        step=decide_step(history, study.digest),
+    )
+
+
+def require_possible(
+    planned: Review, history: History, state: StudyState, *, now: datetime
+) -> None:
+    """Refuse what is bound to be refused, before anybody is asked or anything is charged.
+
+    Bytes that are stored are always sent: the curator may have them and the site not know.
+
+    Raises
+    ------
+    StudyStateError
+        The study takes no more contributions.
+    RangeError
+        More rows than the study allows.
+    BudgetExceededError, SettingError, LedgerError
+        See `dppca.owner.ledger.chain.admit_charge`.
+    """
+    study = planned.study
+    if planned.step is NextStep.SEND:
+        return
+    if state is not StudyState.OPEN:
+        raise StudyStateError(
+            f"study {study.name} is {state.value} and takes no contribution any more; "
+            "nothing was drawn or charged by this command"
+        )
+    if study.deadline_passed(now):
+        raise StudyStateError(
+            f"the deadline of study {study.name} has passed; nothing was drawn or charged by "
+            "this command"
+        )
+    if planned.n_rows > study.max_rows:
+        raise RangeError(
+            f"{planned.n_rows} rows, but study {study.name} allows {study.max_rows} of "
+            "all owners together: ask the operator for a study with a larger max_rows"
+        )
+    admit_charge(history, planned.request)
+
+
+def require_sendable(history: History, stored: Reservation, budget: Budget) -> None:
+    """Refuse to send for the first time what recovered charges have left no budget for.
+
+    Stored bytes are sent whatever became of the budget, for the curator may have them. Charges that
+    were recovered after they were stored are another matter: in their knowledge this release would
+    not have been drawn.
+
+    Parameters
+    ----------
+    stored
+        A release that the curator does not hold.
+    budget
+        Of its data set, by the policy now.
+
+    Raises
+    ------
+    BudgetExceededError
+        Nothing is sent; the charge stands.
+    """
+    data_set = stored.request.data_set
+    later = [
+        r
+        for r in history.recoveries.values()
+        if r.request.data_set == data_set and r.sequence > stored.sequence
+    ]
+    if later and not _admits(budget, history.total(data_set)):
+        raise BudgetExceededError(
+            f"{stored.request.title} was drawn before other charges of data set {data_set} were "
+            "recovered; the lifetime budget does not cover all of them, so it is not sent. Its "
+            "charge stands; decide on a larger lifetime budget in policy.yaml to send it"
+        )
+
+
+def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast:
+    """Noise edge of a study whose owners bring ``n_rows`` rows each; see the module."""
+    layout = study.table.layout
+    draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
+    edge = noise_edge(
+        layout,
+        mechanism="laplace" if calibration.sigma_squared is None else "gaussian",
+        scale=calibration.width,
+        owner_rows=[n_rows] * len(study.owners),
+        mean=np.zeros(layout.n_columns) if layout.with_sums else None,
+        covariance=study.covariance,
+        seed=int(study.digest[:16], 16),
+        draws=draws,
+    )
+    total = largest_total_variance(study.table.layout)
+    share = 1.0 / np.arange(1, layout.n_columns + 1)
+    spectrum = total * share / share.sum()
+    return Forecast(
+        noise_edge=edge.value,
+        draws=edge.draws,
+        largest_variance=total,
+        assumed_first=float(spectrum[0]),
+        assumed_components=int(np.count_nonzero(spectrum > edge.value)),
+    )
+
+
+def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetStatus:
+    """Budget without and with a release; one that is charged already is part of both."""
+    budget, before = request.budget, history.total(request.data_set)
+    digest = request.request_digest
+    known = (history.reservation_for(digest) or history.settled_for(digest)) is not None
+    after = before if known else before + request.charge
+    return BudgetStatus(
+        budget=budget,
+        spent_before=spent(budget, before),
+        remaining_before=remaining(budget, before),
+        spent_after=spent(budget, after),
+        remaining_after=remaining(budget, after),
+        admitted=known or _admits(budget, after),
+    )
+
+
+def spent(budget: Budget, total: PrivacyCost) -> Decimal | None:
+    """Epsilon of a total at the budget's delta; None where there is none (rho at delta 0)."""
+    return None if _has_no_epsilon(budget, total) else budget.spent(total)
+
+
+def remaining(budget: Budget, total: PrivacyCost) -> Decimal | None:
+    """Epsilon left for pure releases; None as in `spent`."""
+    return None if _has_no_epsilon(budget, total) else budget.remaining(total)
+
+
+def _admits(budget: Budget, total: PrivacyCost) -> bool:
+    return not _has_no_epsilon(budget, total) and budget.admits(total)
+
+
+def _has_no_epsilon(budget: Budget, total: PrivacyCost) -> bool:
+    return total.rho > 0 and budget.delta == 0

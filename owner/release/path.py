@@ -1,0 +1,235 @@
+"""Reserve, draw, commit, send: the one path on which anything computed from rows leaves a site.
+
+::
+
+    request ──▶ plan ──▶ prepare ──▶ reserve ──▶ draw ──▶ commit ──▶ send, or hand over
+                                       │          │         │         └─ killed here: the same bytes
+                                       │          │         └─ killed here: the bytes are found
+                                       │          └─ killed here: nothing was kept; drawn again,
+                                       │             under the same reservation
+                                       └─ killed here: the charge stands, and is found again
+
+Each kind of release is a `ReleasePlan`: a request with its digest, and all that is public of the
+release. Rows are read, and whatever can fail is done, *before* the reservation: a file that cannot
+be read costs nothing. Consent is asked before it too, beside what was counted; once noise is drawn
+the release is sent, because to withhold it after comparing it with the rows would itself be a
+release, and not paid for. The noise comes from the entropy source that is passed in, which is the
+operating system's for anything that leaves.
+
+A contribution is sent to a curator. A model and a summary are files: the steward hands them over,
+and the same bytes are written again as often as asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import SchemaMismatchError, SettingError
+from dppca.common.messages import RELEASE_ID_BYTES
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.receipts import SOFTWARE, ClaimsT, NoiseSection, Receipt
+from dppca.common.privacy.release import Release, draw
+from dppca.common.schema import Binary, Categorical, Schema
+from dppca.common.schema.document import canonical_json
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import Ledger, NoisedRelease, StoredRelease
+from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.records import Table
+
+_Answer = TypeVar("_Answer")
+_Prepared = TypeVar("_Prepared")
+_PreparedIn = TypeVar("_PreparedIn", contravariant=True)
+
+
+class ReleasePlan(Protocol[_PreparedIn]):
+    """One release, planned from public numbers."""
+
+    def draw(
+        self, prepared: _PreparedIn, reservation: Reservation, *, entropy: EntropySource
+    ) -> NoisedRelease:
+        """Draw the noise: once, after the charge has been reserved.
+
+        Parameters
+        ----------
+        prepared
+            What was computed from rows; private until the noise is on it.
+        entropy
+            `OperatingSystemEntropy`; anything else is for tests.
+        """
+
+
+class FilePlan(Protocol[_Prepared]):
+    """A `ReleasePlan` of a release that the steward hands over as a file."""
+
+    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+        """The charge that it asks for; ``command`` is the one that makes the file."""
+
+    def prepare(self, table: Table, *, progress: Callable[[int], None]) -> _Prepared:
+        """Read all rows and do whatever can fail. *Not* private: for `draw` alone."""
+
+    def draw(
+        self, prepared: _Prepared, reservation: Reservation, *, entropy: EntropySource
+    ) -> NoisedRelease:
+        """As `ReleasePlan.draw`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionPlan:
+    """A contribution to a study: noise on the exact sums over the site's rows."""
+
+    study: Study
+    calibration: Calibration
+
+    def draw(
+        self, prepared: Moments, reservation: Reservation, *, entropy: EntropySource
+    ) -> Release:
+        """As `ReleasePlan.draw`."""
+        return draw(
+            self.study,
+            self.calibration,
+            prepared,
+            release_id=reservation.release_id,
+            ledger_sequence=reservation.sequence,
+            entropy=entropy,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileRelease(Generic[ClaimsT]):
+    """What may leave as a file, with its noise, as the ledger stores it: a `NoisedRelease`.
+
+    ``digest`` is that of the request it was reserved under, ``content`` the file.
+    """
+
+    digest: str
+    release_id: bytes
+    n_rows: int
+    receipt: Receipt[ClaimsT]
+    content: bytes
+
+    def payload(self) -> bytes:
+        """The file."""
+        return self.content
+
+
+def make_file_release(
+    study: Study,
+    reservation: Reservation,
+    *,
+    digest: str,
+    n_rows: int,
+    claims: ClaimsT,
+    noise: NoiseSection,
+    pack: Callable[[Receipt[ClaimsT]], bytes],
+) -> FileRelease[ClaimsT]:
+    """The release of a file: its receipt, and the bytes that ``pack`` makes with that."""
+    receipt = Receipt(
+        study_digest=study.digest,
+        schema_digest=study.table.digest,
+        release_id=reservation.release_id.hex(),
+        n_rows=n_rows,
+        claims=claims,
+        noise=noise,
+        ledger_sequence=reservation.sequence,
+        software=SOFTWARE,
+    )
+    return FileRelease(digest, reservation.release_id, n_rows, receipt, pack(receipt))
+
+
+def digest_request(kind: str, study: Study, data_set: str, **settings: object) -> str:
+    """SHA-256, hexadecimal, of the one form of a request; never that of a study."""
+    document = {
+        "kind": kind,
+        "version": 1,
+        "study_digest": study.digest,
+        "data_set": data_set,
+        **settings,
+    }
+    return hashlib.sha256(canonical_json(document)).hexdigest()
+
+
+def require_reserved(reservation: Reservation, digest: str) -> None:
+    """Refuse to draw under the reservation of another release; `SettingError`."""
+    if reservation.request.request_digest != digest:
+        raise SettingError("the reservation is of another release; nothing was drawn")
+
+
+def require_planned(table: Table, schema: Schema, n_rows: int) -> None:
+    """Refuse a table that a release was not planned for; `SchemaMismatchError`."""
+    if table.schema.digest != schema.digest or table.n_rows != n_rows:
+        raise SchemaMismatchError("the table is not the one that the release was planned for")
+
+
+def code_missing_targets(
+    codes: NDArray[np.int64], target: Binary | Categorical
+) -> NDArray[np.int64]:
+    """Codes of labels where those that are missing or unknown have the schema's public code."""
+    return np.where(codes < 0, target.missing_code, codes)
+
+
+def store_release(
+    ledger: Ledger,
+    request: ReleaseRequest,
+    plan: ReleasePlan[_Prepared],
+    prepared: _Prepared,
+    *,
+    entropy: EntropySource,
+    clock: Callable[[], datetime],
+) -> StoredRelease:
+    """Charge a release, draw its noise, and store the bytes; or find them stored.
+
+    Parameters
+    ----------
+    calibration
+        Of the study: the noise that is charged.
+    request
+        The charge, against the data set that ``prepared`` was computed from.
+    prepared
+        Private until noise is on it.
+    clock
+        Gives aware times.
+
+    Raises
+    ------
+    BudgetExceededError, SettingError, LedgerError
+        As `Ledger.reserve` and `Ledger.commit` do.
+    """
+    if ledger.history().commitment_for(request.request_digest) is not None:
+        return ledger.stored(request.request_digest)
+    reservation = ledger.reserve(request, release_id=entropy.bytes(RELEASE_ID_BYTES), now=clock())
+    checkpoint("reserve")
+    release = plan.draw(prepared, reservation, entropy=entropy)
+    checkpoint("draw")
+    stored = ledger.commit(release, now=clock())
+    checkpoint("commit")
+    return stored
+
+
+def send_release(
+    ledger: Ledger,
+    stored: StoredRelease,
+    upload: Callable[[StoredRelease, History], _Answer],
+    *,
+    clock: Callable[[], datetime],
+) -> _Answer:
+    """Send stored bytes, and write down that the curator has acknowledged them.
+
+    The chain's length and head go with them as they are *now*: were an older pair sent again after
+    another release, the curator would take it for an old copy of the ledger.
+    """
+    answer = upload(stored, ledger.history())
+    checkpoint("acknowledge")
+    ledger.mark_sent(stored.reservation.release_id, now=clock())
+    return answer

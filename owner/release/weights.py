@@ -1,0 +1,295 @@
+"""A classifier that may leave: what is asked for, what it costs, and the release itself.
+
+Output perturbation of a linear support vector machine (`dppca.common.estimators.base.weight_noise`,
+which holds the sensitivity and its proof) on the site's rows in the joint components:
+
+* Every row takes part. A target that is missing or unknown is coded by the schema's public rule,
+  as it was in the contribution, so the number of rows is the one that is public, and no row can
+  make the release happen or not.
+* A row is coded, centred by the released mean, projected on the components of the columns other
+  than the target's, and brought into the ball of radius R. ``R = sqrt(Q/4 + c)`` for Q numeric and
+  binary and c categorical attributes other than the target, the largest norm of their coded rows;
+  1 for unit-ball rows. R is public, and the map of one row depends on that row alone, to the last
+  bit: the projection is an exact integer product, and what follows is one operation on the row's
+  own numbers at a time (`dppca.common.numerics.rowwise`). The proof takes all other rows to be
+  equal.
+* A constant column a = 1 makes the intercept, regularised like the others. Replacing one row moves
+  the exact weights by at most ``2 C sqrt(R^2 + a^2)``; `max_rows_per_person` of them that often.
+* A target with K > 2 labels takes K machines, one label against the rest, in one release: each gets
+  1/K of epsilon or of rho. All labels of the schema have one, whether they occur or not.
+
+The components were charged when they were made; the weights are charged on top of them.
+
+Limits: rows in memory, n (k + 1) floats. The solver certifies how near it came to the minimum;
+where float64 cannot (a C far too large), the command fails *before* anything is charged, and that
+it failed is for the steward's eyes. The rows are the site's to vouch for, as in a contribution.
+
+Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
+`dppca.common.estimators.base.weight_noise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.amounts import decimal_text
+from dppca.common.attestation.weights import (
+    METHOD,
+    WeightClaims,
+    WeightReceipt,
+    WeightTerms,
+    claim_weights,
+    plan_study_weights,
+    weights_digest,
+)
+from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.estimators.base.inputs import make_signs
+from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
+from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_grid
+from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.mechanisms import add_noise
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.receipts import NoiseSection
+from dppca.common.results import Result
+from dppca.common.schema import Column
+from dppca.common.study import Study
+from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.models.catalogue import LINEAR
+from dppca.owner.models.estimators import StoredDPSVM
+from dppca.owner.models.features import FeatureSpace, find_target
+from dppca.owner.models.model import Model, pack_model
+from dppca.owner.models.training import feature_space, read_rows, require_rows
+from dppca.owner.records import Table
+from dppca.owner.release.path import (
+    FileRelease,
+    code_missing_targets,
+    digest_request,
+    make_file_release,
+    require_planned,
+    require_reserved,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRequest:
+    """All that a model is asked for with: the same request is charged, and drawn, once.
+
+    ``data_set`` is its name in the policy.
+    """
+
+    study: Study
+    data_set: str
+    terms: WeightTerms
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of the request's one form; never that of a study."""
+        terms = self.terms
+        return digest_request(
+            "model",
+            self.study,
+            self.data_set,
+            method=METHOD,
+            target=terms.target,
+            epsilon=decimal_text(terms.epsilon),
+            delta=None if terms.delta is None else decimal_text(terms.delta),
+            C=terms.C,
+            intercept_scaling=terms.intercept_scaling,
+            solver_tolerance=terms.solver_tolerance,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRelease:
+    """A request together with what is public of the release: everything but the rows.
+
+    Attributes
+    ----------
+    result
+        Whose components rows are projected on.
+    components_sha256
+        Of its file.
+    row_norm
+        R.
+    weights
+        Noise and charge.
+    """
+
+    model_request: WeightRequest
+    n_rows: int
+    space: FeatureSpace
+    result: Result
+    components_sha256: str
+    row_norm: float
+    weights: WeightPlan
+
+    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+        """As `dppca.owner.release.path.FilePlan.request`."""
+        return ReleaseRequest.from_calibration(
+            ReleaseKind.MODEL,
+            self.weights.calibration,
+            data_set=self.model_request.data_set,
+            study=self.model_request.study.name,
+            request_digest=self.model_request.digest,
+            budget=budget,
+            name=f"{METHOD} for {self.model_request.terms.target}",
+            command=command,
+        )
+
+    def prepare(
+        self, table: Table, *, progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.int64]:
+        """Train on all rows of a table, whatever they hold; shape (K D,), in steps of the grid.
+
+        *Not* private: for `draw` only, which puts the noise on.
+
+        Raises
+        ------
+        SchemaMismatchError
+            The table was opened with another schema than the study's, or has other rows than
+            planned.
+        DataError
+            The file is damaged.
+        SettingError
+            The solver cannot certify what the noise is calibrated for.
+        """
+        schema, terms = self.model_request.study.table, self.model_request.terms
+        require_planned(table, schema, self.n_rows)
+        target = find_target(schema, terms.target)
+
+        def features_of_batch(columns: list[Column]) -> NDArray[np.float64]:
+            return append_constant(self.space.project(schema, columns), terms.intercept_scaling)
+
+        features, codes = read_rows(table, terms.target, features_of_batch, progress=progress)
+        codes = code_missing_targets(codes, target)
+        return weights_on_grid(features, make_signs(codes, len(target.labels)), self.weights)
+
+    def draw(
+        self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource
+    ) -> FileRelease[WeightClaims]:
+        """As `dppca.owner.release.path.ReleasePlan.draw`."""
+        model_request, weights, header = self.model_request, self.weights, self.result.header
+        require_reserved(reservation, model_request.digest)
+        if prepared.shape != (weights.n_machines * weights.D,):
+            raise SettingError(
+                f"weights of {prepared.size} entries for {weights.n_machines} x {weights.D}"
+            )
+        noised = add_noise(prepared, weights.calibration, entropy=entropy)
+        noised = noised.reshape(weights.n_machines, weights.D)
+
+        def pack(receipt: WeightReceipt) -> bytes:
+            model = Model(
+                study_digest=model_request.study.digest,
+                schema=model_request.study.table,
+                target=model_request.terms.target,
+                method=METHOD,
+                kernel=LINEAR,
+                estimator=self._store(noised),
+                label=Label.RELEASED,
+                space=self.space,
+                receipt=receipt,
+                components_receipt=self.result.receipt,
+            )
+            return pack_model(model)
+
+        claims = claim_weights(
+            model_request.study,
+            model_request.terms,
+            weights,
+            components_sha256=self.components_sha256,
+            components_epsilon=header.epsilon,
+            components_delta=header.delta,
+            assumptions=header.assumptions,
+            weights_sha256=weights_digest(noised),
+        )
+        return make_file_release(
+            model_request.study,
+            reservation,
+            digest=model_request.digest,
+            n_rows=self.n_rows,
+            claims=claims,
+            noise=NoiseSection.from_calibrations(weights.calibration),
+            pack=pack,
+        )
+
+    def _store(self, noised: NDArray[np.int64]) -> StoredDPSVM:
+        """The classifier with these weights."""
+        study, terms = self.model_request.study, self.model_request.terms
+        estimator = StoredDPSVM(
+            epsilon=decimal_text(terms.epsilon),
+            delta=None if terms.delta is None else decimal_text(terms.delta),
+            max_rows_per_person=study.max_rows_per_person,
+            C=terms.C,
+            row_norm=self.row_norm,
+            intercept_scaling=terms.intercept_scaling,
+            solver_tolerance=terms.solver_tolerance,
+        )
+        estimator.classes_ = np.arange(len(find_target(study.table, terms.target).labels))
+        estimator.noised_ = noised
+        return estimator
+
+
+def request_weights(
+    study: Study, *, data_set: str, target: str, epsilon: object, delta: object, C: float
+) -> WeightRequest:
+    """Check what was asked for.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Numbers or text; ``delta`` None for Laplace noise.
+
+    Raises
+    ------
+    SettingError
+        Something is missing or out of range.
+    """
+    find_target(study.table, target)
+    terms = WeightTerms(
+        target=target,
+        epsilon=parse_epsilon(epsilon),
+        delta=None if delta is None else parse_delta(delta),
+        C=check_positive("C", C),
+    )
+    return WeightRequest(study, data_set, terms)
+
+
+def plan_release(
+    model_request: WeightRequest, result: Result, *, n_rows: int, components_sha256: str
+) -> WeightRelease:
+    """What the release would be, from public numbers.
+
+    Raises
+    ------
+    SettingError, RangeError
+        As `dppca.owner.models.training.feature_space` and
+        `dppca.common.estimators.base.weight_noise.plan_weights`.
+    DataError
+        There are fewer rows than components.
+    ArtefactError
+        The components are not finite.
+    """
+    study, terms = model_request.study, model_request.terms
+    row_norm = study.table.largest_norm(without=terms.target)
+    space = replace(feature_space(result, study, terms.target), row_norm=row_norm)
+    if not (np.isfinite(space.mean).all() and np.isfinite(space.components).all()):
+        raise ArtefactError(
+            "the components kept here are not finite: fetch them again with `components`"
+        )
+    k = len(space.components)
+    require_rows(n_rows, k, "components")
+    return WeightRelease(
+        model_request=model_request,
+        n_rows=n_rows,
+        space=space,
+        result=result,
+        components_sha256=components_sha256,
+        row_norm=row_norm,
+        weights=plan_study_weights(study, terms, n_rows=n_rows, n_components=k),
+    )

@@ -1,0 +1,1 @@
+"""What commands print, from the documents that `--json` prints."""

@@ -1,0 +1,133 @@
+"""What commands print of the values that coding had to mend; all of it is site-only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from dppca.common.documents import DigestText, Document
+from dppca.common.names import one_line
+from dppca.common.study import FaultRule
+from dppca.owner.records import CheckReport, FaultKind, LineFault
+from dppca.owner.records.faults import (
+    WARNING,
+    AttributeReport,
+    Faults,
+    TargetReport,
+    describe_coding,
+)
+from dppca.owner.records.lines import LINE_BYTES
+
+
+class CheckDocument(Document, Faults):
+    """Every fault of a table, by attribute and row."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    above: Annotated[dict[str, float], "shares of faults that are above what the study allows"]
+
+
+_DECISION = (
+    "To release something or not because of these counts is a choice made from data, too: the "
+    "guarantee does not cover what others may learn from it."
+)
+
+_LINE_FAULTS = {
+    LineFault.FIELDS: "have a wrong number of fields",
+    LineFault.OPEN_QUOTE: "leave a quote open (each line is a row, also inside quotes: remove line "
+    "breaks from cells, or export Parquet)",
+    LineFault.TOO_LONG: f"are longer than {LINE_BYTES >> 20} MiB and are read up to there",
+}
+
+
+def counts_text(report: CheckReport, rule: FaultRule | None) -> str:
+    """Values coded by rule, by attribute, with their share of the rows; what a study says of them.
+
+    Parameters
+    ----------
+    rule
+        Of the study.
+    """
+    lines = ["Values coded by rule (site-only: this list stays here):"]
+    lines += [
+        f"  {_share(found.count, report.n_rows)} {_LINE_FAULTS[kind]}"
+        for kind, found in report.malformed.items()
+    ]
+    found = [attribute for attribute in report.attributes if attribute.by_rule]
+    lines += [_counts_line(attribute, report.n_rows) for attribute in found]
+    if not found and not report.malformed:
+        return f"{lines[0]} none"
+    lines += [*above_lines(report, rule), f"  {WARNING}", f"  {_DECISION}"]
+    return "\n".join(map(one_line, lines))
+
+
+def above_lines(report: CheckReport, rule: FaultRule | None) -> list[str]:
+    """What is above the share that the study agreed on; no line where nothing is."""
+    above = report.above(rule)
+    if rule is None or not above:
+        return []
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in above.items())
+    return [
+        f"  TOO MANY FAULTS: the study allows {rule.refuse_if_above:.1%} of the rows; {shares}. "
+        "Mend the export of the data, or tell the operator that the schema does not fit, before "
+        "you contribute"
+    ]
+
+
+def check_text(report: CheckReport, rule: FaultRule | None) -> str:
+    """Every fault, by attribute."""
+    lines = [f"{report.n_rows} rows"]
+    if report.extra_columns:
+        lines.append(
+            f"  not read, since the schema does not name them: {len(report.extra_columns)}"
+        )
+    lines += [
+        f"  {found.count} rows {_LINE_FAULTS[kind]}: {_rows(found.rows, found.count)}"
+        for kind, found in report.malformed.items()
+    ]
+    for attribute in report.attributes:
+        for kind, found in attribute.found.items():
+            provided = kind is FaultKind.MISSING and attribute.missing_allowed
+            allowed = " (the schema says what it counts as)" if provided else ""
+            lines.append(
+                f"  {attribute.name}: {_share(found.count, report.n_rows)} {kind.value}{allowed}, "
+                f"{describe_coding(attribute, kind)}: {_rows(found.rows, found.count)}"
+            )
+    if report.target is not None:
+        lines.append(_target_line(report.target))
+    if report.faultless:
+        lines.append("No faults: the data conform to the schema.")
+    else:
+        lines += [
+            *above_lines(report, rule),
+            "A contribution would code these by the schema's public rules; it would not fail.",
+            WARNING,
+        ]
+    return "\n".join(map(one_line, lines))
+
+
+def _counts_line(attribute: AttributeReport, n_rows: int) -> str:
+    kinds = ", ".join(
+        f"{found.count} {kind.value}, {describe_coding(attribute, kind)}"
+        for kind, found in attribute.found.items()
+    )
+    return f"  {attribute.name}: {_share(attribute.by_rule, n_rows)} ({kinds})"
+
+
+def _share(count: int, n_rows: int) -> str:
+    return f"{count} of {n_rows} ({count / n_rows:.2%})"
+
+
+def _target_line(target: TargetReport) -> str:
+    found = f"  {target.name}: {target.n_occurring} of {target.n_labels} labels occur"
+    if target.trainable:
+        return found
+    return (
+        f"{found}: a model that stays here cannot be trained on it; one that may leave would be, "
+        "and always say the same"
+    )
+
+
+def _rows(rows: Sequence[int], count: int) -> str:
+    more = f" and {count - len(rows)} more" if count > len(rows) else ""
+    return f"rows {', '.join(str(row) for row in rows)}{more}" if rows else "rows not listed"

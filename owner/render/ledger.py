@@ -1,0 +1,295 @@
+"""What commands about budgets and ledgers print for people; as `dppca.owner.render.texts`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
+from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
+
+
+class LedgerState(TypedDict):
+    """A ledger, the whole of which was verified."""
+
+    path: Annotated[PathText, "the ledger's file"]
+    entries: Annotated[int, "number of entries"]
+    head: Annotated[DigestText, "SHA-256 of the last entry"]
+    verified: Annotated[bool, "always true: a ledger that does not verify is an error"]
+
+
+class DataSetBudget(TypedDict):
+    """What was charged to a data set, and the lifetime budget that policy.yaml gives it."""
+
+    name: Annotated[str, "name of the data set"]
+    charged_epsilon: Annotated[DecimalText, "sum of all charges in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "sum of all charges in rho (zCDP)"]
+    epsilon: Annotated[DecimalText | None, "lifetime budget; null if policy.yaml has no entry"]
+    delta: Annotated[DecimalText | None, "delta of the budget"]
+    spent: Annotated[DecimalText | None, "epsilon of all charges together, at that delta"]
+    remaining: Annotated[DecimalText | None, "epsilon that is left"]
+
+
+class ChargedRelease(TypedDict):
+    """One charge and the state of its release."""
+
+    sequence: Annotated[int, "number of the ledger's entry"]
+    time: Annotated[TimeText, "when it was charged"]
+    data_set: Annotated[str, "data set that it was charged to"]
+    study: Annotated[str, "name of the study"]
+    model: Annotated[str | None, "what was released besides moments; null for a contribution"]
+    digest: Annotated[DigestText, "digest of the study, or of the request for a model or summary"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
+    delta: Annotated[DecimalText, "delta of the guarantee"]
+    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+    rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
+    state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
+
+
+class DisownedRelease(TypedDict):
+    """A contribution at the curator that this site did not send."""
+
+    sequence: Annotated[int, "number of the ledger's entry"]
+    time: Annotated[TimeText, "when it was disowned"]
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    reason: Annotated[str, "the steward's reason"]
+
+
+class BudgetDocument(Document):
+    """Charges and lifetime budgets of a site."""
+
+    ledger: Annotated[LedgerState, "the ledger"]
+    data_sets: Annotated[list[DataSetBudget], "one entry for each data set"]
+    releases: Annotated[list[ChargedRelease], "all charges, in the ledger's order"]
+    disowned: Annotated[list[DisownedRelease], "contributions that this site did not send"]
+
+
+class RecoveredRelease(TypedDict):
+    """A contribution that the curator holds and the ledger did not know."""
+
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that it is charged to"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    received: Annotated[TimeText, "when the curator received it"]
+    rows: Annotated[int, "rows that its receipt states"]
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
+    delta: Annotated[DecimalText, "delta of the guarantee"]
+    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+    charged_before: Annotated[bool, "whether the ledger holds the charge already"]
+    signed: Annotated[bool, "whether this site's signature of the receipt verifies"]
+    unproved: Annotated[str, "why it does not; empty if it does"]
+
+
+class DisownedStudy(TypedDict):
+    """A contribution that is disowned now."""
+
+    study: Annotated[str, "name of the study"]
+    reason: Annotated[str, "the steward's reason"]
+
+
+class RecoveredBudget(TypedDict):
+    """A data set's budget once the recovered charges are entered."""
+
+    name: Annotated[str, "name of the data set"]
+    epsilon: Annotated[DecimalText, "lifetime budget"]
+    delta: Annotated[DecimalText, "delta of the budget"]
+    spent: Annotated[DecimalText | None, "epsilon of all charges together"]
+    remaining: Annotated[DecimalText | None, "epsilon that is left"]
+
+
+class RecoveryDocument(Document):
+    """What a recovery entered in the ledger."""
+
+    owner: Annotated[str, "name of this site"]
+    recovered: Annotated[list[RecoveredRelease], "contributions that were charged again"]
+    disowned: Annotated[list[DisownedStudy], "contributions that this site did not send"]
+    data_sets: Annotated[list[RecoveredBudget], "budgets afterwards"]
+    entries: Annotated[int, "entries of the ledger before the recovery"]
+    entries_known: Annotated[int, "entries of the ledger that was in use; 0 if unknown"]
+    acknowledgements: Annotated[list[str], "paths of the curator's acknowledgements"]
+
+
+class ExportDocument(Document):
+    """Every entry of a ledger, or where they were written."""
+
+    owner: Annotated[str, "name of this site"]
+    entries: Annotated[int, "number of entries"]
+    head: Annotated[DigestText, "SHA-256 of the last entry"]
+    chain: NotRequired[Annotated[list[LedgerEntry], "the entries; without `--output`"]]
+    output: NotRequired[Annotated[PathText, "file that holds them; with `--output`"]]
+
+
+class VerifiedRelease(TypedDict):
+    """A charge, and what of its receipt was compared."""
+
+    sequence: Annotated[int, "number of the ledger's entry"]
+    study: Annotated[str, "name of the study"]
+    model: Annotated[str | None, "what was released besides moments; null for a contribution"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    receipt: Annotated[Literal["as charged"] | None, "null if this site holds no receipt"]
+    recomputed: Annotated[bool, "whether sensitivity and noise were computed from the study"]
+
+
+class VerifiedLedgerDocument(Document):
+    """What of a ledger was verified."""
+
+    entries: Annotated[int, "number of entries"]
+    head: Annotated[DigestText, "SHA-256 of the last entry"]
+    extends: Annotated[str | None, "`LENGTH:HEAD` that was compared"]
+    releases: Annotated[list[VerifiedRelease], "all charges, in the ledger's order"]
+
+
+class BudgetPlanDocument(Document):
+    """What further releases would leave of a data set's lifetime budget."""
+
+    data_set: Annotated[str, "name of the data set"]
+    epsilon: Annotated[DecimalText, "lifetime budget"]
+    delta: Annotated[DecimalText, "delta of the budget"]
+    spent: Annotated[DecimalText | None, "epsilon of all charges together"]
+    remaining: Annotated[DecimalText | None, "epsilon that is left"]
+    steps: Annotated[list[PlannedRelease], "one after the other"]
+
+
+def budget_text(document: BudgetDocument) -> str:
+    """Budgets and charges, as two tables."""
+    ledger = document["ledger"]
+    lines = [f"Ledger: {ledger['entries']} entries, the chain verifies."]
+    lines += _table(
+        ["data set", "epsilon", "delta", "spent", "left", "pure epsilon", "rho"],
+        [
+            [
+                each["name"],
+                each["epsilon"] or "not in policy",
+                each["delta"] or "-",
+                each["spent"] or "-",
+                each["remaining"] or "-",
+                each["charged_epsilon"],
+                each["charged_rho"],
+            ]
+            for each in document["data_sets"]
+        ],
+    )
+    lines += _table(
+        ["time", "data set", "study", "epsilon", "delta", "rho", "rows", "state"],
+        [
+            [
+                each["time"],
+                each["data_set"],
+                each["study"] if not each["model"] else f"{each['study']}: {each['model']}",
+                each["epsilon"],
+                each["delta"],
+                each["charged_rho"],
+                "-" if each["rows"] is None else str(each["rows"]),
+                each["state"],
+            ]
+            for each in document["releases"]
+        ],
+    )
+    lines += [
+        f"Disowned: a contribution to {each['study']} ({each['time']}). {each['reason']}"
+        for each in document["disowned"]
+    ]
+    return "\n".join(lines)
+
+
+def recovery_text(document: RecoveryDocument) -> str:
+    """What a recovery would enter, and what it would leave of the budgets."""
+    lines = [f"What the curator holds of {document['owner']} and this ledger does not know:"]
+    lines += _table(
+        ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
+        [
+            [
+                each["study"],
+                each["received"],
+                str(each["rows"]),
+                each["charged_epsilon"],
+                each["charged_rho"],
+                each["data_set"] + (" (charged before)" if each["charged_before"] else ""),
+                "signed by this site" if each["signed"] else f"NOT PROVED: {each['unproved']}",
+            ]
+            for each in document["recovered"]
+        ],
+    )
+    lines += [
+        f"  {each['study']}: disowned, charges nothing. {each['reason']}"
+        for each in document["disowned"]
+    ]
+    lines += [
+        f"Data set {each['name']}: of epsilon {each['epsilon']}, {each['spent'] or '-'} would be "
+        f"spent and {each['remaining'] or '-'} left."
+        for each in document["data_sets"]
+    ]
+    if document["entries_known"]:
+        lines.append(
+            f"A ledger of {document['entries_known']} entries was in use; this one has "
+            f"{document['entries']}. Contributions are found again above. Models and summaries "
+            "that were released are known to no curator: if this ledger lacks one, lower the data "
+            "set's epsilon in policy.yaml by what its receipt says."
+        )
+    return "\n".join(lines)
+
+
+def export_text(document: ExportDocument) -> str:
+    """Where the entries are, and what to note of them."""
+    return (
+        f"Wrote {document['entries']} entries to {document['output']}.\n"
+        f"To compare later: --extends {document['entries']}:{document['head']}"
+    )
+
+
+def verified_text(document: VerifiedLedgerDocument) -> str:
+    """What of a ledger was verified."""
+    releases = document["releases"]
+    stored = [each for each in releases if each["receipt"]]
+    again = sum(each["recomputed"] for each in releases)
+    lines = [
+        f"Ledger: {document['entries']} entries, the chain verifies; {len(releases)} charges.",
+        f"  {len(stored)} stored releases have their bytes, and receipts that say what was charged",
+        f"  {again} of them computed again from the study kept here",
+    ]
+    if document["extends"]:
+        lines.append("  the chain goes on from the one that was noted")
+    if document["entries"]:
+        lines.append(f"To compare later: --extends {document['entries']}:{document['head']}")
+    return "\n".join(lines)
+
+
+def plan_text(document: BudgetPlanDocument) -> str:
+    """Budget after each further release."""
+    lines = [
+        f"Budget of {document['data_set']}: epsilon {document['epsilon']} at delta "
+        f"{document['delta']}; {document['remaining'] or '-'} is left. Nothing is charged by this."
+    ]
+    lines += _table(
+        ["further release", "epsilon", "rho", "spent", "left", "fits", ""],
+        [
+            [
+                each["what"],
+                each["charged_epsilon"],
+                each["charged_rho"],
+                each["spent"] or "-",
+                each["remaining"] or "-",
+                "-" if _is_free(each) else f"{each['fits']} times",
+                "" if each["admitted"] else "WOULD BE REFUSED",
+            ]
+            for each in document["steps"]
+        ],
+    )
+    return "\n".join(lines)
+
+
+def _is_free(step: PlannedRelease) -> bool:
+    return (step["charged_epsilon"], step["charged_rho"]) == ("0", "0")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    return ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in [head, *rows])]

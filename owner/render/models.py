@@ -1,0 +1,64 @@
+"""What commands about models print for people; as `dppca.owner.render.texts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from dppca.common.documents import Document, PathText
+from dppca.common.privacy.labels import Label
+from dppca.owner.render.releases import charge_text
+
+
+class PredictionDocument(Document):
+    """Rows that a model classified."""
+
+    target: Annotated[str, "attribute that was predicted"]
+    rows: Annotated[int, "rows that were classified"]
+    output: Annotated[PathText, "file that holds them"]
+    label: Annotated[Label, "where the file may go"]
+    accuracy: Annotated[float | None, "share of right predictions, where the target is known"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+def training_text(document: Mapping[str, Any]) -> str:
+    """How well a model that stays fits, and where it is."""
+    lines = [
+        f"Trained {document['method']} ({document['kernel']}) for {document['target']} on "
+        f"{document['rows']} rows in {document['n_components']} components",
+        f"  right on {document['training_accuracy']:.1%} of the rows it was trained on",
+    ]
+    if not document["converged"]:
+        lines.append("  the solver stopped before it converged: try a smaller --C")
+    lines.append(f"  saved (SITE-ONLY, it must not leave): {document['model']}")
+    return "\n".join(lines)
+
+
+def released_model_text(document: Mapping[str, Any]) -> str:
+    """Where a model that may leave is, and what it cost."""
+    charged = charge_text(document)
+    k, of = document["n_components"], "weights" if document["method"] == "dp-svm" else "model"
+    again = (
+        " (it was stored already; these are the same bytes)" if document["already_stored"] else ""
+    )
+    lines = [
+        f"Made {document['method']} for {document['target']} from {document['rows']} rows"
+        + ("" if k is None else f" in {k} components")
+        + again,
+        f"  guarantee of the {of}: epsilon {document['epsilon']}, delta {document['delta']}",
+        *([f"  split: {document['split']}"] if document["split"] else []),
+        f"  charged once to data set {document['data_set']}: {charged}",
+        f"  saved (released, may go anywhere): {document['model']}",
+        "  how often it is right on rows of this site is site-only: see `predict`",
+    ]
+    return "\n".join(lines)
+
+
+def prediction_text(document: PredictionDocument) -> str:
+    """What came out."""
+    accuracy = document["accuracy"]
+    known = "" if accuracy is None else f", right on {accuracy:.1%} of those with a known target"
+    return (
+        f"Classified {document['rows']} rows{known}\n"
+        f"  saved (SITE-ONLY, it must not leave): {document['output']}"
+    )

@@ -1,0 +1,336 @@
+"""What commands print for people. Text only: every figure in it is in the JSON document, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, TypedDict
+
+from dppca.common.amounts import decimal_text
+from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
+from dppca.common.messages import StudyState
+from dppca.common.names import one_line
+from dppca.common.privacy.composition import describe_overlap
+from dppca.common.privacy.labels import Label
+from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
+
+_MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
+_NEXT = {
+    NextStep.RESERVE: "charge it, then draw the noise and send",
+    NextStep.DRAW: "charged already; an earlier attempt was cut off before anything was sent: draw "
+    "and send, at no further charge",
+    NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",
+    NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
+}
+
+
+class FederationGuarantee(TypedDict):
+    """The guarantee to one person, over the releases of all owners."""
+
+    epsilon: Annotated[DecimalText, "epsilon of all releases together"]
+    delta: Annotated[DecimalText, "delta of all releases together"]
+    assumptions: Annotated[list[str], "what has to hold for it"]
+
+
+class ReviewedBudget(TypedDict):
+    """The lifetime budget of a data set, before and after the release."""
+
+    epsilon: Annotated[DecimalText, "lifetime budget"]
+    delta: Annotated[DecimalText, "delta of the budget"]
+    spent_before: Annotated[DecimalText | None, "epsilon spent so far"]
+    remaining_before: Annotated[DecimalText | None, "epsilon left so far"]
+    spent_after: Annotated[DecimalText | None, "epsilon spent with the release"]
+    remaining_after: Annotated[DecimalText | None, "epsilon left with the release"]
+    admitted: Annotated[bool, "whether the budget covers it"]
+
+
+class ReviewForecast(TypedDict):
+    """What may be found, from the study and the number of rows alone."""
+
+    noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
+    draws: Annotated[int, "simulated draws of noise behind it"]
+    largest_variance: Annotated[float, "largest total variance that the schema allows"]
+    assumed_spectrum: Annotated[str, "assumption about the eigenvalues"]
+    assumed_first: Annotated[float, "first eigenvalue under that assumption"]
+    assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
+    owners: Annotated[int, "owners that are assumed to take part"]
+    rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
+
+
+class Reviewed(TypedDict):
+    """What would leave, and what it would cost."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    data_set: Annotated[str, "data set that is charged"]
+    rows: Annotated[int, "rows of the data set"]
+    entries: Annotated[int, "noised sums that would leave"]
+    bytes: Annotated[int, "their size"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
+    delta: Annotated[DecimalText, "delta of the guarantee"]
+    nominal_epsilon: Annotated[DecimalText | None, "the study's epsilon where the charge differs"]
+    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+    federation: Annotated[FederationGuarantee, "the guarantee over all owners"]
+    relation: Annotated[str, "which tables are neighbours"]
+    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    scale: Annotated[int | None, "scale of Laplace noise, in integer units"]
+    sigma_squared: Annotated[int | None, "variance of Gaussian noise, in squared integer units"]
+    resolution_bits: Annotated[int, "binary digits of a coded value"]
+    budget: Annotated[ReviewedBudget, "the data set's lifetime budget"]
+    next: Annotated[NextStep, "what `contribute` would do next"]
+    forecast: Annotated[ReviewForecast, "what may be found"]
+
+
+class ReviewDocument(Document, Reviewed):
+    """What a contribution would hold and cost."""
+
+    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+
+
+class ComponentsDocument(Document):
+    """The joint components of a study."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    label: Annotated[Label, "where the file may go"]
+    count: Annotated[int, "components that were kept"]
+    rows: Annotated[int, "rows of all owners together"]
+    eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
+    noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
+    delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
+    assumptions: Annotated[list[str], "what has to hold for the guarantee"]
+    contributed: Annotated[list[str], "owners that took part"]
+    missing: Annotated[list[str], "owners that took no part"]
+    disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
+    path: Annotated[PathText, "the file"]
+    bytes: Annotated[int, "its size"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+class SynthesisDocument(Document):
+    """Synthetic rows that were drawn."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    label: Annotated[Label, "where the files may go"]
+    rows: Annotated[int, "rows that were drawn"]
+    trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
+    decoded_by: Annotated[str, "how decoded rows were made"]
+    misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
+    forms: Annotated[dict[str, str], "path of the table in each form"]
+    published: Annotated[list[str], "forms that were sent to the curator"]
+    bytes: Annotated[int, "bytes that were sent"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+DoctorFinding = TypedDict(
+    "DoctorFinding",
+    {
+        "area": Annotated[str, "what was looked at"],
+        "state": Annotated[str, "`ok`, `warning`, `broken` or `skipped`"],
+        "message": Annotated[str, "what was found, and what to do"],
+        "class": Annotated[str | None, "the error's class; null unless it is broken"],
+        "exit_code": Annotated[int, "the error's exit code; 0 unless it is broken"],
+    },
+)
+
+
+class DoctorDocument(Document):
+    """What is right and what is wrong with a site."""
+
+    site: Annotated[PathText, "the site's folder"]
+    healthy: Annotated[bool, "whether nothing is broken"]
+    findings: Annotated[list[DoctorFinding], "in the order in which to mend them"]
+
+
+def optional_text(number: Decimal | None) -> str | None:
+    """A decimal in full, or None."""
+    return None if number is None else decimal_text(number)
+
+
+def review_document(found: Review, state: StudyState, expected: Forecast) -> Reviewed:
+    """Everything a review says, as JSON."""
+    request, status, calibration = found.request, found.budget_status, found.calibration
+    return {
+        "study": found.study.name,
+        "digest": found.study.digest,
+        "state": state,
+        "data_set": request.data_set,
+        "rows": found.n_rows,
+        "entries": found.n_entries,
+        "bytes": found.n_bytes,
+        "mechanism": request.mechanism,
+        "epsilon": decimal_text(request.epsilon),
+        "delta": decimal_text(request.delta),
+        "nominal_epsilon": optional_text(calibration.nominal),
+        "charged_epsilon": decimal_text(request.charge.epsilon),
+        "charged_rho": decimal_text(request.charge.rho),
+        "federation": {
+            "epsilon": found.federation.epsilon,
+            "delta": found.federation.delta,
+            "assumptions": list(found.federation.assumptions),
+        },
+        "relation": calibration.sensitivity.relation.value,
+        "max_rows_per_person": calibration.max_rows_per_person,
+        "scale": calibration.scale,
+        "sigma_squared": calibration.sigma_squared,
+        "resolution_bits": calibration.sensitivity.resolution_bits,
+        "budget": {
+            "epsilon": decimal_text(status.budget.epsilon),
+            "delta": decimal_text(status.budget.delta),
+            "spent_before": optional_text(status.spent_before),
+            "remaining_before": optional_text(status.remaining_before),
+            "spent_after": optional_text(status.spent_after),
+            "remaining_after": optional_text(status.remaining_after),
+            "admitted": status.admitted,
+        },
+        "next": found.step,
+        "forecast": {
+            "noise_edge": expected.noise_edge,
+            "draws": expected.draws,
+            "largest_variance": expected.largest_variance,
+            "assumed_spectrum": "eigenvalues in proportion to 1/i, their sum the largest variance",
+            "assumed_first": expected.assumed_first,
+            "assumed_components": expected.assumed_components,
+            "owners": len(found.study.owners),
+            "rows_per_owner": found.n_rows,
+        },
+    }
+
+
+def review_text(found: Review, state: StudyState, expected: Forecast | None) -> str:
+    """What would leave, what it costs, what it may be good for."""
+    request, study = found.request, found.study
+    person = found.calibration.max_rows_per_person
+    lines = [
+        f"Study {study.name} ({state.value}), data set {request.data_set}, {found.n_rows} rows",
+        "",
+        "What would leave this site, once:",
+        f"  {found.n_entries} noised sums of coded columns and of their products "
+        f"({found.n_bytes} bytes)",
+        f"  the number of rows, {found.n_rows}, exactly",
+        "  a receipt of the guarantee; the length and last hash of this site's ledger",
+        "What that costs:",
+        f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
+        f"delta {decimal_text(request.delta)}; charged: {_charge(found)}",
+        f"  {standing_text(request.data_set, found.budget_status)}",
+        "The guarantee holds if:",
+        f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
+        *_federation_lines(found),
+        f"Next: {_NEXT[found.step]}",
+    ]
+    if expected is not None:
+        lines += _forecast_lines(found, expected)
+    return "\n".join(lines)
+
+
+def _federation_lines(found: Review) -> list[str]:
+    """What the study says of overlapping people, and the figure that follows for all owners."""
+    guarantee = found.federation
+    return [
+        f"  {describe_overlap(found.study)}",
+        f"  then one person's loss in the whole federation is at most epsilon {guarantee.epsilon}, "
+        f"delta {guarantee.delta}",
+    ]
+
+
+def _charge(found: Review) -> str:
+    charge = found.request.charge
+    if charge.rho:
+        return f"rho {decimal_text(charge.rho)} (zCDP)"
+    return f"epsilon {decimal_text(charge.epsilon)}"
+
+
+def standing_text(data_set: str, status: BudgetStatus) -> str:
+    """What is left of a data set's lifetime budget."""
+    budget = status.budget
+    whole = f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}"
+    if not status.admitted:
+        return f"NOT COVERED by the lifetime budget of {data_set}, {whole}: it would be refused"
+    left = [optional_text(each) for each in (status.remaining_before, status.remaining_after)]
+    return f"budget of {data_set}, {whole}: {left[0]} left before, {left[1]} after"
+
+
+def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
+    lines = [
+        f"Forecast, if all {len(found.study.owners)} owners bring {found.n_rows} rows each "
+        "(from the study alone, not from your rows):",
+        f"  the noise alone reaches variance {expected.noise_edge:.4g} in some direction; the "
+        f"schema allows {expected.largest_variance:.4g} in all",
+    ]
+    if expected.noise_edge >= expected.largest_variance:
+        lines.append("  NO table can show a component above this noise: use more rows or epsilon")
+    else:
+        lines.append(
+            f"  were the variances in proportion to 1, 1/2, 1/3 ... (at most), "
+            f"{expected.assumed_components} would stand above it"
+        )
+    return lines
+
+
+def contribution_text(document: Mapping[str, Any]) -> str:
+    """What was sent."""
+    again = " (the curator had it already)" if document["already_stored"] else ""
+    charged = (
+        f"epsilon {document['charged_epsilon']}"
+        if document["charged_rho"] == "0"
+        else f"rho {document['charged_rho']}"
+    )
+    signed = (
+        f"The curator's signed acknowledgement: {document['acknowledgement']}"
+        if document["acknowledgement"]
+        else "The curator signed no acknowledgement: it is of an earlier version, or says so"
+    )
+    return (
+        f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
+        f"{again}.\nCharged once to data set {document['data_set']}: {charged}. "
+        f"The study is {document['state']}.\n{signed}.\n"
+        f"Next: dppca-owner components {document['study']}"
+    )
+
+
+def components_text(document: ComponentsDocument) -> str:
+    """The result in short."""
+    values = document["eigenvalues"]
+    above = sum(value > document["noise_edge"] for value in values)
+    lines = [
+        f"Study {document['study']} is {document['state']}: {document['count']} components of "
+        f"{len(values)}, from {document['rows']} rows of {', '.join(document['contributed'])}",
+        f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
+        f"  noise edge: {document['noise_edge']:.4g}; eigenvalues above it: {above}; negative, "
+        f"which only noise can be: {sum(value < 0 for value in values)}",
+        f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}, provided that:",
+        *(f"    {assumption}" for assumption in document["assumptions"]),
+        f"  saved (released, may go anywhere): {document['path']}",
+    ]
+    if document["missing"]:
+        lines.insert(1, f"  took no part: {', '.join(document['missing'])}")
+    if document["disowned"] is not None:
+        lines.insert(
+            1,
+            "  NOT FROM THIS SITE: what is in it under this site's name was disowned "
+            f"({document['disowned']}). The guarantee holds; the components may be worth nothing",
+        )
+    return "\n".join(map(one_line, lines))
+
+
+def synthesis_text(document: SynthesisDocument) -> str:
+    """Where the rows are."""
+    lines = [f"Drew {document['rows']} synthetic rows (released, may go anywhere):"]
+    lines += [f"  {form}: {path}" for form, path in document["forms"].items()]
+    if "decoded" in document["forms"]:
+        lines.append(f"Decoded rows were made by: {document['decoded_by']}")
+    if document["published"]:
+        lines.append(f"Published: {', '.join(document['published'])} ({document['bytes']} bytes)")
+    return "\n".join(lines)
+
+
+def doctor_text(document: DoctorDocument) -> str:
+    """Findings, one to a line."""
+    lines = [f"{_MARKS[f['state']]}  {f['area']}: {f['message']}" for f in document["findings"]]
+    return "\n".join([*lines, "Nothing is broken." if document["healthy"] else "See BROKEN above."])

@@ -1,0 +1,1 @@
+"""Synthetic rows beside the site's own: figures, page, plots. Site-only."""

@@ -1,0 +1,104 @@
+"""Plots of a quality report, as PNG bytes for a page."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dppca.common.names import one_line
+from dppca.common.panels import draw_panel
+from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, new_figure
+from dppca.common.schema import Schema
+from dppca.owner.report.comparison import CodedTable, Quality
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANELS = 24
+_PER_ROW = 4
+_NAMES = ("this site's rows", "synthetic rows")
+
+
+def marginal_plot(
+    schema: Schema, real: CodedTable, synthetic: CodedTable, quality: Quality
+) -> bytes:
+    """Shares of every attribute, or of the 24 that differ most, real beside synthetic.
+
+    Values as the files hold them, before coding (`dppca.common.panels`).
+    """
+    order = sorted(range(len(schema.attributes)), key=lambda i: -quality.marginals[i].found)
+    drawn = sorted(order[:PANELS])
+    columns = min(_PER_ROW, len(drawn))
+    rows = -(-len(drawn) // columns)
+    figure = new_figure(3.0 * columns, 2.4 * rows + 0.5)
+    grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    for axes, index in zip(grid, drawn, strict=False):
+        attribute = schema.attributes[index]
+        draw_panel(axes, attribute, real.values[index], synthetic.values[index], _NAMES)
+    for axes in grid[len(drawn) :]:
+        axes.set_visible(False)
+    handles, names = grid[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    figure.supylabel("share of rows", fontsize=9)
+    return _png(figure)
+
+
+def pair_plot(schema: Schema, quality: Quality) -> bytes:
+    """Total variation of every pair of attributes; on the diagonal that of one alone."""
+    names = [one_line(attribute.name) for attribute in schema.attributes]
+    size = len(names)
+    matrix = np.zeros((size, size))
+    matrix[np.diag_indices(size)] = [each.found for each in quality.marginals]
+    upper = np.triu_indices(size, 1)
+    matrix[upper] = [each.found for each in quality.pairs]
+    matrix[upper[::-1]] = matrix[upper]
+    width = min(12.0, 2.5 + 0.3 * size)
+    figure = new_figure(width + 1, width)
+    axes = figure.subplots()
+    image = axes.imshow(matrix, cmap="cividis", vmin=0, vmax=max(0.1, float(matrix.max())))
+    if size <= 40:
+        axes.set_xticks(range(size), names, rotation=90, fontsize=7)
+        axes.set_yticks(range(size), names, fontsize=7)
+    figure.colorbar(image, label="total variation")
+    return _png(figure)
+
+
+def accuracy_plot(quality: Quality) -> bytes:
+    """Accuracy of predicting each target, by what was trained on."""
+    accuracies = quality.accuracies
+    figure = new_figure(7, 0.8 + 0.5 * len(accuracies))
+    axes = figure.subplots()
+    places = np.arange(len(accuracies))[::-1]
+    axes.plot(
+        [each.trained_on_real for each in accuracies], places, "o", color=BLUE, label="on real rows"
+    )
+    axes.plot(
+        [each.trained_on_synthetic for each in accuracies],
+        places,
+        "s",
+        color=ORANGE,
+        markerfacecolor="white",
+        label="on synthetic rows",
+    )
+    axes.plot(
+        [each.majority for each in accuracies],
+        places,
+        "|",
+        color=GREY,
+        markersize=14,
+        label="majority",
+    )
+    axes.set_yticks(places, [one_line(each.target) for each in accuracies], fontsize=8)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(-0.6, len(accuracies) - 0.4)
+    axes.set_xlabel("accuracy on this site's rows")
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    return buffer.getvalue()

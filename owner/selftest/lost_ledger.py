@@ -1,0 +1,66 @@
+"""A ledger that is lost, or is an old copy: the site must not draw again what it cannot know of.
+
+The curator has contributions of the site; its ledger is taken away, then an old copy put in its
+place. A further study must be refused, for nothing, with and without the mark beside the ledger;
+with the newest ledger back in its place it must be taken. The ledger is the throw-away site's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dppca.common.errors import ChainError
+from dppca.owner.ledger.mark import mark_path
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.selftest.endpoint import study_for_crashes
+from dppca.owner.selftest.federation import ThrowAway
+from dppca.owner.selftest.findings import Finding
+
+_DATA_SET = "crashes"
+
+
+def attack_by_losing_the_ledger(federation: ThrowAway) -> Finding:
+    """Go on without a ledger, and with an old one; see the module."""
+    ledger = federation.site / "ledger.sqlite"
+    _contribute(federation, "ledger-first")
+    old = ledger.read_bytes()
+    _contribute(federation, "ledger-second")
+    newest, mark = ledger.read_bytes(), mark_path(ledger).read_bytes()
+    faults = []
+    for what, content, marked in (
+        ("a lost ledger", None, True),
+        ("a lost ledger without its mark", None, False),
+        ("an old copy", old, True),
+        ("an old copy without its mark", old, False),
+    ):
+        _put(ledger, content)
+        _put(mark_path(ledger), mark if marked else None)
+        before = read_history(ledger)
+        try:
+            _contribute(federation, f"after-{what.replace(' ', '-').replace('its-', '')}")
+            faults.append(f"{what}: a further release was drawn")
+        except ChainError:
+            if read_history(ledger) != before:
+                faults.append(f"{what}: something was charged or stored")
+    _put(ledger, newest)
+    try:
+        _contribute(federation, "ledger-third")
+    except ChainError as error:
+        faults.append(f"the newest ledger is refused: {error}")
+    says = (
+        "a further study was refused for nothing with a lost and with an old ledger, and taken "
+        "with the newest"
+    )
+    return Finding("lost ledger", not faults, "; ".join(faults) or says, 0.0, {"faults": faults})
+
+
+def _contribute(federation: ThrowAway, name: str) -> None:
+    federation.create(study_for_crashes(name))
+    federation.owner("contribute", name, "--yes", "--data-set", _DATA_SET)
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_bytes(content)

@@ -1,0 +1,329 @@
+"""A site: one folder with its settings, its policy, its credentials and its ledger.
+
+``site.yaml`` says who this owner is and where the curator listens. ``policy.yaml`` says which data
+sets there are and what each may spend in its lifetime, in decimals written as text, because a
+budget is an exact number and a binary fraction is not. A data set that the policy does not name
+does not exist: nothing can be released from it. Neither file has a default for a budget.
+
+Rows have one lifetime budget, so two names for one file are refused whenever the policy is read:
+one path in two spellings, or one file under two paths (links). What counts is the name: a file that
+is replaced under its name stays the data set that it was. That a second file holds a copy of the
+rows cannot be seen.
+
+The software never writes to either file after `dppca.owner.site.enrolment` has made them. The
+folder and what is in it is one user's alone: every command shuts others out where it can
+(`dppca.common.files`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dppca.common.amounts import parse_decimal
+from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.files import KEY, REVOKED, CredentialFolder, shut
+from dppca.common.names import is_party_name, require_party_name
+from dppca.common.privacy.accounting import Budget
+from dppca.common.study_document import load_yaml
+
+SITE_FILE = "site.yaml"
+POLICY_FILE = "policy.yaml"
+STUDIES = "studies"
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+_MAX_PORT = 65535
+
+_Document = TypeVar("_Document", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Site(CredentialFolder):
+    """An owner's folder.
+
+    Attributes
+    ----------
+    folder
+        Absolute.
+    name
+        Of the owner, as studies and its certificate have it.
+    curator
+        ``HOST:PORT``.
+    server_name
+        Name to expect in the curator's certificate instead of the host; None to expect the host.
+    """
+
+    name: str
+    curator: str
+    server_name: str | None = None
+
+    @property
+    def crl(self) -> Path | None:
+        """The authority's revocation list, where the site has one."""
+        path = self.folder / REVOKED
+        return path if path.exists() else None
+
+    @property
+    def next(self) -> Path:
+        """Folder of the key that is to follow, while its certificate is awaited."""
+        return self.folder / "next"
+
+    @property
+    def previous(self) -> Path:
+        """Folder of the key and certificate that were in use before the last renewal."""
+        return self.folder / "previous"
+
+    @property
+    def ledger(self) -> Path:
+        """What this site has spent, and the releases it was spent on."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one command that may write the ledger."""
+        return self.folder / "site.lock"
+
+    @property
+    def private(self) -> tuple[Path, ...]:
+        """What other users of the machine must not read, write or lock."""
+        ledger = self.ledger.name
+        files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
+        names = (*files, f"{ledger}-shm", "ledger.mark", KEY, self.lock.name)
+        return (self.folder, *(self.folder / name for name in names))
+
+    def study_folder(self, name: str) -> Path:
+        """Where a study's document, components and artefacts are kept."""
+        if not is_party_name(name):
+            raise SettingError(f"{name!r} cannot be a study's name: use a-z 0-9 . _ - only")
+        return self.folder / STUDIES / name
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set of the policy: where its rows are, and its lifetime budget."""
+
+    name: str
+    path: Path
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The data sets of a site, in the order of the file."""
+
+    data_sets: tuple[DataSet, ...]
+
+    def data_set(self, name: str | None) -> DataSet:
+        """The data set called ``name``, or the only one there is.
+
+        Raises
+        ------
+        NoPolicyError
+            The policy does not name it, or names none.
+        SettingError
+            No name was given and there are several.
+        """
+        names = ", ".join(each.name for each in self.data_sets) or "none"
+        if name is None and len(self.data_sets) == 1:
+            return self.data_sets[0]
+        if name is None and self.data_sets:
+            raise SettingError(
+                f"{POLICY_FILE} has several data sets ({names}): choose with --data-set"
+            )
+        for each in self.data_sets:
+            if each.name == name:
+                return each
+        subject = "a data set" if name is None else f"data set {name}"
+        raise NoPolicyError(
+            f"{POLICY_FILE} does not name {subject} (it names: {names}): enter it with its path "
+            "and its lifetime budget; without a policy there is no release"
+        )
+
+
+def load_site(folder: Path) -> Site:
+    """Read ``site.yaml``; `SettingError` names every field at fault."""
+    path = folder / SITE_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(
+            f"no {SITE_FILE} can be read in {folder}: run `dppca-owner --site "
+            f"{shlex.quote(str(folder))} init "
+            "--name NAME --curator HOST:PORT`, or name another folder with --site"
+        ) from error
+    document = _parse(text, SiteDocument, SITE_FILE)
+    site = Site(
+        folder=folder.resolve(),
+        name=document.name,
+        curator=document.curator,
+        server_name=document.server_name,
+    )
+    shut(site.private)
+    return site
+
+
+def load_policy(site: Site) -> Policy:
+    """Read ``policy.yaml``.
+
+    Raises
+    ------
+    NoPolicyError
+        There is no such file.
+    SettingError
+        It is not valid; the message names every field at fault, or two data sets of one file.
+    """
+    path = site.folder / POLICY_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoPolicyError(
+            f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets with their "
+            "lifetime budgets; without a policy there is no release"
+        ) from error
+    document = _parse(text, PolicyDocument, POLICY_FILE)
+    data_sets = tuple(
+        DataSet(name, site.folder / each.path, _budget(name, each))
+        for name, each in (document.data_sets or {}).items()
+    )
+    _require_rows_of_their_own(data_sets)
+    return Policy(data_sets)
+
+
+def require_address(value: str) -> str:
+    """Pass on a ``HOST:PORT``; `ValueError` otherwise."""
+    match = _ADDRESS.fullmatch(value)
+    if match is None or not 0 < int(match.group(1)) <= _MAX_PORT:
+        raise ValueError(
+            f"must be HOST:PORT with a port from 1 to {_MAX_PORT}, such as hub.example:7443"
+        )
+    return value
+
+
+def _exact(value: object) -> Decimal:
+    """A decimal from text (or a whole number): a YAML fraction has been through binary."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        message = 'write the decimal as text, in quotes, such as "3.0"'
+        raise ValueError(message)  # noqa: TRY004 - what pydantic takes for a fault of the field
+    return parse_decimal(value)
+
+
+def _budget(name: str, document: DataSetDocument) -> Budget:
+    try:
+        return Budget(document.epsilon, document.delta)
+    except SettingError as error:
+        raise SettingError(f"{POLICY_FILE}: data_sets.{name}: {error}") from error
+
+
+def _require_rows_of_their_own(data_sets: tuple[DataSet, ...]) -> None:
+    """Refuse two names for the same rows: each would have a lifetime budget of its own."""
+    owners: dict[object, str] = {}
+    for each in data_sets:
+        for source in _sources(each.path):
+            first = owners.setdefault(source, each.name)
+            if first != each.name:
+                raise SettingError(
+                    f"{POLICY_FILE}: data sets {first} and {each.name} are the same file "
+                    f"({each.path}): its rows have one lifetime budget. Keep one of the two names; "
+                    "`dppca-owner budget` shows what was charged to each"
+                )
+
+
+def _sources(path: Path) -> Iterator[object]:
+    """What tells a file from others: its path without links and detours, and its inode."""
+    yield os.path.realpath(path)
+    try:
+        status = path.stat()
+    except OSError:
+        return  # not there, or not to be seen: nothing can be released from it now
+    yield status.st_dev, status.st_ino
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SiteDocument(_Strict):
+    """``site.yaml``: who this owner is and where its curator listens.
+
+    Attributes
+    ----------
+    version
+        Version of this format.
+    name
+        The owner's name, as studies and its certificate have it.
+    curator
+        The curator's address, such as ``hub.example:7443``.
+    server_name
+        Name to expect in the curator's certificate, where it is not the host of ``curator``.
+    """
+
+    version: Literal[1] = 1
+    name: Annotated[str, AfterValidator(require_party_name)]
+    curator: Annotated[str, AfterValidator(require_address)]
+    server_name: str | None = None
+
+
+class DataSetDocument(_Strict):
+    """A data set and what all releases from it together may spend.
+
+    Attributes
+    ----------
+    path
+        The file (CSV, Parquet or Arrow), relative to the site's folder. No two data sets may be the
+        same file.
+    epsilon
+        Lifetime budget: the largest epsilon of all releases together. A decimal in quotes.
+    delta
+        Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+    """
+
+    path: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+    epsilon: Annotated[Decimal, BeforeValidator(_exact)]
+    delta: Annotated[Decimal, BeforeValidator(_exact)]
+
+
+class PolicyDocument(_Strict):
+    """``policy.yaml``: which data sets there are. Nothing else can be released from this site.
+
+    Attributes
+    ----------
+    data_sets
+        Each data set by the name that commands and the ledger use.
+    """
+
+    data_sets: dict[Annotated[str, AfterValidator(require_party_name)], DataSetDocument] | None = (
+        None
+    )
+
+
+def _parse(text: str, kind: type[_Document], name: str) -> _Document:
+    try:
+        document = load_yaml(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise SettingError(f"{name} is not YAML: {error}") from error
+    if document is None and text.strip():
+        document = {}  # comments alone, as `init` writes the policy; an empty file is a lost one
+    if not isinstance(document, Mapping):
+        raise SettingError(f"{name} must be a mapping with {', '.join(kind.model_fields)}")
+    try:
+        return kind.model_validate(dict(document))
+    except ValidationError as error:
+        raise SettingError(_explain(name, error)) from error
+
+
+def _explain(name: str, error: ValidationError) -> str:
+    faults: list[Any] = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [
+        f"{'.'.join(str(part) for part in fault['loc']) or name}: "
+        f"{fault['msg'].removeprefix('Value error, ')}"
+        for fault in faults
+    ]
+    return f"{name} is not valid:\n  " + "\n  ".join(lines)

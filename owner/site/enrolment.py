@@ -1,0 +1,228 @@
+"""A new site: its folder, its private key, and the request that an operator signs.
+
+Later the key is changed for another one (`begin_renewal`, `finish_renewal`): the new key and its
+request wait in the folder ``next`` while the old pair stays in use. When the signed certificate has
+come, the new pair takes its place in three renames; a renewal that was cut off between them is
+finished by the next one.
+
+The key is made here and stays here; what travels is a signing request (PKCS #10) that carries the
+owner's name as the URI ``urn:dppca:owner:NAME``, which is how a party is known in every call.
+Enrolment never overwrites anything: a key that was overwritten takes the site's identity with it.
+A renewal keeps the old pair in the folder ``previous``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from dppca.common.errors import SettingError
+from dppca.common.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
+from dppca.common.names import require_party_name
+from dppca.owner.site.config import (
+    POLICY_FILE,
+    SITE_FILE,
+    Site,
+    require_address,
+)
+
+_SITE_TEMPLATE = """\
+# This site, as `dppca-owner` knows it.
+version: 1
+name: {name}          # as studies and the certificate have it
+curator: "{curator}"  # HOST:PORT
+"""
+
+_POLICY_TEMPLATE = """\
+# What may be released from this site. Without an entry here there is no release.
+#
+# Each data set is a name with a lifetime budget that all studies share. Decimals are text. A data
+# set whose delta is "0" takes no study with Gaussian noise. Paths are relative to this folder.
+# One file cannot be two data sets. That rows were added, or that a second file holds a copy of the
+# same rows, is yours to declare: it cannot be seen.
+#
+# For example (without the # at the beginning of the lines):
+#
+# data_sets:
+#   survey: {path: survey.csv, epsilon: "3.0", delta: "0"}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentRequest:
+    """A request that waits for an operator; the SHA-256 of its key, to be compared by telephone."""
+
+    path: Path
+    fingerprint: str
+
+
+def enrol(folder: Path, *, name: str, curator: str) -> tuple[Path, ...]:
+    """Make a site's folder and files, readable by their owner only, and return the files' paths.
+
+    Raises
+    ------
+    SettingError
+        A name or address of the wrong form, a file that exists, or a folder that cannot be
+        written; in the first two cases nothing has been made.
+    """
+    _require(require_party_name, name, "--name")
+    _require(require_address, curator, "--curator")
+    site = Site(folder, name, curator)
+    key, request = _key_and_request(name)
+    contents: dict[Path, bytes] = {
+        site.key: key,
+        site.request: request,
+        folder / SITE_FILE: _SITE_TEMPLATE.format(name=name, curator=curator).encode(),
+        folder / POLICY_FILE: _POLICY_TEMPLATE.encode(),
+    }
+    present = [path.name for path in contents if path.exists() or path.is_symlink()]
+    if present:
+        raise SettingError(
+            f"{folder} already holds {', '.join(present)}, and nothing is overwritten: use another "
+            "folder, or move the old files away if you are sure"
+        )
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shut([folder])
+        for path, content in contents.items():
+            create_file(path, content)
+    except OSError as error:
+        raise SettingError(f"cannot make the site's files in {folder}: {error.strerror}") from error
+    return tuple(contents)
+
+
+def read_request(path: Path) -> EnrolmentRequest:
+    """The request at a path; `SettingError` where it is none."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    from dppca.common.transport.tls import compute_fingerprint
+
+    try:
+        key = x509.load_pem_x509_csr(path.read_bytes()).public_key()
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"cannot read the request {path}: remove its folder and begin again"
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SettingError(f"the request {path} is not of a key that was made here")
+    return EnrolmentRequest(path, compute_fingerprint(key))
+
+
+def begin_renewal(site: Site) -> EnrolmentRequest:
+    """Make the next key and its request, or find those that were made before.
+
+    Raises
+    ------
+    SettingError
+        The folder cannot be written.
+    """
+    folder = site.next
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not ((folder / KEY).exists() and (folder / REQUEST).exists()):
+            for name in (KEY, REQUEST):  # of a renewal that was cut off before anybody saw it
+                (folder / name).unlink(missing_ok=True)
+            key, request = _key_and_request(site.name)
+            create_file(folder / KEY, key)
+            create_file(folder / REQUEST, request)
+    except OSError as error:
+        raise SettingError(f"cannot make the next key in {folder}: {error.strerror}") from error
+    return read_request(folder / REQUEST)
+
+
+def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> datetime:
+    """Put the next key and its certificate in use; returns when that ends.
+
+    Parameters
+    ----------
+    certificate
+        PEM, from the operator; None where it lies in the folder ``next``, as after a renewal that
+        was cut off.
+
+    Raises
+    ------
+    SettingError
+        No renewal has begun, or a file cannot be written.
+    IdentityError
+        The certificate is not for the next key, or would not be accepted. Nothing was changed.
+    """
+    from dppca.common.transport.tls import Credentials, Role, check_credentials
+
+    folder = site.next
+    try:
+        if (folder / KEY).exists():
+            offered = (folder / CERTIFICATE).read_bytes() if certificate is None else certificate
+            found = Credentials(site.ca.read_bytes(), offered, (folder / KEY).read_bytes())
+            check_credentials(found, role=Role.OWNER, name=site.name, now=now)
+            _keep_previous(site)
+            write_file(folder / CERTIFICATE, offered)
+        elif not is_cut_off(site):
+            raise SettingError(
+                "no renewal has begun: run `dppca-owner renew` without --certificate"
+            )
+        # From here on every step may be the first: what was renamed is not there to rename again.
+        for name, target in (
+            (KEY, site.key),
+            (REQUEST, site.request),
+            (CERTIFICATE, site.certificate),
+        ):
+            if (folder / name).exists():
+                (folder / name).replace(target)
+        shutil.rmtree(folder)  # with the drafts of earlier attempts that were cut off
+    except OSError as error:
+        raise SettingError(
+            f"cannot put the next key in use: {error.strerror}: {error.filename}"
+        ) from error
+    credentials = Credentials(
+        site.ca.read_bytes(), site.certificate.read_bytes(), site.key.read_bytes()
+    )
+    return check_credentials(credentials, role=Role.OWNER, name=site.name, now=now)
+
+
+def is_cut_off(site: Site) -> bool:
+    """Whether a certificate waits in the folder ``next``: its renewal can be finished."""
+    return (site.next / CERTIFICATE).exists()
+
+
+def _keep_previous(site: Site) -> None:
+    site.previous.mkdir(mode=0o700, exist_ok=True)
+    for path in (site.key, site.certificate):
+        archived = site.previous / path.name
+        if path.exists():
+            write_file(archived, path.read_bytes())
+        else:
+            archived.unlink(missing_ok=True)
+
+
+def _require(check: Callable[[str], str], value: str, option: str) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise SettingError(f"{option} {value!r}: {error}") from error
+
+
+def _key_and_request(name: str) -> tuple[bytes, bytes]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import NameOID
+
+    from dppca.common.transport.tls import Identity, Role
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    uri = x509.UniformResourceIdentifier(Identity(name, Role.OWNER).uri)
+    request = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .add_extension(x509.SubjectAlternativeName([uri]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return (
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        request.public_bytes(Encoding.PEM),
+    )

@@ -1,0 +1,220 @@
+"""What a site keeps of a study: its document, its components, and whether both sides agree.
+
+A study is named by the digest of its document. The first document a site sees under a name is
+kept; if the curator later shows another one, or the steward's own study file differs from it,
+nothing goes on, and the message names the fields at fault, never a value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from dppca.common.attestation.components import find_release_id
+from dppca.common.attestation.verify import read_authority, verified_result
+from dppca.common.differences import differences
+from dppca.common.errors import (
+    AlteredError,
+    ArtefactError,
+    ContradictionError,
+    NotReadyError,
+    ReceiptError,
+    SchemaMismatchError,
+    SettingError,
+    SignatureError,
+    StudyError,
+)
+from dppca.common.files import write_file
+from dppca.common.names import file_part
+from dppca.common.results import Result
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical, study_from_yaml
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Disowning
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.site.config import Site
+
+ACKNOWLEDGEMENT = "acknowledgement.json"
+
+
+def study_from_file(path: Path) -> Study:
+    """Read a study file (YAML); `StudyError` where it cannot be read or is not valid."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise StudyError(f"cannot read the study file {path}: {reason}") from error
+    return study_from_yaml(text)
+
+
+def require_same(ours: Study, theirs: Study, *, what: str) -> None:
+    """Raise `SchemaMismatchError`, naming every field that differs, unless two studies are one."""
+    if ours.digest == theirs.digest:
+        return
+    raise SchemaMismatchError(
+        f"{what} differs from the curator's document of study {theirs.name} in: "
+        f"{differences(ours, theirs)}. Agree on one document with the operator"
+    )
+
+
+def keep_study(site: Site, study: Study) -> None:
+    """Keep a study's document; `SchemaMismatchError` if another one is kept under its name."""
+    path = site.study_folder(study.name) / "study.json"
+    if path.exists():
+        stored = kept_study(site, study.name)
+        require_same(stored, study, what=f"the document kept in {path}")
+        return
+    save(path, study.canonical_bytes())
+
+
+def keeps_study(site: Site, name: str) -> bool:
+    """Whether a study's document is kept here, damaged or not."""
+    return (site.study_folder(name) / "study.json").exists()
+
+
+def kept_study(site: Site, name: str) -> Study:
+    """A study's document as it is kept.
+
+    Raises
+    ------
+    NotReadyError
+        None is kept.
+    ArtefactError
+        It is damaged.
+    """
+    path = site.study_folder(name) / "study.json"
+    try:
+        return study_from_canonical(path.read_bytes(), stored=True)
+    except FileNotFoundError as error:
+        raise NotReadyError(
+            f"nothing of study {name} is kept here: run `dppca-owner components {name}` first"
+        ) from error
+    except (OSError, StudyError) as error:
+        raise ArtefactError(
+            f"{path} is damaged: move it away, then run the command again"
+        ) from error
+
+
+def components_path(site: Site, name: str) -> Path:
+    """Where a study's result file is kept unless another place is asked for."""
+    return site.study_folder(name) / "components.npz"
+
+
+def acknowledgement_path(site: Site, name: str) -> Path:
+    """Where the curator's signed acknowledgement of this site's contribution is kept."""
+    return site.study_folder(name) / ACKNOWLEDGEMENT
+
+
+def decoded_path(site: Site, name: str) -> Path:
+    """Where `synthesize` leaves decoded rows."""
+    return site.study_folder(name) / "synthetic-decoded.parquet"
+
+
+def model_path(site: Site, name: str, target: str, kind: str) -> Path:
+    """Where a study's model is kept unless another place is asked for.
+
+    Parameters
+    ----------
+    target
+        The attribute's name, chosen by the study's author: encoded by
+        `dppca.common.names.file_part`.
+    kind
+        One of this software's own words for what was trained.
+    """
+    return site.study_folder(name) / f"model-{file_part(target)}-{kind}.skops"
+
+
+def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
+    """A study's components as they are kept, and the SHA-256 of their file.
+
+    Raises
+    ------
+    NotReadyError
+        None are kept.
+    ArtefactError, ReceiptError, SignatureError, AlteredError
+        They do not verify (`dppca.common.attestation.verify`): nothing is made of them.
+    ContradictionError
+        They leave out what this site contributed.
+    """
+    path = components_path(site, study.name)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise NotReadyError(
+            f"no components of study {study.name} are kept here: run "
+            f"`dppca-owner components {study.name}` first"
+        ) from error
+    try:
+        result = verified_result(content, study, ca=read_authority(site.ca))
+    except (ArtefactError, ReceiptError, SignatureError, AlteredError) as error:
+        raise type(error)(
+            f"the components in {path} cannot be used: {error}. Fetch them again: "
+            f"`dppca-owner components {study.name}`"
+        ) from error
+    require_not_left_out(site.name, study, result, read_history(site.ledger))
+    return result, hashlib.sha256(content).digest()
+
+
+def require_own_release(
+    owner: str, study: Study, result: Result, history: History
+) -> Disowning | None:
+    """Refuse a result with another contribution of this owner than its ledger knows, or without it.
+
+    Returns
+    -------
+    Disowning or None
+        What the ledger says of the contribution under this owner's name, where it was disowned:
+        somebody else's sums are in the result. The guarantee is not touched by that.
+
+    Raises
+    ------
+    ArtefactError
+        It names one that the ledger does not know.
+    ContradictionError
+        As `require_not_left_out`.
+    """
+    require_not_left_out(owner, study, result, history)
+    own = history.contribution_for(study.digest)
+    share = next((share for share in result.header.shares if share.owner == owner), None)
+    if share is None:
+        return None
+    if own is not None and (own.payload_sha256, own.n_rows) == (share.payload_sha256, share.n_rows):
+        return None
+    disowned = history.disowned.get(find_release_id(result, owner) or b"")
+    if disowned is not None and disowned.study_digest == study.digest:
+        return disowned
+    raise ArtefactError(
+        f"the result of study {study.name} names a contribution of {owner} that this site's ledger "
+        "does not know. If the site did send it, and its ledger was lost, run `dppca-owner ledger "
+        "recover`; if somebody else used its key, run `dppca-owner ledger recover --disown "
+        f"{study.name}`, tell the operator, and change the certificate. Then run this again"
+    )
+
+
+def require_not_left_out(owner: str, study: Study, result: Result, history: History) -> None:
+    """Raise `ContradictionError` where the ledger has a contribution as sent and it is missing."""
+    if not history.is_held(study.digest):
+        return
+    if any(share.owner == owner for share in result.header.shares):
+        return
+    raise ContradictionError(
+        f"the result of study {study.name} leaves out {owner}, whose contribution the curator has "
+        "acknowledged: do not use it, and tell the operator and the other owners"
+    )
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; `SettingError` where that is not possible."""
+    make_folder(path.parent)
+    try:
+        write_file(path, content)
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none; `SettingError` where that is not possible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"cannot make the folder {path}: {error.strerror}") from error

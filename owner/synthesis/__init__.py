@@ -1,0 +1,1 @@
+"""Synthetic rows and their tables."""

@@ -1,0 +1,194 @@
+"""Tables that a site writes, each with its label inside.
+
+Parquet and Arrow files, and the Arrow streams that are published, carry a JSON document under the
+key ``dppca`` of their schema's metadata; its ``label`` says whether the rows may leave. CSV has
+no place for it: a CSV file is for use at the site.
+
+A file is complete under its name or not there: it is written beside it and renamed, readable by
+its owner only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from dppca.common.attestation.signatures import Signer
+from dppca.common.attestation.tables import SUFFIXES, sealed_writer
+from dppca.common.csv_tables import CsvWriter
+from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.files import PRIVATE, open_new, replacing
+from dppca.common.messages import METADATA_KEY
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.schema.document import canonical_json
+
+TABLE_SUFFIXES = (".parquet", ".arrow", ".csv")
+
+
+class TableWriter(Protocol):
+    """Takes record batches one after the other."""
+
+    schema: Any
+
+    def write(self, batch: Any) -> None:
+        """Append rows."""
+
+
+def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:
+    """An Arrow schema with ``metadata``, which has a ``label``, under our key."""
+    return fields.with_metadata({METADATA_KEY: canonical_json(dict(metadata))})
+
+
+@contextmanager
+def open_writer(path: Path, fields: Any, metadata: Mapping[str, object]) -> Iterator[TableWriter]:
+    """Write a table batch by batch; it stands under its name once all went well.
+
+    Parameters
+    ----------
+    path
+        Its suffix decides the format.
+    fields
+        Arrow schema.
+    metadata
+        Has at least ``label``.
+
+    Raises
+    ------
+    SettingError
+        The suffix is of no format, the file cannot be written, or a spreadsheet would run a cell
+        of the CSV file.
+    """
+    if path.suffix not in TABLE_SUFFIXES:
+        raise SettingError(f"the output {path.name} must end in one of {', '.join(TABLE_SUFFIXES)}")
+    schema = with_metadata(fields, metadata)
+    try:
+        with (
+            replacing(path, durable=False) as draft,
+            open_new(draft) as file,
+            _writer(path.suffix, file, schema) as writer,
+        ):
+            yield _Labelled(schema, writer)
+    except OSError as error:
+        raise SettingError(
+            f"the output {path} cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table that has its metadata (`with_metadata`) in it."""
+    with open_writer(path, table.schema, parse_metadata(table.schema)) as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
+
+
+def write_sealed(table: Any, path: Path, signer: Signer) -> None:
+    """Write a table that has its receipt in it, sealed by this site.
+
+    Raises
+    ------
+    LabelError
+        The table may not leave: there is no seal for it.
+    SettingError
+        The suffix is neither ``.parquet`` nor ``.arrow``, or the file cannot be written.
+    """
+    require_released(_label(parse_metadata(table.schema)), "the table")
+    if path.suffix not in SUFFIXES:
+        raise SettingError(f"the output {path.name} must end in one of {', '.join(SUFFIXES)}")
+    try:
+        with (
+            replacing(path, durable=False) as draft,
+            sealed_writer(draft, path.suffix, table.schema, signer, mode=PRIVATE) as writer,
+        ):
+            writer.write_table(table)
+    except OSError as error:
+        raise SettingError(
+            f"the output {path} cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def publishable_bytes(table: Any) -> bytes:
+    """An uncompressed Arrow IPC stream of a table that may leave.
+
+    Raises
+    ------
+    LabelError
+        The table's own label is not `released`.
+    ArtefactError
+        It has none.
+    """
+    require_released(_label(parse_metadata(table.schema)), "the table")
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read_metadata(path: Path) -> dict[str, object]:
+    """The document inside a Parquet or Arrow file that this software wrote.
+
+    Raises
+    ------
+    ArtefactError
+        Not such a file.
+    """
+    try:
+        if path.suffix == ".parquet":
+            return parse_metadata(pa.parquet.read_schema(path))
+        with pa.OSFile(str(path)) as source:
+            return parse_metadata(pa.ipc.open_file(source).schema)
+    except (pa.ArrowException, OSError) as error:
+        raise ArtefactError(
+            f"{path} is not a Parquet or Arrow file of this software, or is damaged"
+        ) from error
+
+
+def read_label(path: Path) -> Label:
+    """Whether a table file may leave; `ArtefactError` where it does not say."""
+    return _label(read_metadata(path))
+
+
+def parse_metadata(schema: Any) -> dict[str, object]:
+    """The document in an Arrow schema; `ArtefactError` where there is none."""
+    try:
+        document = json.loads((schema.metadata or {})[METADATA_KEY])
+    except (KeyError, ValueError) as error:
+        raise ArtefactError(
+            "the table has no label of this software inside, so it is not one of its own"
+        ) from error
+    if not isinstance(document, dict):
+        raise ArtefactError("the table's label is damaged")
+    return document
+
+
+def _label(document: Mapping[str, object]) -> Label:
+    try:
+        return Label(str(document.get("label")))
+    except ValueError as error:
+        raise ArtefactError("the table's label is not one that this version knows") from error
+
+
+class _Labelled:
+    """Gives every batch the labelled schema before it is written."""
+
+    def __init__(self, schema: Any, writer: Any) -> None:
+        self.schema = schema
+        self._writer = writer
+
+    def write(self, batch: Any) -> None:
+        self._writer.write_batch(batch.replace_schema_metadata(self.schema.metadata))
+
+
+def _writer(suffix: str, sink: Any, schema: Any) -> Any:
+    if suffix == ".parquet":
+        return pa.parquet.ParquetWriter(sink, schema)
+    if suffix == ".arrow":
+        return pa.ipc.new_file(sink, schema)
+    return CsvWriter(sink, schema)

@@ -1,0 +1,158 @@
+"""A curator that pools a release and leaves its owner's name out of the result.
+
+Nobody who holds a result can check that a release was *not* used. So verification counts every
+owner of the study, and refuses fewer releases than the study needs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.common.attestation.claims import describe_federation
+from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.attestation.verify import verification_text, verified_result, verify_file
+from dppca.common.errors import ReceiptError
+from dppca.common.privacy.release import calibrate
+from dppca.common.results import Result, result_from_bytes
+from dppca.common.schema.document import canonical_json
+from dppca.common.transport.tls import Role
+from dppca.owner.models.loader import load_model
+from dppca.owner.synthesis.tables import read_metadata
+from tests.support.proved_site import ProvedSite, make_proved_site
+
+QUORUM: dict[str, Any] = {"quorum": 1, "deadline": "2030-01-01T00:00:00Z"}
+HIDDEN, SHOWN = "owner-1", "owner-2"
+
+
+class Liar:
+    """The curator of a proved site, with its key."""
+
+    def __init__(self, proved: ProvedSite) -> None:
+        self.proved = proved
+        self.true = result_from_bytes(proved.components.read_bytes(), proved.study)
+        assert self.true.receipt is not None
+        document = json.loads(self.true.receipt)["receipt"]
+        self.releases = [
+            SignedRelease(
+                each["owner"],
+                canonical_json(each["receipt"]),
+                bytes.fromhex(each["signature"]),
+                each["certificate"].encode(),
+            )
+            for each in document["releases"]
+        ]
+
+    @property
+    def signer(self) -> Signer:
+        return make_signer(self.proved.authority.issue(Role.CURATOR, "hub"))
+
+    def without(self, *hidden: str, **figures: Any) -> bytes:
+        """The same pooled moments, sealed as if some owners had taken no part."""
+        header = replace(
+            self.true.header,
+            shares=tuple(s for s in self.true.header.shares if s.owner not in hidden),
+            missing=tuple(sorted(hidden)),
+            **figures,
+        )
+        kept = [each for each in self.releases if each.owner not in hidden]
+        told: Result = replace(self.true, header=header, receipt=None)
+        return sealed_result(
+            told, self.proved.study, calibrate(self.proved.study), kept, self.signer
+        )
+
+
+def _verified(proved: ProvedSite, content: bytes, folder: Path) -> dict[str, Any]:
+    path = folder / "told.npz"
+    path.write_bytes(content)
+    return verify_file(path, ca=proved.ca)
+
+
+def test_a_study_that_waits_for_all_has_no_result_without_one_of_them(tmp_path: Path) -> None:
+    proved = make_proved_site(tmp_path, overlap=True)
+    with pytest.raises(ReceiptError, match=r"1 releases; the study needs 2. Missing: owner-1"):
+        _verified(proved, Liar(proved).without(HIDDEN), tmp_path)
+
+
+@pytest.mark.parametrize("overlap", [True, [["owner-1", "owner-2"]]])
+def test_an_owner_that_the_quorum_allows_to_be_missing_is_counted_and_named(
+    tmp_path: Path, overlap: bool | list[list[str]]
+) -> None:
+    proved = make_proved_site(tmp_path, overlap=overlap, **QUORUM)
+    content = Liar(proved).without(HIDDEN)
+    report = _verified(proved, content, tmp_path)
+    assert report["guarantee"]["epsilon"] == report["stated_guarantee"]["epsilon"] == "2"
+    text = verification_text(report)
+    assert "took no part, by the curator's word: owner-1" in text
+    assert "guarantee of the components: epsilon 2," in text
+    assert verified_result(content, proved.study, ca=proved.ca).header.epsilon == "2"
+
+
+def test_a_curator_cannot_state_less_than_the_owners_it_names_lose(tmp_path: Path) -> None:
+    proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
+    with pytest.raises(ReceiptError, match="header of the result"):
+        _verified(proved, Liar(proved).without(epsilon="0.5"), tmp_path)
+
+
+def _as_earlier_versions(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A result whose guarantee counts the owners that are named, as versions before did."""
+    figure = describe_federation(liar.proved.study, calibrate(liar.proved.study), [SHOWN])
+    monkeypatch.setattr(
+        "dppca.common.attestation.components.describe_federation", lambda *_: figure
+    )
+    content = liar.without(HIDDEN, epsilon=figure["epsilon"])
+    monkeypatch.undo()
+    return content
+
+
+def test_the_lower_figure_of_an_earlier_version_is_read_and_never_relied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
+    content = _as_earlier_versions(Liar(proved), monkeypatch)
+    report = _verified(proved, content, tmp_path)
+    assert report["stated_guarantee"]["epsilon"] == "1"
+    assert report["guarantee"]["epsilon"] == "2"
+    assert "the file itself states epsilon 1" in verification_text(report)
+    assert verified_result(content, proved.study, ca=proved.ca).header.epsilon == "2"
+
+
+@pytest.mark.parametrize("command", ["synthesize", "train"])
+def test_what_is_made_of_such_a_result_carries_the_higher_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
+    proved.components.write_bytes(_as_earlier_versions(Liar(proved), monkeypatch))
+    if command == "synthesize":
+        code, said = proved.site.run("synthesize", "site-test", "--rows", "20")
+        path = Path(said["forms"]["decoded"])
+        guarantee: Any = read_metadata(path)["guarantee"]
+        claimed = guarantee["epsilon"]
+    else:
+        more = ["--target", "ill", "--method", "dp-svm", "--epsilon", "1", "--yes"]
+        code, said = proved.site.run("train", "site-test", *more)
+        path = Path(said["model"])
+        model: Any = load_model(path)
+        claimed = model.receipt.claims.components_epsilon
+    assert (code, claimed) == (0, "2")
+    assert verify_file(path, ca=proved.ca)["guarantee"]["epsilon"] == "2"
+
+
+def test_another_figure_that_a_curator_signs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
+    liar = Liar(proved)
+    figure = {**describe_federation(proved.study, calibrate(proved.study)), "epsilon": "0.1"}
+    monkeypatch.setattr(
+        "dppca.common.attestation.components.describe_federation", lambda *_: figure
+    )
+    content = liar.without(HIDDEN, epsilon="0.1")
+    monkeypatch.undo()
+    with pytest.raises(ReceiptError, match=r"guarantee\.epsilon"):
+        _verified(proved, content, tmp_path)

@@ -1,0 +1,422 @@
+"""A curator with a certificate of its own that answers what it likes.
+
+An owner believes nothing of a result that is not signed, and computes again what is: the lies are
+told over a real connection, to the site's own commands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.signatures import Purpose, Signer, make_signer, signed_document
+from dppca.common.messages import Header
+from dppca.common.privacy.release import calibrate
+from dppca.common.results import Result, Share, largest_result, result_from_bytes, result_to_bytes
+from dppca.common.study import Study
+from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.transport.codec import header_from_wire
+from dppca.common.transport.tls import Credentials, Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.owner.site.config import load_site
+from dppca.owner.site.kept_studies import components_path
+from tests.support.census import header_of, make_release, make_study
+from tests.support.certificates import Authority, new_authority
+from tests.support.owner_site import OwnerSite, make_site
+from tests.support.trained_site import proved as sealed_by
+
+STUDY = "census"
+
+
+OWNERS = ("owner-1", "owner-2")
+
+
+@dataclass
+class Curator(rpc.FederationServicer):
+    """Answers with the bytes that it was given; keeps what an owner sends."""
+
+    study: Study
+    content: bytes = b""
+    announced: int | None = None
+    signs: Callable[[Any], bytes] = lambda _: b""
+    taken: list[tuple[Any, bytes]] = field(default_factory=list)
+
+    def ListStudies(self, _: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
+        return pb.ListStudiesResponse()
+
+    def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
+        state = pb.STUDY_STATE_DECOMPOSED if self.content else pb.STUDY_STATE_OPEN
+        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=state)
+
+    def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
+        parts = list(request)
+        payload = b"".join(part.chunk.content for part in parts[1:])
+        self.taken.append((parts[0].header, payload))
+        return pb.ContributeResponse(
+            state=pb.STUDY_STATE_OPEN, acknowledgement=self.signs(parts[0].header)
+        )
+
+    def GetResult(self, _: Any, context: Any) -> pb.GetResultResponse:  # noqa: N802
+        return pb.GetResultResponse(
+            state=pb.STUDY_STATE_DECOMPOSED,
+            total_bytes=len(self.content) if self.announced is None else self.announced,
+            sha256=hashlib.sha256(self.content).digest(),
+        )
+
+    def PublishSynthetic(self, _: Any, context: Any) -> pb.PublishSyntheticResponse:  # noqa: N802
+        return pb.PublishSyntheticResponse()
+
+    def DownloadSynthetic(self, _: Any, context: Any) -> Iterator[pb.Chunk]:  # noqa: N802
+        return iter(())
+
+    def DownloadComponents(self, _: Any, context: Any) -> Iterator[pb.Chunk]:  # noqa: N802
+        for offset in range(0, len(self.content), CHUNK_BYTES):
+            yield pb.Chunk(offset=offset, content=self.content[offset : offset + CHUNK_BYTES])
+
+
+@dataclass(frozen=True)
+class Room:
+    """A site that has contributed, the liar that it dials, and the result that would be true."""
+
+    site: OwnerSite
+    study: Study
+    authority: Authority
+    curator: Curator
+    releases: tuple[tuple[Contribution, bytes], ...]
+
+    @property
+    def kept(self) -> Path:
+        return components_path(load_site(self.site.folder), STUDY)
+
+    def result(self, *owners: str) -> Result:
+        """Of these owners' releases."""
+        chosen = [(c, payload) for c, payload in self.releases if c.owner in owners]
+        vectors = [np.frombuffer(payload, "<i8") for _, payload in chosen]
+        return aggregate(self.study, calibrate(self.study), [c for c, _ in chosen], vectors)
+
+    def sealed(self, result: Result) -> bytes:
+        """With the receipts of the owners that it names."""
+        named = {share.owner for share in result.header.shares}
+        signed = [
+            SignedRelease(c.owner, c.receipt, c.signature, c.certificate)
+            for c, _ in self.releases
+            if c.owner in named
+        ]
+        return sealed_result(
+            result,
+            self.study,
+            calibrate(self.study),
+            signed,
+            make_signer(self.authority.issue(Role.CURATOR, "hub")),
+        )
+
+    def fetch(self, content: bytes) -> tuple[int, str]:
+        """Exit code and message of `components` where the curator sends this."""
+        self.curator.content = content
+        code, said = self.site.run("components", STUDY)
+        return code, said["error"]["message"] if "error" in said else json.dumps(said)
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    authority = new_authority()
+    study = make_study(
+        name=STUDY, owners=list(OWNERS), overlap=True, quorum=1, deadline="2030-01-01T00:00:00Z"
+    )
+    curator, keys = Curator(study), authority.issue(Role.CURATOR, "hub")
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    rpc.add_FederationServicer_to_server(curator, server)
+    pair = [(keys.key, keys.certificate)]
+    credentials = grpc.ssl_server_credentials(pair, keys.ca, require_client_auth=True)
+    port = server.add_secure_port("localhost:0", credentials)
+    server.start()
+    owners = {name: authority.issue(Role.OWNER, name) for name in OWNERS}
+    site = make_site(
+        tmp_path / "site",
+        name="owner-1",
+        curator=f"localhost:{port}",
+        credentials=owners["owner-1"],
+    )
+    assert site.run("contribute", STUDY, "--yes")[0] == 0
+    header, payload = curator.taken[0]
+    other = make_release(study, seed=2)
+    parts = (
+        (header_from_wire(header), payload, "owner-1"),
+        (header_of(other), other.payload(), "owner-2"),
+    )
+    releases = tuple(
+        (_contribution(name, said, owners[name]), content) for said, content, name in parts
+    )
+    yield Room(site, study, authority, curator, releases)
+    server.stop(None).wait()
+
+
+def _contribution(name: str, header: Header, owner: Credentials) -> Contribution:
+    return Contribution(
+        owner=name,
+        release_id=header.release_id,
+        n_rows=header.n_rows,
+        n_bytes=header.total_bytes,
+        sha256=header.sha256,
+        chain=LedgerHead(header.ledger_length, header.ledger_head),
+        receipt=header.receipt,
+        received_s=0,
+        signature=make_signer(owner).sign(Purpose.RELEASE, header.receipt),
+        certificate=owner.certificate,
+    )
+
+
+def _bare(room: Room, **header: Any) -> bytes:
+    """The result without a receipt, its header changed."""
+    true = room.result(*OWNERS)
+    return result_to_bytes(replace(true, header=replace(true.header, **header)))
+
+
+def _of_another_authority(room: Room) -> bytes:
+    return sealed_by(room.result(*OWNERS), room.study, new_authority())
+
+
+def _other_header(room: Room) -> bytes:
+    sealed = result_from_bytes(room.sealed(room.result(*OWNERS)), room.study)
+    return result_to_bytes(replace(sealed, header=replace(sealed.header, epsilon="0.000001")))
+
+
+def _other_study(room: Room) -> bytes:
+    """A result that verifies, of another study of the same parties."""
+    other = make_study(owners=list(OWNERS), name=STUDY, max_rows=1_000_000, overlap=True)
+    true = room.result(*OWNERS)
+    header = replace(true.header, study_digest=other.digest)
+    return sealed_by(replace(true, header=header), other, room.authority)
+
+
+def _others_release(room: Room) -> bytes:
+    """A result with a release that was signed in this site's name, and that its ledger lacks."""
+    true, other = room.result(*OWNERS), replace(room.releases[0][0], sha256=b"s" * 32)
+    shares = (Share("owner-1", other.n_rows, other.sha256.hex()), *true.header.shares[1:])
+    header = replace(true.header, shares=shares)
+    return sealed_by(replace(true, header=header), room.study, room.authority)
+
+
+LIES: dict[str, tuple[Callable[[Room], bytes], int, str]] = {
+    "no receipt, and a tiny epsilon": (
+        lambda room: _bare(room, epsilon="0.000001", assumptions=("none\x1b]0;owned\x07",)),
+        16,
+        "carries no receipt",
+    ),
+    "no receipt, and the figure that is right": (_bare, 16, "carries no receipt"),
+    "parties of another authority": (_of_another_authority, 17, "not signed by the authority"),
+    "a header that is not the receipt's": (_other_header, 18, "array header"),
+    "another study's result": (_other_study, 15, "of another study"),
+    "a byte more": (lambda room: room.sealed(room.result(*OWNERS)) + b"\0", 18, "container"),
+    "another release in this owner's name": (_others_release, 15, "ledger does not know"),
+    "this owner left out": (lambda room: room.sealed(room.result("owner-2")), 51, "leaves out"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_does_not_hold_is_neither_kept_nor_shown(room: Room, lie: str) -> None:
+    content, code, says = LIES[lie]
+    found, message = room.fetch(content(room))
+    assert (found, says in message) == (code, True), message
+    assert "0.000001" not in message
+    kept = {path.name for path in room.kept.parent.glob("*.npz")}
+    assert kept == ({"contradiction.npz"} if code == 51 else set())
+
+
+def test_what_holds_is_kept_and_its_figures_are_those_computed_anew(room: Room) -> None:
+    content = room.sealed(room.result(*OWNERS))
+    code, said = room.fetch(content)
+    assert code == 0
+    assert json.loads(said)["epsilon"] == "2"
+    assert room.kept.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["synthesize"],
+        ["train", "--target", "sex", "--kernel", "linear"],
+        ["train", "--target", "sex", "--method", "dp-svm", "--epsilon", "1", "--yes"],
+    ],
+    ids=["synthesize", "dppca-svm", "dp-svm"],
+)
+def test_a_file_that_was_kept_without_proof_is_not_used_and_costs_nothing(
+    room: Room, command: list[str]
+) -> None:
+    room.kept.write_bytes(_bare(room, epsilon="0.000001"))
+    before, files = room.site.history.length, {path.name for path in room.kept.parent.iterdir()}
+    code, said = room.site.run(command[0], STUDY, *command[1:])
+    assert code == 16
+    assert f"dppca-owner components {STUDY}" in said["error"]["message"]
+    assert room.site.history.length == before
+    assert {path.name for path in room.kept.parent.iterdir()} == files
+
+
+def test_a_kept_file_that_leaves_this_owner_out_is_not_used(room: Room) -> None:
+    room.kept.write_bytes(room.sealed(room.result("owner-2")))
+    code, said = room.site.run("synthesize", STUDY)
+    assert (code, "leaves out owner-1" in said["error"]["message"]) == (51, True)
+
+
+def _with_member(room: Room, name: str, content: bytes, method: int) -> bytes:
+    """The true result with one more member, or another in the place of one it has."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(room.sealed(room.result(*OWNERS)))) as true,
+        zipfile.ZipFile(buffer, "w") as archive,
+    ):
+        for entry in true.infolist():
+            if entry.filename != name:
+                archive.writestr(entry, true.read(entry))
+        archive.writestr(name, content, compress_type=method)
+        archive.comment = true.comment
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["junk.npy", "junk", "pooled.npy", "header.npy", "receipt.npy"])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_compressed_member_is_not_unpacked(room: Room, name: str, method: int) -> None:
+    content = _with_member(room, name, bytes(1 << 27), method)
+    tracemalloc.start()
+    code, message = room.fetch(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (code, "container" in message) == (15, True), message
+    assert peak < 1 << 25
+    assert not room.kept.exists()
+    path = room.kept.with_name("given.npz")
+    path.write_bytes(content)
+    assert room.site.run("verify", str(path))[0] == 15
+
+
+def test_a_member_that_a_result_does_not_have_is_refused(room: Room) -> None:
+    stored = _with_member(room, "junk.npy", b"no array", zipfile.ZIP_STORED)
+    assert room.fetch(stored)[0] == 18
+
+
+def test_more_than_a_result_of_the_study_can_have_is_not_downloaded(room: Room) -> None:
+    content = room.sealed(room.result(*OWNERS))
+    assert len(content) < largest_result(room.study) < 1 << 22
+    room.curator.announced = largest_result(room.study) + 1
+    assert room.fetch(content)[0] == 47
+
+
+def _taken(header: Any, **changes: Any) -> Taken:
+    said = Taken(
+        study_digest=header.study_digest.hex(),
+        owner="owner-1",
+        release_id=header.release_id.hex(),
+        n_rows=header.n_rows,
+        payload_sha256=header.sha256.hex(),
+    )
+    return replace(said, **changes)
+
+
+def _signer(authority: Authority, role: Role = Role.CURATOR, name: str = "hub") -> Signer:
+    return make_signer(authority.issue(role, name))
+
+
+FALSE: dict[str, tuple[Callable[[Room, Any], bytes], int, str]] = {
+    "of another authority": (
+        lambda _, header: acknowledge(_taken(header), _signer(new_authority())),
+        17,
+        "not signed by the authority",
+    ),
+    "by an owner": (
+        lambda room, header: acknowledge(
+            _taken(header), _signer(room.authority, Role.OWNER, "owner-2")
+        ),
+        17,
+        "no curator",
+    ),
+    "of another release": (
+        lambda room, header: acknowledge(
+            _taken(header, release_id="00" * 16), _signer(room.authority)
+        ),
+        16,
+        "another contribution",
+    ),
+    "of another owner": (
+        lambda room, header: acknowledge(_taken(header, owner="owner-2"), _signer(room.authority)),
+        16,
+        "another contribution",
+    ),
+    "for another purpose": (
+        lambda room, header: signed_document(
+            Purpose.COMPONENTS,
+            {"kind": "acknowledgement", "version": 1, **asdict(_taken(header))},
+            _signer(room.authority),
+        ),
+        17,
+        "was changed",
+    ),
+    "of something else": (lambda *_: b"[" * 100_000, 16, "damaged"),
+}
+
+
+@pytest.mark.parametrize("what", FALSE)
+def test_an_acknowledgement_that_does_not_hold_is_not_taken_for_one(room: Room, what: str) -> None:
+    signs, code, says = FALSE[what]
+    room.curator.signs = lambda header: signs(room, header)
+    found, said = room.site.run("contribute", STUDY, "--yes")
+    assert (found, says in said["error"]["message"]) == (code, True), said
+    assert not (room.kept.parent / "acknowledgement.json").exists()
+    room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
+    code, said = room.site.run("contribute", STUDY, "--yes")
+    assert (code, Path(said["acknowledgement"]).name) == (0, "acknowledgement.json")
+    assert len({header.release_id for header, _ in room.curator.taken}) == 1
+
+
+def test_an_owner_that_is_left_out_shows_it_to_anybody_with_two_files(
+    room: Room, tmp_path: Path
+) -> None:
+    room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
+    assert room.site.run("contribute", STUDY, "--yes")[0] == 0
+    code, message = room.fetch(room.sealed(room.result("owner-2")))
+    evidence, held = (
+        room.kept.parent / name for name in ("contradiction.npz", "acknowledgement.json")
+    )
+    assert code == 51
+    assert f"verify {evidence} --acknowledgement {held}" in message
+    others = OwnerSite(tmp_path / "elsewhere", "nobody")
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(room.authority.pem)
+    line = ["verify", str(evidence), "--ca", str(ca), "--acknowledgement", str(held)]
+    code, said = others.run(*line)
+    assert (code, "leaves owner-1 out" in said["error"]["message"]) == (51, True)
+    code, said = room.site.run("verify", str(evidence))
+    assert code == 51  # the site's own is taken by itself
+    code, _ = others.run("verify", str(evidence), "--ca", str(ca))
+    assert code == 0  # nobody who has the result alone can know
+    code, said = others.run("verify", str(evidence), "--acknowledgement", str(held))
+    assert (code, "--ca" in said["error"]["message"]) == (10, True)
+
+
+def test_a_release_in_the_place_of_the_one_acknowledged_is_shown_too(room: Room) -> None:
+    room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
+    assert room.site.run("contribute", STUDY, "--yes")[0] == 0
+    path = room.kept.parent / "other.npz"
+    path.write_bytes(_others_release(room))
+    code, said = room.site.run("verify", str(path))
+    assert (code, "in its place" in said["error"]["message"]) == (51, True)
+    path.write_bytes(room.sealed(room.result(*OWNERS)))
+    code, said = room.site.run("verify", str(path))
+    assert code == 0
+    assert [each["owner"] for each in said["acknowledged"]] == ["owner-1"]

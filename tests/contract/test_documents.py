@@ -1,0 +1,147 @@
+"""Pages are what they are made from, decisions are in the index, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import dppca
+from tools import decisions
+from tools.decisions import read_decisions
+from tools.markdown import ROOT, find_anchors, find_links, find_loaded, slug
+from tools.pages import PAGES
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+FOLDERS = ("benchmarks", "deploy", "docs", "tests")
+
+
+def _markdown_files(root: Path) -> list[Path]:
+    below = (path for folder in FOLDERS for path in (root / folder).rglob("*.md"))
+    return sorted([*root.glob("*.md"), *below])
+
+
+def _broken_links(root: Path) -> Iterator[str]:
+    for page in _markdown_files(root):
+        for link in find_links(page.read_text()):
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            lost = not target.exists() or root not in (target.resolve(), *target.resolve().parents)
+            if lost or (anchor and anchor not in find_anchors(target.read_text())):
+                yield f"{page.relative_to(root)}: {link}"
+
+
+@pytest.mark.parametrize("path", sorted(PAGES))
+def test_a_page_is_what_it_is_made_from(path: str) -> None:
+    assert (ROOT / path).read_text() == PAGES[path](), "run python -m tools.pages"
+
+
+def test_every_link_between_documents_leads_to_a_file_and_a_heading() -> None:
+    assert list(_broken_links(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "whole"),
+    [
+        ("other.md", True),
+        ("other.md#first-heading", True),
+        ("#of-this-page", True),
+        ("https://example.org/anything", True),
+        ("missing.md", False),
+        ("other.md#no-such-heading", False),
+        ("#first-heading", False),
+        ("../../outside.md", False),
+    ],
+)
+def test_a_broken_link_is_found(tmp_path: Path, link: str, whole: bool) -> None:
+    root = tmp_path / "root"
+    (root / "docs").mkdir(parents=True)
+    (tmp_path / "outside.md").write_text("# Outside\n")
+    (root / "docs/other.md").write_text("# First `heading`\n\n```sh\n# no heading [x](y)\n```\n")
+    (root / "docs/page.md").write_text(f"# Of this page\n\n[a link]({link}) and `[code](code)`\n")
+    assert (list(_broken_links(root)) == []) == whole
+
+
+def test_the_paths_that_the_architecture_sends_to_are_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = text[text.index("## Where do I put ...") :].split("\n## ")[0]
+    paths = re.findall(r"`([\w/.]+(?:/|\.py|\.proto))`", section)
+    assert len(paths) > 15
+    assert [path for path in paths if "/" in path and not (ROOT / path).exists()] == []
+
+
+def test_the_page_of_the_python_interface_names_every_public_name() -> None:
+    page = (ROOT / "docs/reference/api.md").read_text()
+    assert sorted(re.findall(r"^::: dppca\.(\w+)$", page, re.MULTILINE)) == sorted(dppca.__all__)
+
+
+def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["project"]["version"]
+    assert citation["cff-version"] == "1.2.0"
+    assert all(citation[field] for field in ("authors", "message", "title"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_of_the_wheel_says_that_it_is_typed(package: str) -> None:
+    assert (ROOT / package / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("html", "loaded"),
+    [
+        ('<script async src="https://cdn.example/a.js"></script>', ["https://cdn.example/a.js"]),
+        ("<script src=//cdn.example/a.js></script>", ["//cdn.example/a.js"]),
+        ('<link rel="stylesheet" href="https://cdn.example/a.css">', ["https://cdn.example/a.css"]),
+        ('<img alt="x" src="http://example.org/a.png">', ["http://example.org/a.png"]),
+        ('<pre class="mermaid">', ["mermaid"]),
+        ('<script src="../assets/a.js"></script><a href="https://example.org">x</a>', []),
+        ('<img src="data:image/svg+xml;base64,aHR0cHM6Ly8=">', []),
+    ],
+)
+def test_what_a_page_would_load_from_elsewhere_is_found(html: str, loaded: list[str]) -> None:
+    assert list(find_loaded(html)) == loaded
+
+
+def test_headings_have_the_anchors_that_hosts_give_them() -> None:
+    assert slug("What is *not* promised (`common/x.py`)") == "what-is-not-promised-commonxpy"
+    assert slug("46. One thread, [linked](page.md)") == "46-one-thread-linked"
+
+
+def test_a_status_names_decisions_that_exist_and_later_ones() -> None:
+    found = read_decisions()
+    assert len(found) > 50
+    numbers = {each.number for each in found}
+    for each in found:
+        named = {int(word.strip(",")) for word in each.status.split() if word.strip(",").isdigit()}
+        assert named <= numbers
+        assert all(number > each.number for number in named), each
+        assert each.status.startswith(("accepted", "superseded by"))
+
+
+def _page(number: int, status: str = "accepted (2026-11-21)") -> str:
+    return f"# {number}. Something\n\nStatus: {status}\n\n**Context.**\n"
+
+
+def test_a_decision_without_status_or_with_a_number_of_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "FOLDER", tmp_path / "docs/decisions")
+    (tmp_path / "docs/decisions").mkdir(parents=True)
+    page = tmp_path / "docs/decisions/0046-something.md"
+    page.write_text(_page(46))
+    with pytest.raises(ValueError, match="two decisions have the number \\[46\\]"):
+        read_decisions()
+    page.write_text(_page(46, "perhaps"))
+    with pytest.raises(ValueError, match="does not begin with its number"):
+        read_decisions()
+    page.write_text(_page(47))
+    with pytest.raises(ValueError, match="does not begin with its number"):
+        read_decisions()

@@ -1,0 +1,102 @@
+"""A command of ours on a machine whose clock is wrong.
+
+``skewed.py SECONDS now|signal MODULE ARGUMENTS…`` runs ``MODULE`` as its own
+process would be, with every time that Python tells our code moved by so many seconds: from the
+start, or from the first SIGUSR1 on.
+
+What this covers: all that the software itself decides by a clock. A party's own certificate is in
+date or not, a study's deadline has passed or not, entries of a ledger and records of the curator
+carry a time. What it does not cover is the date check inside the TLS handshake, which is C code and
+asks the kernel: the other side's certificate is always judged by this machine's clock. A party
+whose own certificate has the same term refuses before it comes to a handshake.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import runpy
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+
+class _State:
+    """How wrong the clock is now, in seconds."""
+
+    offset_s = 0.0
+
+
+_OURS = {"dppca", "__main__"}
+_IMPORT = builtins.__import__
+_REAL = dt.datetime
+_REAL_TIME = time.time
+
+
+class _Kind(type):
+    """So that times made by C code count as `datetime`, whose name another class has now."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _REAL)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _REAL)
+
+
+class _Skewed(_REAL, metaclass=_Kind):
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> Any:
+        return _REAL.now(tz) + dt.timedelta(seconds=_State.offset_s)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return _REAL.now(dt.UTC).replace(tzinfo=None) + dt.timedelta(seconds=_State.offset_s)
+
+
+class _Module(ModuleType):
+    """The module `datetime` as our own code sees it."""
+
+    def __init__(self) -> None:
+        super().__init__("datetime")
+        self.__dict__.update({**vars(dt), "datetime": _Skewed})
+
+
+_MODULE = _Module()
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, Any] | None = None,  # noqa: A002 - the names of `__import__`
+    locals: Mapping[str, Any] | None = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    """Give the wrong clock to our own code alone: compiled modules need the class itself."""
+    package = str((globals or {}).get("__name__", "")).partition(".")[0]
+    if name == "datetime" and level == 0 and package in _OURS:
+        return _MODULE
+    return _IMPORT(name, globals, locals, fromlist or (), level)
+
+
+def main(arguments: list[str]) -> None:
+    """Move the clock and run a module; its exit is this program's."""
+    offset_s, when, module, *rest = arguments
+
+    def move(*_: object) -> None:
+        _State.offset_s = float(offset_s)
+
+    if when == "signal":
+        signal.signal(signal.SIGUSR1, move)
+    else:
+        move()
+    builtins.__import__ = _import
+    time.time = lambda: _REAL_TIME() + _State.offset_s
+    sys.argv = [module, *rest]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

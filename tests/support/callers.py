@@ -1,0 +1,21 @@
+"""What tests of the curator's service share: the owners, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import grpc
+import pytest
+
+from dppca.common.transport.status import from_rpc_error
+
+OWNERS = ("owner-1", "owner-2", "owner-3")
+
+
+def refused(call: Callable[[], object]) -> tuple[str, str]:
+    """Status and error of a call that is refused, and the proof that nothing else crossed."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    error = from_rpc_error(caught.value)
+    assert caught.value.details() == type(error).public  # type: ignore[attr-defined]
+    return caught.value.code().name, type(error).__name__  # type: ignore[attr-defined]

@@ -1,0 +1,100 @@
+"""A small study of a census, and releases and rows for it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dppca.common.messages import Header
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import Release, calibrate, draw
+from dppca.common.schema.document import canonical_json
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from tests.support.studies import study_document
+
+ATTRIBUTES: list[dict[str, Any]] = [
+    {"name": "age", "type": "numeric", "lower": 17, "upper": 90},
+    {"name": "sex", "type": "binary", "values": ["Female", "Male"]},
+    {"name": "work", "type": "categorical", "categories": ["private", "state", "other"]},
+]
+
+
+def make_study(**changes: Any) -> Study:
+    """Three owners, four kinds of entries, Laplace noise of a negligible size."""
+    fields: dict[str, Any] = {
+        "name": "census",
+        "owners": ["owner-1", "owner-2", "owner-3"],
+        "components": {"count": 2},
+        "max_rows": 1_000_000,
+        "resolution_bits": 6,
+    }
+    return study_from_mapping(study_document(ATTRIBUTES, **{**fields, **changes}))
+
+
+def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
+    """A release as an owner draws it, of moments that are made up; repeatable."""
+    unit = 4**study.table.resolution_bits
+    rng = np.random.default_rng(seed)
+    bound = n_rows * unit // 4
+    packed = rng.integers(-bound, bound, study.table.layout.n_entries, endpoint=True)
+    return draw(
+        study,
+        calibrate(study),
+        Moments(n_rows, packed.astype(np.int64)),
+        release_id=hashlib.sha256(f"{study.digest}{seed}".encode()).digest()[:16],
+        ledger_sequence=1,
+        entropy=SeededEntropy(seed),
+    )
+
+
+def header_of(
+    release: Release, *, ledger_length: int = 2, ledger_head: bytes = b"h" * 32
+) -> Header:
+    """What an owner announces of a release."""
+    payload = release.payload()
+    return Header(
+        study_digest=bytes.fromhex(release.receipt.study_digest),
+        release_id=release.release_id,
+        n_rows=release.n_rows,
+        n_entries=len(payload) // 8,
+        total_bytes=len(payload),
+        sha256=hashlib.sha256(payload).digest(),
+        ledger_length=ledger_length,
+        ledger_head=ledger_head,
+        receipt=release.receipt.canonical_bytes(),
+    )
+
+
+def with_receipt(header: Header, release: Release, **fields: Any) -> Header:
+    """The header with some fields of its receipt changed."""
+    return replace(header, receipt=canonical_json(release.receipt.document() | fields))
+
+
+def arrow(table: pa.Table, **options: Any) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decoded_rows(n_rows: int = 3) -> pa.Table:
+    """Rows that conform to `make_study`'s schema."""
+    return pa.table(
+        {
+            "age": [20.0 + row for row in range(n_rows)],
+            "sex": ["Male"] * n_rows,
+            "work": pa.array(["state"] * n_rows).dictionary_encode(),
+        }
+    )
+
+
+def coded_rows(study: Study, n_rows: int = 3) -> pa.Table:
+    """Rows in coded columns."""
+    return pa.table({name: np.zeros(n_rows) for name in study.table.column_names})

@@ -1,0 +1,100 @@
+"""A throw-away certificate authority: every kind of certificate that can go wrong."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from cryptography.x509.oid import NameOID
+
+from dppca.common.files import CredentialFolder
+from dppca.common.transport.tls import Credentials, Identity, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Signs certificates for loopback tests."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    @property
+    def pem(self) -> bytes:
+        return self.certificate.public_bytes(Encoding.PEM)
+
+    def issue(
+        self,
+        role: Role,
+        name: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        uris: tuple[str, ...] | None = None,
+        key: ec.EllipticCurvePrivateKey | None = None,
+    ) -> Credentials:
+        now = datetime.now(UTC)
+        key = key or ec.generate_private_key(ec.SECP256R1())
+        names: list[x509.GeneralName] = [
+            x509.UniformResourceIdentifier(uri)
+            for uri in ((Identity(name, role).uri,) if uris is None else uris)
+        ]
+        if role is Role.CURATOR:
+            names += [
+                x509.DNSName("localhost"),
+                x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            ]
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(self.certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(start or now - timedelta(days=1))
+            .not_valid_after(end or now + timedelta(days=90))
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        certificate = builder.sign(self.key, hashes.SHA256())
+        return Credentials(
+            ca=self.pem,
+            certificate=certificate.public_bytes(Encoding.PEM),
+            key=key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        )
+
+
+def new_authority(name: str = "test authority") -> Authority:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=400))
+        .not_valid_after(now + timedelta(days=400))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return Authority(key, certificate)
+
+
+def write_credentials(folder: Path, credentials: Credentials) -> Path:
+    """A credentials folder as the command lines take it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = CredentialFolder(folder)
+    files.ca.write_bytes(credentials.ca)
+    files.certificate.write_bytes(credentials.certificate)
+    files.key.write_bytes(credentials.key)
+    return folder

@@ -1,0 +1,44 @@
+"""A curator in a process of its own, with real certificates on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dppca.common.testbed import LocalCurator, Processes
+from dppca.common.transport.tls import Credentials, Role
+from tests.support.certificates import Authority, new_authority, write_credentials
+from tests.support.party import Party
+
+
+class Curator(LocalCurator):
+    """A curator that hands out connections to it."""
+
+    def __init__(self, folder: Path, *, authority: Authority | None = None) -> None:
+        self.authority = authority or new_authority()
+        issued = self.authority.issue(Role.CURATOR, "hub")
+        super().__init__(Processes(), folder, write_credentials(folder / "hub", issued))
+        self._parties: list[Party] = []
+        self._operator: tuple[str, Party] | None = None
+
+    def stop(self) -> None:
+        """Close all connections, and kill the curator if it lives."""
+        for party in self._parties:
+            party.close()
+        if self.was_started:
+            self.kill()
+
+    def party(self, name: str, role: Role = Role.OWNER) -> Party:
+        return self.connect(self.authority.issue(role, name))
+
+    def operator(self) -> Party:
+        """One connection to a running daemon, however often it is asked for: a party has few."""
+        address, party = self._operator or ("", None)
+        if party is None or address != self.address:
+            party = self.party("alice", Role.OPERATOR)
+            self._operator = self.address, party
+        return party
+
+    def connect(self, credentials: Credentials) -> Party:
+        party = Party(self.address, credentials)
+        self._parties.append(party)
+        return party

@@ -1,0 +1,77 @@
+"""A site's rows, study and result without a curator: moments without noise, decomposed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dppca.common.attestation.claims import describe_federation
+from dppca.common.numerics.moments.moments import unpack
+from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
+from dppca.common.privacy.release import calibrate
+from dppca.common.results import Result, ResultHeader, Share
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.owner.records import moments_of_table, open_table
+from tests.support.studies import study_document
+
+LABELS = ("red", "green", "blue")
+
+
+def make_latent_study(**changes: Any) -> Study:
+    """A study of four numerics, a binary and a categorical; the rows are `make_rows`."""
+    attributes: list[dict[str, Any]] = [
+        *({"name": f"x{i}", "type": "numeric", "lower": -2, "upper": 2} for i in range(4)),
+        {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+        {"name": "colour", "type": "categorical", "categories": list(LABELS)},
+    ]
+    fields = {"name": "site-test", "components": {"contribution_rate": 0.95}, **changes}
+    return study_from_mapping(study_document(attributes, **fields))
+
+
+def make_rows(n_rows: int, seed: int = 0) -> pa.Table:
+    """Rows in which ``ill`` and ``colour`` follow from the numerics, up to some noise."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(n_rows, 2))
+    numerics = latent @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(n_rows, 4))
+    ill = latent[:, 0] + 0.1 * rng.normal(size=n_rows) > 0
+    colour = np.digitize(latent[:, 1], [-0.5, 0.5])
+    columns: dict[str, Any] = {f"x{i}": numerics[:, i] for i in range(4)}
+    columns["ill"] = np.where(ill, "yes", "no")
+    columns["colour"] = np.array(LABELS)[colour]
+    return pa.table(columns)
+
+
+def save_rows(rows: pa.Table, path: Path) -> Path:
+    """Write rows as Parquet."""
+    pq.write_table(rows, path)
+    return path
+
+
+def make_result(study: Study, path: Path) -> Result:
+    """The result of ``study`` if its one owner holds the rows at ``path`` and adds no noise."""
+    moments = moments_of_table(open_table(path, study.table), study.table)
+    mean, second = unpack(moments.packed, moments.n_rows, study.table.layout)
+    parts = decompose(pooled_covariance(mean, second))
+    count = count_components(parts.eigenvalues, study.components, noise_edge=0.0)
+    promised = describe_federation(study, calibrate(study))
+    header = ResultHeader(
+        study_digest=study.digest,
+        shares=(Share("owner-1", moments.n_rows, "0" * 64),),
+        missing=(),
+        count=count,
+        covariance=study.covariance.value,
+        noise_edge=0.0,
+        noise_edge_draws=0,
+        epsilon=promised["epsilon"],
+        delta=promised["delta"],
+        relation=promised["relation"],
+        max_rows_per_person=promised["max_rows_per_person"],
+        assumptions=tuple(promised["assumptions"]),
+        software="test",
+    )
+    return Result(header, moments.packed, None, mean, parts.eigenvalues, parts.vectors[:count])

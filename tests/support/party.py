@@ -1,0 +1,131 @@
+"""An owner or an operator with a connection, and what it says on the wire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import grpc
+
+from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.messages import Form, Header
+from dppca.common.privacy.release import Release
+from dppca.common.study import Study
+from dppca.common.transport.channels import open_channel
+from dppca.common.transport.codec import form_to_wire
+from dppca.common.transport.tls import Credentials
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from tests.support.census import header_of
+from tests.support.patience import WAIT_S
+
+
+def to_wire(header: Header) -> pb.ContributionHeader:
+    return pb.ContributionHeader(
+        **{
+            name: getattr(header, name)
+            for name in Header.__dataclass_fields__
+            if name != "certificate"
+        }
+    )
+
+
+def upload(
+    header: Header | None, payload: bytes, *, chunk_bytes: int = 100
+) -> Iterator[pb.ContributeRequest]:
+    """A contribution as messages, in small chunks; no header where None."""
+    if header is not None:
+        yield pb.ContributeRequest(header=to_wire(header))
+    for offset in range(0, len(payload), chunk_bytes):
+        content = payload[offset : offset + chunk_bytes]
+        yield pb.ContributeRequest(chunk=pb.Chunk(offset=offset, content=content))
+
+
+class Party:
+    """An owner or operator with a connection."""
+
+    def __init__(self, address: str, credentials: Credentials) -> None:
+        self.signer = make_signer(credentials)
+        self.channel: grpc.Channel = open_channel(address, credentials)
+        self.federation = rpc.FederationStub(self.channel)
+        self.admin = rpc.AdminStub(self.channel)
+        self.ledger_length = 1
+
+    def next_ledger_length(self) -> int:
+        """The length of this owner's ledger after one more release, whichever the study."""
+        self.ledger_length += 1
+        return self.ledger_length
+
+    def create(self, study: Study) -> pb.CreateStudyResponse:
+        return self.admin.CreateStudy(
+            pb.CreateStudyRequest(document=study.canonical_bytes()), timeout=WAIT_S
+        )
+
+    def send(self, parts: Iterable[pb.ContributeRequest]) -> pb.ContributeResponse:
+        return self.federation.Contribute(self.signed(parts), timeout=WAIT_S)
+
+    def signed(self, parts: Iterable[pb.ContributeRequest]) -> Iterator[pb.ContributeRequest]:
+        """The parts, their header signed by this party unless it is already."""
+        for part in parts:
+            if part.WhichOneof("part") == "header" and not part.header.signature:
+                receipt = part.header.receipt
+                part.header.signature = self.signer.sign(Purpose.RELEASE, receipt)
+            yield part
+
+    def contribute(self, release: Release, **ledger: Any) -> pb.ContributeResponse:
+        return self.send(upload(header_of(release, **ledger), release.payload()))
+
+    def contribute_next(self, release: Release) -> pb.ContributeResponse:
+        """Contribute with a ledger that is one longer than before."""
+        return self.contribute(release, ledger_length=self.next_ledger_length())
+
+    def result(self, study: Study, *, wait_s: float = 15) -> pb.GetResultResponse:
+        request = pb.GetResultRequest(
+            study_digest=bytes.fromhex(study.digest), wait_ms=int(1000 * wait_s)
+        )
+        return self.federation.GetResult(request, timeout=wait_s + 5)
+
+    def components(self, study: Study) -> bytes:
+        request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
+        return _joined(self.federation.DownloadComponents(request, timeout=WAIT_S))
+
+    def publish(
+        self,
+        study: Study,
+        form: Form,
+        content: bytes,
+        *,
+        n_rows: int,
+        components: bytes,
+    ) -> pb.PublishSyntheticResponse:
+        header = pb.SyntheticHeader(
+            study_digest=bytes.fromhex(study.digest),
+            form=form_to_wire(form),
+            n_rows=n_rows,
+            total_bytes=len(content),
+            sha256=hashlib.sha256(content).digest(),
+            components_sha256=components,
+        )
+        parts = [pb.PublishSyntheticRequest(header=header)]
+        for offset in range(0, len(content), 1000):
+            chunk = pb.Chunk(offset=offset, content=content[offset : offset + 1000])
+            parts.append(pb.PublishSyntheticRequest(chunk=chunk))
+        return self.federation.PublishSynthetic(iter(parts), timeout=WAIT_S)
+
+    def synthetic(self, study: Study, form: Form) -> bytes:
+        request = pb.DownloadSyntheticRequest(
+            study_digest=bytes.fromhex(study.digest), form=form_to_wire(form)
+        )
+        return _joined(self.federation.DownloadSynthetic(request, timeout=WAIT_S))
+
+    def close(self) -> None:
+        self.channel.close()
+
+
+def _joined(chunks: Iterable[pb.Chunk]) -> bytes:
+    content = b""
+    for chunk in chunks:
+        assert chunk.offset == len(content)
+        content += chunk.content
+    return content

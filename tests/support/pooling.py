@@ -1,0 +1,46 @@
+"""The release path of a whole federation in one process: same draws, same pooling, no wire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.numerics.moments.moments import compute_moments
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import calibrate, draw
+from dppca.common.results import Result
+from dppca.common.study import Study
+from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.study_record import Contribution, LedgerHead
+
+
+def pooled_result(study: Study, parts: Sequence[NDArray[np.int32]], *, seed: int) -> Result:
+    """Joint components of the owners' coded rows, with noise that a test can repeat."""
+    entropy = SeededEntropy(seed)
+    contributions, vectors = [], []
+    for owner, rows in sorted(zip(study.owners, parts, strict=True), key=lambda pair: pair[0]):
+        release = draw(
+            study,
+            calibrate(study),
+            compute_moments(rows, study.table.layout),
+            release_id=hashlib.sha256(owner.encode()).digest()[:16],
+            ledger_sequence=1,
+            entropy=entropy,
+        )
+        contributions.append(
+            Contribution(
+                owner=owner,
+                release_id=release.release_id,
+                n_rows=release.n_rows,
+                n_bytes=len(release.payload()),
+                sha256=hashlib.sha256(release.payload()).digest(),
+                chain=LedgerHead(1, bytes(32)),
+                receipt=release.receipt.canonical_bytes(),
+                received_s=0,
+            )
+        )
+        vectors.append(release.packed)
+    return aggregate(study, calibrate(study), contributions, vectors)

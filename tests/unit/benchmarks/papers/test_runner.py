@@ -1,0 +1,181 @@
+"""Runs of experiments: kept one by one, never computed twice, never mixed up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers.experiments import EXPERIMENTS, find_experiment
+from benchmarks.papers.rows import PaperSource
+from benchmarks.papers.runner import COLUMNS, read_runs, run_cells
+from benchmarks.papers.trials import (
+    PUBLISHED,
+    SOUND,
+    Experiment,
+    Scope,
+    Scored,
+    Trial,
+    TrialOutcome,
+)
+from dppca.common.errors import DataError, SettingError
+
+CELLS = tuple(Trial(PaperSource("toy"), "m", PUBLISHED, "0.1", seed=seed) for seed in (1, 2, 3))
+
+
+def outcome(cell: Trial) -> TrialOutcome:
+    return TrialOutcome(
+        n=10,
+        d=2,
+        k=1,
+        accuracy=1 / (2 + cell.seed),
+        seconds=0.5,
+        support_vectors=7,
+        decoded_accuracy=0.25,
+    )
+
+
+class InterruptionError(Exception):
+    """What happens between two runs."""
+
+
+class Counted:
+    """A run that counts itself and stops after so many."""
+
+    def __init__(self, stop_after: int = 99) -> None:
+        self.cells: list[Trial] = []
+        self.stop_after = stop_after
+
+    def __call__(self, cell: Trial) -> TrialOutcome:
+        if len(self.cells) == self.stop_after:
+            raise InterruptionError
+        self.cells.append(cell)
+        return outcome(cell)
+
+
+def experiment(compute: object) -> Experiment:
+    return Experiment(
+        name="toy",
+        title="Toy",
+        source="nobody",
+        x="epsilon",
+        grid=lambda _: CELLS,
+        compute=compute,  # type: ignore[arg-type]
+    )
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    with pytest.raises(InterruptionError):
+        run_cells(experiment(Counted(stop_after=2)), CELLS, path, jobs=1)
+    again = Counted()
+    runs = run_cells(experiment(again), CELLS, path, jobs=1)
+    assert again.cells == [CELLS[2]]
+    assert [run.cell for run in runs] == list(CELLS)
+    assert [run.outcome for run in runs] == [outcome(cell) for cell in CELLS]
+
+
+def test_a_finished_experiment_computes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    first = run_cells(experiment(Counted()), CELLS, path, jobs=1)
+    content = path.read_bytes()
+    again = Counted()
+    assert run_cells(experiment(again), CELLS, path, jobs=1) == first
+    assert again.cells == []
+    assert path.read_bytes() == content
+
+
+def test_a_line_that_was_cut_short_is_dropped_and_computed_again(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    run_cells(experiment(Counted()), CELLS, path, jobs=1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    again = Counted()
+    run_cells(experiment(again), CELLS, path, jobs=1)
+    assert again.cells == [CELLS[2]]
+    assert path.read_bytes() == whole
+
+
+def test_a_row_carries_everything_that_a_reader_asks_for(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    run_cells(experiment(Counted()), CELLS[:1], path, jobs=1)
+    header, row = path.read_text().splitlines()
+    assert header.split(",") == list(COLUMNS)
+    wanted = "seed data method variant epsilon delta m n d k accuracy support_vectors seconds"
+    assert set(wanted.split()) <= set(COLUMNS)
+    assert "toy: m published epsilon=0.1 on held-out rows,1,toy,,m,published,0.1," in row
+
+
+def test_a_file_of_other_columns_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    path.write_text("seed,accuracy\n1,0.5\n")
+    with pytest.raises(DataError, match="move it away"):
+        run_cells(experiment(Counted()), CELLS, path, jobs=1)
+    assert path.read_text() == "seed,accuracy\n1,0.5\n"
+
+
+def test_a_line_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "toy.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + "x," * (len(COLUMNS) - 1) + "x\n")
+    with pytest.raises(DataError, match="not a run"):
+        read_runs(path)
+
+
+def test_an_error_names_its_cell_and_keeps_its_class(tmp_path: Path) -> None:
+    def fails(cell: Trial) -> TrialOutcome:
+        raise SettingError(f"no such thing for {cell.method}")
+
+    with pytest.raises(SettingError, match=r"toy: m published epsilon=0.1.*seed 1: no such"):
+        run_cells(experiment(fails), CELLS, tmp_path / "toy.csv", jobs=1)
+
+
+def test_no_processes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="--jobs is 0"):
+        run_cells(experiment(Counted()), CELLS, tmp_path / "toy.csv", jobs=0)
+
+
+def test_cells_that_differ_in_anything_have_names_and_noise_of_their_own() -> None:
+    cell = CELLS[0]
+    others = [
+        replace(cell, source=PaperSource("other")),
+        replace(cell, variant=SOUND),
+        replace(cell, epsilon="0.2"),
+        replace(cell, delta="1e-9"),
+        replace(cell, owners=3),
+        replace(cell, rows=100),
+        replace(cell, columns=5),
+        replace(cell, components=5),
+        replace(cell, target="t"),
+        replace(cell, scored=Scored.TRAINING),
+    ]
+    assert len({each.name for each in [cell, *others]}) == len(others) + 1
+    seeds = {each.noise_seed for each in [cell, *others, replace(cell, seed=2)]}
+    assert len(seeds) == len(others) + 2
+
+
+def test_every_published_experiment_is_there() -> None:
+    papers = {"gu": (2, 3, 4), "huang": (1, 2, 3, 4), "zhang": (1, 2, 3, 4, 5, 6)}
+    figures = {f"{paper}-fig{n}" for paper, numbers in papers.items() for n in numbers}
+    assert set(EXPERIMENTS) == figures | {"sun-table4"}
+
+
+def test_an_unknown_experiment_is_a_named_error() -> None:
+    with pytest.raises(SettingError, match=r"no experiment is called gu-fig9: gu-fig2"):
+        find_experiment("gu-fig9")
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_a_grid_holds_no_run_twice_and_quick_asks_for_less(name: str, data_folder: Path) -> None:
+    grid = find_experiment(name).grid
+    full, quick = grid(Scope()), grid(Scope(quick=True))
+    for cells in (full, quick):
+        keys = [(cell.name, cell.seed) for cell in cells]
+        assert len(set(keys)) == len(keys)
+    assert len(quick) < len(full)
+
+
+def test_runs_and_rows_override_what_the_paper_did(data_folder: Path) -> None:
+    cells = find_experiment("sun-table4").grid(Scope(runs=1, rows=200))
+    assert {cell.seed for cell in cells} == {1}
+    assert {cell.rows for cell in cells} == {200}

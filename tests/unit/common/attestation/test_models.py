@@ -1,0 +1,151 @@
+"""Receipts of models that may leave are computed again, method by method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import skops.io
+
+from dppca.common.attestation import seal
+from dppca.common.attestation.models import sealed_archive
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.verify import verification_text, verify_file
+from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.transport.tls import Role
+from dppca.owner.models.loader import load_model
+from tests.support.documents import require_documented
+from tests.support.proved_site import ProvedSite, make_proved_site
+
+LAPLACE, GAUSSIAN = ("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6")
+METHODS = {
+    "dp-svm, Laplace": ("dp-svm", *LAPLACE),
+    "dp-svm, Gaussian": ("dp-svm", *GAUSSIAN),
+    "pca-dpsvm, Laplace": ("pca-dpsvm", *LAPLACE),
+    "pca-dpsvm, Gaussian": ("pca-dpsvm", *GAUSSIAN),
+    "private-svm": ("private-svm", "--kernel", "rbf", *LAPLACE),
+}
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
+    return make_proved_site(tmp_path_factory.mktemp("models"))
+
+
+def _made(proved: ProvedSite, name: str, target: str, folder: Path) -> Path:
+    method, *options = METHODS[name]
+    path = folder / f"{method}-{target}.skops"
+    asked = ("train", "site-test", "--target", target, "--method", method, *options)
+    code, document = proved.site.run(*asked, "--output", str(path), "--yes")
+    assert code == 0, document
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [*((name, "ill") for name in sorted(METHODS)), ("pca-dpsvm, Gaussian", "colour")],
+)
+def test_every_method_that_may_leave_verifies(
+    proved: ProvedSite, name: str, target: str, tmp_path: Path
+) -> None:
+    report = verify_file(_made(proved, name, target, tmp_path), ca=proved.ca)
+    assert (report["kind"], report["sealed_by"]) == ("model", "owner owner-1")
+    assert (report["model"]["method"], report["model"]["target"]) == (METHODS[name][0], target)
+    printed = {"command": "verify", "file": "model", **report, "acknowledged": []}
+    require_documented("dppca-owner", printed)
+    assert "computed again" in verification_text(report)
+
+
+def _noise(receipt: dict[str, Any], field: str) -> None:
+    place = receipt["noise"][0] if "noise" in receipt else receipt
+    place[field] = (place[field] or 0) // 2
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "half the scale": lambda receipt: _noise(receipt, "scale"),
+    "half the sensitivity": lambda receipt: _noise(receipt, "l1"),
+    "a smaller charge": lambda receipt: receipt.update(charged_epsilon="0.5"),
+    "a smaller claim": lambda receipt: receipt.update(epsilon="0.5"),
+    "fewer rows of a person": lambda receipt: receipt.update(max_rows_per_person=0),
+    "other assumptions": lambda receipt: receipt.update(assumptions=["nobody looks"]),
+    "a field that no receipt has": lambda receipt: receipt.update(accuracy=0.9),
+}
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES))
+@pytest.mark.parametrize("name", ["dp-svm, Laplace", "pca-dpsvm, Laplace", "private-svm"])
+def test_a_claim_that_does_not_follow_is_found_even_if_its_owner_sealed_it(
+    proved: ProvedSite, name: str, change: str, tmp_path: Path
+) -> None:
+    path = _made(proved, name, "ill", tmp_path)
+    archive = skops.io.loads(path.read_bytes(), trusted=[])
+    metadata = json.loads(archive["metadata"])
+    CHANGES[change](metadata["receipt"])
+    archive["metadata"] = json.dumps(metadata)
+    _seal_again(proved, archive, path)
+    with pytest.raises(ReceiptError, match="receipt of the model"):
+        verify_file(path, ca=proved.ca)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "title"),
+    [("dp-svm, Laplace", "noised_", "noised"), ("pca-dpsvm, Laplace", "coef_", "state")],
+)
+def test_weights_that_are_not_those_of_the_receipt_are_found(
+    proved: ProvedSite, name: str, array: str, title: str, tmp_path: Path
+) -> None:
+    path = _made(proved, name, "ill", tmp_path)
+    archive = skops.io.loads(path.read_bytes(), trusted=[])
+    archive["state"][array][0, 0] += 1
+    _seal_again(proved, archive, path)
+    with pytest.raises(AlteredError, match=f"^array {title}: "):
+        verify_file(path, ca=proved.ca)
+
+
+@pytest.mark.parametrize("name", ["dp-svm, Laplace", "pca-dpsvm, Laplace"])
+def test_labels_in_another_order_are_found(proved: ProvedSite, name: str, tmp_path: Path) -> None:
+    path = _made(proved, name, "ill", tmp_path)
+    archive = skops.io.loads(path.read_bytes(), trusted=[])
+    archive["state"]["classes_"] = archive["state"]["classes_"][::-1].copy()
+    _seal_again(proved, archive, path)
+    with pytest.raises(AlteredError, match=r"^array (classes_|state): "):
+        verify_file(path, ca=proved.ca)
+    with pytest.raises(ArtefactError, match="not a model"):
+        load_model(path)
+
+
+def test_a_model_is_sealed_by_an_owner_of_the_study(proved: ProvedSite, tmp_path: Path) -> None:
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
+    archive = skops.io.loads(path.read_bytes(), trusted=[])
+    for role, name in ((Role.OWNER, "stranger"), (Role.CURATOR, "hub")):
+        signer = make_signer(proved.authority.issue(role, name))
+        path.write_bytes(sealed_archive(skops.io.dumps(archive), signer))
+        with pytest.raises(SignatureError, match=f"sealed by {role.value} {name}"):
+            verify_file(path, ca=proved.ca)
+
+
+def test_a_model_that_stays_has_no_receipt(proved: ProvedSite, tmp_path: Path) -> None:
+    path = tmp_path / "stays.skops"
+    asked = ("train", "site-test", "--target", "ill", "--method", "dppca-svm")
+    assert proved.site.run(*asked, "--output", str(path))[0] == 0
+    with pytest.raises(ReceiptError, match="site-only"):
+        verify_file(path, ca=proved.ca)
+
+
+def test_the_file_without_its_seal_is_what_the_ledger_stores(
+    proved: ProvedSite, tmp_path: Path
+) -> None:
+    path = _made(proved, "dp-svm, Gaussian", "ill", tmp_path)
+    content = path.read_bytes()
+    start = content.rindex(b'{"certificate"')
+    payload = seal.without_zip_comment(content, content[start:])
+    assert payload + content[start:] != content  # the comment's length stands before it
+    assert seal.with_zip_comment(payload, content[start:]) == content
+
+
+def _seal_again(proved: ProvedSite, archive: Any, path: Path) -> None:
+    owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
+    path.write_bytes(sealed_archive(skops.io.dumps(archive), owner))

@@ -1,0 +1,283 @@
+"""PPCA-DP-MH: decoded rows, rules for the number of components, and the kinds of noise."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators import PPCADPMH
+from dppca.common.estimators.ppca.party_moments import publish_moments
+from dppca.common.estimators.ppca.party_tables import group_rows
+from dppca.common.numerics.spectrum.noise_edge import noise_edge
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.schema import Schema, find_faults
+from dppca.common.study import Covariance
+
+SEEDED = partial(SeededEntropy, 11)
+SCHEMA = Schema.from_document(
+    {
+        "max_rows_per_person": 1,
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
+            {"name": "dose", "type": "numeric", "lower": -2, "upper": 2},
+            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+            {"name": "ward", "type": "categorical", "categories": ["n", "s", "w", "e"]},
+        ],
+    }
+)
+BINARY = Schema.from_document(
+    {
+        "max_rows_per_person": 1,
+        "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)],
+    }
+)
+
+
+def people(n_rows: int = 3_000) -> NDArray[np.float64]:
+    """Older people are ill more often, and in another ward."""
+    rng = np.random.default_rng(3)
+    age = rng.uniform(18, 100, n_rows)
+    ill = rng.random(n_rows) < age / 120
+    ward = np.where(ill, rng.integers(0, 2, n_rows), rng.integers(2, 4, n_rows))
+    return np.column_stack([age, rng.uniform(-2, 2, n_rows), ill, ward])
+
+
+def fitted(rows: NDArray[np.float64], groups: Any = None, **settings: Any) -> PPCADPMH:
+    given: dict[str, Any] = {"epsilon": 2, "schema": SCHEMA, "random_state": 5, **settings}
+    if given.get("variant") != "published":
+        given.setdefault("entropy", SEEDED)
+    return PPCADPMH(**given).fit(rows, groups=groups)
+
+
+def is_valid(table: NDArray[np.float64]) -> bool:
+    columns = [table[:, 0], table[:, 1], *(table[:, i].astype(np.int32) for i in (2, 3))]
+    faults = find_faults(SCHEMA, columns)
+    return not any((each.missing | each.invalid | each.out).any() for each in faults.values())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"epsilon": "0.01"},
+        {"delta": 1e-6, "n_components": "above-noise", "shrinkage": True},
+        {"variant": "published"},
+        {"variant": "published", "latents": "drawn", "noise": "independent"},
+    ],
+    ids=["laplace", "much noise", "gaussian", "published", "independent"],
+)
+def test_decoded_rows_are_a_table_that_the_schema_allows(settings: dict[str, Any]) -> None:
+    rows = people()
+    model = fitted(rows, **settings)
+    table = model.decoded_
+    assert table.shape == rows.shape
+    assert is_valid(table)
+    assert fitted(table).mean_.shape == model.mean_.shape  # an estimator takes them too
+
+
+def test_decoded_rows_keep_the_released_means_and_what_they_were_made_of() -> None:
+    model = fitted(people(), epsilon=50)
+    table = model.decoded_
+    kinds = [table[:, 0] / 82 - 59 / 82, table[:, 1] / 4, table[:, 2] - 0.5]
+    assert [column.mean() for column in kinds] == pytest.approx(model.mean_[:3], abs=1e-3)
+    shares = np.bincount(table[:, 3].astype(int), minlength=4) / len(table)
+    assert shares == pytest.approx(model.mean_[3:] / model.mean_[3:].sum(), abs=1e-3)
+    ill, well = table[table[:, 2] == 1], table[table[:, 2] == 0]
+    assert ill[:, 0].mean() > well[:, 0].mean() + 5
+    assert (ill[:, 3] < 2).mean() > (well[:, 3] < 2).mean() + 0.4
+
+
+def test_decoded_rows_are_the_same_each_time_they_are_asked_for() -> None:
+    model = fitted(people())
+    assert np.array_equal(model.decoded_, model.decoded_)
+    before = model.synthetic_.copy()
+    again = fitted(people())
+    assert np.array_equal(model.decoded_, again.decoded_)
+    assert np.array_equal(before, model.synthetic_)
+
+
+def test_more_rows_can_be_drawn_and_decoded_at_no_cost() -> None:
+    model = fitted(people())
+    drawn = model.sample(500, random_state=1)
+    table = model.decode(drawn, random_state=2)
+    assert table.shape == (500, 4)
+    assert is_valid(table)
+    assert np.array_equal(table, model.decode(drawn, random_state=2))
+    for wrong in (drawn[:, 1:], drawn[0], drawn[:0], np.full_like(drawn, np.nan)):
+        with pytest.raises(SettingError, match=r"shape \(n_rows, 7\)"):
+            model.decode(wrong)
+
+
+def binaries(n_rows: int = 4_000) -> NDArray[np.float64]:
+    rng = np.random.default_rng(9)
+    well = rng.random((n_rows, 1)) < 0.5
+    return np.where(rng.random((n_rows, 6)) < 0.1, ~well, well).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("noise", "owner_rows"), [("each", [1_000, 3_000]), ("once", [4_000])], ids=["each", "once"]
+)
+def test_components_above_the_noise_stand_above_its_edge(noise: str, owner_rows: list[int]) -> None:
+    rows, groups = binaries(), np.arange(4_000) % 4 == 0
+    model = fitted(
+        rows, groups, schema=BINARY, n_components="above-noise", noise=noise, epsilon="0.1"
+    )
+    b = math.ceil(Fraction(model.guarantee_.sensitivity) * 4**10 * 10)
+    edge = noise_edge(
+        BINARY.layout,
+        mechanism="laplace",
+        scale=b,
+        owner_rows=owner_rows,
+        mean=model.mean_,
+        covariance=Covariance.POOLED,
+        seed=int(BINARY.digest[:16], 16),
+    )
+    assert model.noise_edge_ == edge
+    assert len(model.components_) == np.count_nonzero(model.eigenvalues_ > edge.value) == 1
+
+
+def test_the_edge_falls_with_the_noise_and_is_not_simulated_unasked() -> None:
+    rows = binaries()
+    edges = [
+        fitted(rows, schema=BINARY, n_components="above-noise", epsilon=e).noise_edge_.value
+        for e in (1, 100)
+    ]
+    assert edges[0] == pytest.approx(100 * edges[1], rel=0.01)
+    assert fitted(rows, schema=BINARY).noise_edge_ is None
+    wide = fitted(rows, schema=BINARY, n_components="above-noise", epsilon=1e6)
+    assert len(wide.components_) == 5
+
+
+def test_shrunk_variances_keep_the_released_trace() -> None:
+    """What the noise added is taken off, and the trace, which noise leaves unbiased, stays."""
+    rows = binaries()
+    plain, shrunk = (
+        fitted(rows, schema=BINARY, shrinkage=each, epsilon="0.02") for each in (False, True)
+    )
+    assert plain.eigenvalues_[-1] < 0
+    assert np.trace(shrunk.model_.covariance()) == pytest.approx(shrunk.eigenvalues_.sum())
+    assert np.trace(plain.model_.covariance()) > shrunk.eigenvalues_.sum()
+    assert np.array_equal(plain.components_, shrunk.components_)
+
+
+def test_one_noise_for_all_parties_is_that_of_one_party_with_all_rows() -> None:
+    rows, groups = binaries(), np.arange(4_000) % 5
+    once = fitted(rows, groups, schema=BINARY, noise="once")
+    alone = fitted(rows, schema=BINARY)
+    for name in ("mean_", "covariance_", "eigenvalues_", "components_", "synthetic_"):
+        assert np.array_equal(getattr(once, name), getattr(alone, name))
+    assert len(once.parties_) == 5
+    assert once.guarantee_.epsilon == Decimal(2)
+    assert "summation that hides them" in once.guarantee_.split
+    assert once.set_params(entropy=None).fit(rows).guarantee_.label is Label.RELEASED
+
+
+def test_each_partys_own_noise_adds_up() -> None:
+    rows, groups = binaries(), np.arange(4_000) % 16
+    each, once = (fitted(rows, groups, schema=BINARY, noise=noise) for noise in ("each", "once"))
+    assert each._moments.entry_noise == pytest.approx(4 * once._moments.entry_noise)
+
+
+def test_the_p_squared_draws_are_averaged_into_a_symmetric_matrix() -> None:
+    """780 pairs of columns, so the two deviations' ratio is within a tenth of the root of 2."""
+    rows = np.random.default_rng(1).uniform(size=(400, 40))
+    i, j = np.triu_indices(40, 1)
+    spread = []
+    for both in (False, True):
+        drawn = publish_moments(
+            rows,
+            group_rows(None, 400),
+            epsilon=1.0,
+            covariance=Covariance.POOLED,
+            both_triangles=both,
+            rng=np.random.RandomState(0),
+        )
+        noise = drawn.second - rows.T @ rows / 400
+        assert np.array_equal(drawn.second, drawn.second.T)
+        assert noise[i, j].std() == pytest.approx(drawn.entry_noise, rel=0.1)
+        spread.append(noise[i, j].std())
+    assert spread[0] / spread[1] == pytest.approx(math.sqrt(2), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("noise", "of_scalars", "of_people"),
+    [
+        ("mirrored", Fraction(9, 4), Fraction(8, 7)),
+        ("independent", Fraction(7, 2), Fraction(89, 56)),
+    ],
+    ids=["mirrored", "independent"],
+)
+def test_what_the_printed_noise_costs_depends_on_the_columns(
+    noise: str, of_scalars: Fraction, of_people: Fraction
+) -> None:
+    settings: dict[str, Any] = {"epsilon": 1, "variant": "published", "noise": noise}
+    scalars = fitted(binaries(), schema=BINARY, **settings).guarantee_
+    assert scalars.epsilon == Decimal(str(float(of_scalars)))
+    assert scalars.claimed_epsilon == 1
+    assert float(fitted(people(), **settings).guarantee_.epsilon) == pytest.approx(float(of_people))
+
+
+def test_printed_noise_on_many_indicators_costs_less_than_was_printed() -> None:
+    """p counts indicators, of which a row has one: Adult's schema, 6 + 2 + 7 attributes."""
+    labels = (8, 16, 7, 14, 6, 5, 40)
+    schema = Schema.from_document(
+        {
+            "attributes": [
+                *({"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(6)),
+                *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(2)),
+                *(
+                    {"name": f"c{i}", "type": "categorical", "categories": list(range(n))}
+                    for i, n in enumerate(labels)
+                ),
+            ]
+        }
+    )
+    rng = np.random.default_rng(0)
+    rows = [rng.random((300, 6)), rng.integers(0, 2, (300, 2))]
+    rows += [rng.integers(0, n, (300, 1)) for n in labels]
+    model = fitted(
+        np.hstack(rows), schema=schema, epsilon=1, max_rows_per_person=1, variant="published"
+    )
+    assert len(model.mean_) == 104
+    assert 0.89 < float(model.guarantee_.epsilon) < 0.90
+
+
+def test_a_schema_that_says_no_row_limit_takes_the_estimators() -> None:
+    silent = Schema.from_document({"attributes": BINARY.model_dump(mode="json")["attributes"]})
+    with pytest.raises(SettingError, match="max_rows_per_person is not given and has no default"):
+        fitted(binaries(), schema=silent)
+    model = fitted(binaries(), schema=silent, max_rows_per_person=3)
+    assert model.guarantee_.max_rows_per_person == 3
+    assert model.schema_.max_rows_per_person == 3
+    assert model.schema_.digest != silent.digest
+
+
+def test_a_row_limit_that_contradicts_the_schemas_is_refused() -> None:
+    with pytest.raises(SettingError, match="is 3, but the schema says 1"):
+        fitted(binaries(), schema=BINARY, max_rows_per_person=3)
+
+
+def test_rows_of_one_person_multiply_what_the_printed_noise_costs() -> None:
+    one, three = (
+        PPCADPMH(
+            epsilon=1,
+            variant="published",
+            bounds=(0, 1),
+            max_rows_per_person=k,
+            random_state=0,
+        )
+        .fit(binaries())
+        .guarantee_
+        for k in (1, 3)
+    )
+    assert three.epsilon == 3 * one.epsilon
+    assert three.max_rows_per_person == 3

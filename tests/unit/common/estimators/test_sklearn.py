@@ -1,0 +1,135 @@
+"""scikit-learn's own checks of an estimator, on every estimator and variant.
+
+The checks fit tables that were not made for private methods, so each estimator is given a wide
+bound on rows, a huge epsilon and entropy that repeats itself; none of these settings is private.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dppca.common.estimators import (
+    AGSVM,
+    DPPCASVM,
+    DPSVD,
+    DPSVM,
+    DPSVMDVP,
+    PCADPSVM,
+    PPCADPMH,
+    SVM,
+    MODSuLQSVM,
+    PrivateSVM,
+    UnitBall,
+)
+from dppca.common.privacy.noise.entropy import SeededEntropy
+
+REPEATABLE = partial(SeededEntropy, 7)
+HUGE: dict[str, Any] = {"epsilon": 1e7, "max_rows_per_person": 1, "allow_constant": True}
+WIDE: dict[str, Any] = {**HUGE, "row_norm": 1e3, "resolution_bits": 14}
+KEPT: dict[str, Any] = {"n_components": None, "contribution_rate": 0.999}
+
+ESTIMATORS = [
+    DPPCASVM(**WIDE, **KEPT, entropy=REPEATABLE),
+    DPPCASVM(**WIDE, **KEPT, kernel="rbf", entropy=REPEATABLE),
+    DPPCASVM(**WIDE, **KEPT, variant="published", random_state=0),
+    AGSVM(**WIDE, **KEPT, delta=1e-6, entropy=REPEATABLE),
+    AGSVM(**WIDE, **KEPT, delta=1e-6, variant="published", random_state=0),
+    MODSuLQSVM(**WIDE, **KEPT, delta=1e-6, entropy=REPEATABLE),
+    MODSuLQSVM(**WIDE, **KEPT, delta=1e-6, variant="published", random_state=0),
+    PCADPSVM(**WIDE, **KEPT, C=1.0, entropy=REPEATABLE),
+    PCADPSVM(**WIDE, **KEPT, variant="published", random_state=0),
+    DPSVM(**HUGE, row_norm=1e3, C=1.0, entropy=REPEATABLE),
+    DPSVM(**HUGE, row_norm=1e3, C=1.0, delta=1e-6, entropy=REPEATABLE),
+    PrivateSVM(**HUGE, C=1.0, entropy=REPEATABLE, random_state=0),
+    PrivateSVM(**HUGE, C=1.0, variant="published", random_state=0),
+    DPSVD(**HUGE, **KEPT, row_norm=1e3, delta=1e-6, label_epsilon=60, entropy=REPEATABLE),
+    DPSVD(**HUGE, **KEPT, row_norm=1e3, delta=1e-6, variant="published", random_state=0),
+    DPSVMDVP(epsilon=1e7, allow_constant=True, random_state=0),
+    SVM(allow_constant=True),
+    UnitBall(scale=1e3),
+    PPCADPMH(**HUGE, bounds=(-1e3, 1e3), entropy=REPEATABLE, random_state=0),
+    PPCADPMH(
+        **HUGE,
+        bounds=(-1e3, 1e3),
+        noise="once",
+        shrinkage=True,
+        entropy=REPEATABLE,
+        random_state=0,
+    ),
+    PPCADPMH(**HUGE, bounds=(-1e3, 1e3), variant="published", random_state=0),
+    PPCADPMH(**HUGE, bounds=(-1e3, 1e3), variant="published", noise="independent", random_state=0),
+]
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Checks that fail, each with its reason."""
+    if not hasattr(estimator, "contribution_rate") or isinstance(estimator, PPCADPMH):
+        return {}
+    return {
+        "check_classifiers_train": "its table has two columns, of which a method of components "
+        "keeps one at most; one does not tell its three classes apart"
+    }
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_takes_it_for_an_estimator(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_settings_survive_clone_pickle_and_get_params() -> None:
+    fitted = DPSVM(epsilon=1, max_rows_per_person=1, row_norm=2.0, entropy=REPEATABLE).fit(
+        *_table()
+    )
+    again = clone(fitted)
+    changed = {"entropy"}  # copies of a partial function do not compare equal
+    for name, value in fitted.get_params().items():
+        assert name in changed or again.get_params()[name] == value
+    assert not hasattr(again, "coef_")
+    copied = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
+    assert copied.guarantee_ == fitted.guarantee_
+
+
+def test_an_estimator_works_at_the_end_of_a_pipeline() -> None:
+    X, y = _table()
+    pipeline = make_pipeline(
+        UnitBall(scale=4.0), DPPCASVM(epsilon=100, max_rows_per_person=1, entropy=REPEATABLE)
+    )
+    assert pipeline.fit(X, y).score(X, y) > 0.9
+
+
+def test_a_grid_search_compares_epsilons() -> None:
+    X, y = _table()
+    search = GridSearchCV(
+        DPSVM(epsilon=None, max_rows_per_person=1, row_norm=4.0, entropy=REPEATABLE),
+        {"epsilon": [1e-6, 1e6]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_params_ == {"epsilon": 1e6}
+
+
+def test_the_public_face_hands_on_every_estimator_without_importing_scikit_learn() -> None:
+    script = (
+        "import sys, dppca; assert 'sklearn' not in sys.modules; from dppca import PPCADPMH, SVM; "
+        "assert all(hasattr(dppca, name) for name in dppca.__all__)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    with pytest.raises(ImportError):
+        from dppca import NoSuchMethod  # noqa: F401
+
+
+def _table() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(size=(300, 4)), -0.9, 0.9)
+    X[:, 2:] *= 0.1
+    return X, np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")

@@ -1,0 +1,205 @@
+"""The simulated edge of the noise, against laws that hold in special cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dppca.common.numerics.moments.moments import spread_products, unpack
+from dppca.common.numerics.spectrum.noise import NoiseSource
+from dppca.common.numerics.spectrum.noise_edge import largest_eigenvalue, noise_edge
+from dppca.common.schema import Layout, Schema
+from dppca.common.study import Covariance
+
+_NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
+_BINARY = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]
+_CATEGORICAL = [{"name": "c", "type": "categorical", "categories": list("uvwxyz")}]
+
+
+def _layout(attributes: list[dict[str, object]], **settings: object) -> Layout:
+    return Schema.from_document({"attributes": attributes, **settings}).layout
+
+
+def _ball(p: int, include_sums: bool) -> Layout:
+    attributes = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(p)]
+    return _layout(attributes, row_norm={"include_sums": include_sums})
+
+
+def test_the_same_seed_gives_the_same_edge_and_another_seed_another() -> None:
+    layout = _layout(_NUMERIC + _BINARY)
+    settings = {
+        "mechanism": "laplace",
+        "scale": 1e7,
+        "owner_rows": [100, 200],
+        "mean": np.full(7, 0.1),
+        "covariance": Covariance.POOLED,
+    }
+    first = noise_edge(layout, seed=1, **settings)
+    assert first == noise_edge(layout, seed=1, **settings)
+    assert first != noise_edge(layout, seed=2, **settings)
+    assert first.draws == 200
+    assert first.quantile == 0.95
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_the_edge_is_the_one_of_the_slow_obvious_simulation(mechanism: str) -> None:
+    layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL)
+    p, scale, rows = layout.n_columns, 3e7, [300, 500, 200]
+    mean = np.linspace(-0.3, 0.4, p)
+    rng = np.random.default_rng(5)
+    largest = []
+    for _ in range(400):
+        draw = getattr(rng, "laplace" if mechanism == "laplace" else "normal")
+        packed = sum(draw(scale=scale, size=layout.n_entries) for _ in rows)
+        nu, second = unpack(packed.astype(np.int64), sum(rows), layout)
+        second[np.diag_indices(p)] -= [0.25 if k == "binary" else 0 for k in layout.kinds]
+        noise = second - np.outer(nu, mean) - np.outer(mean, nu)
+        largest.append(np.linalg.eigvalsh(noise)[-1])
+    found = noise_edge(
+        layout,
+        mechanism=mechanism,  # type: ignore[arg-type]
+        scale=scale,
+        owner_rows=rows,
+        mean=mean,
+        covariance=Covariance.POOLED,
+        seed=9,
+        draws=400,
+    )
+    assert found.value == pytest.approx(np.quantile(largest, 0.95), rel=0.06)
+
+
+@pytest.mark.parametrize("p", [150, 250])
+def test_gaussian_noise_in_the_unit_ball_without_sums_has_the_semicircle_edge(p: int) -> None:
+    layout = _ball(p, include_sums=False)
+    sigma, rows = 5e6, [400, 600]
+    found = noise_edge(
+        layout,
+        mechanism="gaussian",
+        scale=sigma,
+        owner_rows=rows,
+        mean=None,
+        covariance=Covariance.POOLED,
+        seed=3,
+        draws=20,
+    )
+    per_entry = sigma * np.sqrt(2) / (sum(rows) * 4**10)
+    assert found.value == pytest.approx(2 * np.sqrt(p) * per_entry, rel=0.05)
+
+
+def test_a_mean_makes_the_edge_larger_than_the_semicircle_has_it() -> None:
+    layout = _layout(_BINARY * 1 + _NUMERIC + _CATEGORICAL)
+    settings = {
+        "mechanism": "laplace",
+        "scale": 1e7,
+        "owner_rows": [1000],
+        "covariance": Covariance.POOLED,
+        "seed": 0,
+    }
+    centred = noise_edge(layout, mean=np.zeros(layout.n_columns), **settings)
+    shifted = noise_edge(layout, mean=np.full(layout.n_columns, 0.5), **settings)
+    assert shifted.value > 1.3 * centred.value
+
+
+def test_within_owners_the_squares_of_the_means_noises_lower_the_edge() -> None:
+    layout = _layout(_BINARY)
+    settings = {
+        "mechanism": "laplace",
+        "scale": 4e8,
+        "owner_rows": [1000] * 20,
+        "mean": np.zeros(4),
+        "seed": 0,
+    }
+    pooled = noise_edge(layout, covariance=Covariance.POOLED, **settings)
+    within = noise_edge(layout, covariance=Covariance.WITHIN, **settings)
+    # each owner's nu has variance 2 (b / (n_i 4^g))^2 per column, and 20 of them average out
+    shift = 2 * (4e8 / (1000 * 4**10)) ** 2
+    assert within.value == pytest.approx(pooled.value - shift, abs=0.5 * shift)
+
+
+def test_a_hundred_columns_take_all_200_draws() -> None:
+    found = noise_edge(
+        _ball(104, include_sums=True),
+        mechanism="laplace",
+        scale=1e7,
+        owner_rows=[1000] * 3,
+        mean=np.zeros(104),
+        covariance=Covariance.POOLED,
+        seed=0,
+    )
+    assert found.draws == 200
+
+
+@pytest.mark.parametrize(("work", "draws"), [(10**6, 200), (64 * 50, 50), (64, 8)])
+def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
+    work: int, draws: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge._MAX_WORK", work)
+    found = noise_edge(
+        _layout(_BINARY),
+        mechanism="gaussian",
+        scale=1e7,
+        owner_rows=[1000],
+        mean=np.zeros(4),
+        covariance=Covariance.POOLED,
+        seed=0,
+    )
+    assert found.draws == draws
+
+
+@pytest.mark.parametrize("attributes", [_NUMERIC, _BINARY, _CATEGORICAL + _NUMERIC * 60 + _BINARY])
+@pytest.mark.parametrize("ball", [False, True])
+def test_products_are_spread_to_the_places_that_the_layout_says(
+    attributes: list[dict[str, object]], ball: bool
+) -> None:
+    renamed = [{**each, "name": f"a{number}"} for number, each in enumerate(attributes)]
+    layout = _ball(5, include_sums=False) if ball else _layout(renamed)
+    packed = np.random.default_rng(1).integers(-(10**9), 10**9, layout.n_entries)
+    p = layout.n_columns
+    expected = np.zeros((p, p))
+    i, j = layout.product_index
+    expected[i, j] = expected[j, i] = packed[layout.n_sums :]
+    np.testing.assert_array_equal(spread_products(layout, packed, np.zeros((p, p))), expected)
+
+
+@pytest.mark.parametrize("covariance", list(Covariance))
+@pytest.mark.parametrize("cores", [1, 5])
+def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
+    covariance: Covariance, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 231 columns of every kind: above what is decomposed as a whole.
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    wide = [{"name": f"y{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(218)]
+    layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
+    mean = np.linspace(-0.4, 0.3, layout.n_columns)
+    scale, rows = 4e9, [300, 500, 200]
+    found = noise_edge(
+        layout,
+        mechanism="laplace",
+        scale=scale,
+        owner_rows=rows,
+        mean=mean,
+        covariance=covariance,
+        seed=11,
+    )
+    assert found.draws == max(8, 400_000_000 // (layout.n_columns**3 + 3 * layout.n_columns))
+    largest = []
+    for number in range(found.draws):
+        source = NoiseSource(
+            np.random.default_rng((11, number)),
+            layout,
+            law="laplace",
+            scale=scale,
+            owner_rows=rows,
+            own_means=covariance is Covariance.WITHIN,
+        )
+        drawn = source.draw()
+        noise = drawn.linear(mean) - (0 if drawn.squares is None else drawn.squares)
+        largest.append(np.linalg.eigvalsh(noise)[-1])
+    expected = np.mean(largest) + 1.6449 * np.std(largest, ddof=1)
+    assert found.value == pytest.approx(expected, rel=3e-3)
+
+
+def test_the_largest_eigenvalue_is_found_where_lanczos_has_no_direction_to_prefer() -> None:
+    assert largest_eigenvalue(np.eye(300)) == pytest.approx(1)
+    assert largest_eigenvalue(-np.eye(300)) == pytest.approx(-1)
+    assert largest_eigenvalue(np.zeros((300, 300))) == pytest.approx(0, abs=1e-12)

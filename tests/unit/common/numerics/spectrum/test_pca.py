@@ -1,0 +1,196 @@
+"""Covariance, decomposition and the three rules, against scikit-learn and by hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import linalg
+from sklearn.decomposition import PCA
+
+from dppca.common.numerics.spectrum.pca import (
+    count_components,
+    decompose,
+    empty_covariance,
+    fix_signs,
+    pooled_covariance,
+)
+from dppca.common.study import ComponentRule
+
+
+def _owners(seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    spread = rng.normal(size=(5, 5))
+    return [rng.normal(size=(n, 5)) @ spread + rng.normal(size=5) for n in (40, 25, 71)]
+
+
+def _moments(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return rows.mean(axis=0), rows.T @ rows / len(rows)
+
+
+def test_components_are_those_of_scikit_learn_on_the_pooled_rows() -> None:
+    rows = np.concatenate(_owners())
+    found = decompose(pooled_covariance(*_moments(rows)))
+    oracle = PCA().fit(rows)
+    degrees = (len(rows) - 1) / len(rows)
+    np.testing.assert_allclose(found.eigenvalues, oracle.explained_variance_ * degrees, rtol=1e-9)
+    for ours, theirs in zip(found.vectors, oracle.components_, strict=True):
+        assert abs(ours @ theirs) == pytest.approx(1, abs=1e-9)
+
+
+def test_the_covariance_within_owners_is_the_mean_of_their_own_weighted_by_rows() -> None:
+    owners = _owners()
+    running = empty_covariance(5)
+    for rows in owners:
+        running = running.add(len(rows), *_moments(rows))
+    expected = sum(len(rows) * np.cov(rows.T, bias=True) for rows in owners) / running.n_rows
+    np.testing.assert_allclose(running.covariance, expected, atol=1e-12)
+
+
+def test_pooling_adds_the_variance_between_owners_that_within_drops() -> None:
+    owners = _owners()
+    rows = np.concatenate(owners)
+    running = empty_covariance(5)
+    for part in owners:
+        running = running.add(len(part), *_moments(part))
+    centres = np.concatenate([np.tile(part.mean(axis=0), (len(part), 1)) for part in owners])
+    between = np.cov(centres.T, bias=True)
+    pooled = pooled_covariance(*_moments(rows))
+    np.testing.assert_allclose(pooled - running.covariance, between, atol=1e-10)
+
+
+def test_without_a_mean_the_second_moment_is_decomposed_and_not_shared() -> None:
+    second = np.diag([2.0, 1.0])
+    found = pooled_covariance(None, second)
+    np.testing.assert_array_equal(found, second)
+    assert not np.shares_memory(found, second)
+
+
+@pytest.mark.parametrize("p", [5, 130])
+def test_a_covariance_may_take_the_place_of_the_second_moment(p: int) -> None:
+    rows = np.random.default_rng(p).normal(0.3, 1, (300, p))
+    mean, second = _moments(rows)
+    expected = second - np.outer(mean, mean)
+    before = second.copy()
+    np.testing.assert_allclose(pooled_covariance(mean, second), expected, rtol=1e-15, atol=1e-15)
+    np.testing.assert_array_equal(second, before)
+    found = pooled_covariance(mean, second, overwrite=True)
+    assert found is second
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_the_largest_entry_of_each_vector_is_positive_and_the_first_of_equals_decides() -> None:
+    # Eigenvectors (1, -1)/sqrt 2 for 3 and (1, 1)/sqrt 2 for 1: all entries equal by magnitude.
+    found = decompose(np.array([[2.0, -1.0], [-1.0, 2.0]]))
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(found.eigenvalues, [3, 1])
+    np.testing.assert_allclose(found.vectors, [[half, -half], [half, half]])
+
+
+def test_a_matrix_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        decompose(np.array([[np.nan, 0], [0, 1]]))
+
+
+@pytest.mark.parametrize("p", [2, 3, 16, 60, 130])
+def test_a_decomposition_is_that_of_another_routine(p: int) -> None:
+    # SciPy takes dsyevr, by relatively robust representations; NumPy dsyevd, by division.
+    rng = np.random.default_rng(p)
+    matrix = rng.standard_normal((p, p))
+    matrix = matrix @ matrix.T / p - 0.3 * np.eye(p)
+    kept = matrix.copy()
+    found = decompose(matrix)
+    np.testing.assert_array_equal(matrix, kept)
+    values, columns = linalg.eigh(matrix)
+    np.testing.assert_allclose(found.eigenvalues, values[::-1], atol=1e-12)
+    np.testing.assert_allclose(found.vectors, fix_signs(columns.T[::-1]), atol=1e-9)
+    np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(p), atol=1e-12)
+
+
+def test_vectors_of_equal_eigenvalues_are_orthonormal_and_span_the_same() -> None:
+    values = np.array([3.0, 3.0, 3.0, 1.0, 1.0, 0.0, 0.0, -2.0])
+    basis, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 8)))
+    matrix = (basis * values) @ basis.T
+    matrix = (matrix + matrix.T) / 2
+    found = decompose(matrix)
+    np.testing.assert_allclose(found.eigenvalues, values, atol=1e-12)
+    vectors = found.vectors[:3]
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(matrix @ vectors.T, 3 * vectors.T, atol=1e-12)
+
+
+def test_a_diagonal_matrix_and_nothing_at_all() -> None:
+    found = decompose(np.diag([1.0, 5.0, 3.0]))
+    assert found.eigenvalues.tolist() == [5.0, 3.0, 1.0]
+    np.testing.assert_allclose(found.vectors[0], [0, 1, 0], atol=1e-15)
+    nothing = decompose(np.zeros((4, 4)))
+    assert nothing.eigenvalues.tolist() == [0.0] * 4
+    np.testing.assert_allclose(nothing.vectors @ nothing.vectors.T, np.eye(4), atol=1e-12)
+
+
+def test_another_thread_runs_while_a_matrix_is_decomposed() -> None:
+    # A curator answers others meanwhile. SciPy's eigh stops all threads from first to last.
+    matrix = np.random.default_rng(5).standard_normal((700, 700))
+    matrix += matrix.T
+    moments, ended = [time.monotonic()], threading.Event()
+
+    def tick() -> None:
+        while not ended.is_set():
+            moments.append(time.monotonic())
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        shares = (_longest_pause(matrix, moments) for _ in range(50))
+        assert any(share < 0.5 for share in shares)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _longest_pause(matrix: np.ndarray, moments: list[float]) -> float:
+    """The longest time between two moments of a decomposition, as a share of the whole."""
+    begin, first = time.monotonic(), len(moments)
+    decompose(matrix)
+    end = time.monotonic()
+    seen = [begin, *moments[first:], end]
+    return max(later - sooner for sooner, later in pairwise(seen)) / (end - begin)
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "rule", "count"),
+    [
+        # positive: 6 of 10 for one, 9 of 10 for two
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.6), 1),
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.61), 2),
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.9), 2),
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.95), 3),
+        # signed: of T = 8
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.75, trace="signed"), 1),
+        ([6, 3, 1, -2], ComponentRule(contribution_rate=0.95, trace="signed"), 2),
+        # a share met exactly, but for rounding
+        ([0.3, 0.2, 0.1, 0.1], ComponentRule(contribution_rate=5 / 7), 2),
+        ([6, 3, 1, -2], ComponentRule(count=2), 2),
+        # a count stops at the last positive eigenvalue, and at p - 1
+        ([6, 3, -1, -2], ComponentRule(count=3), 2),
+        ([4, 3, 2, 1], ComponentRule(count=9), 3),
+        ([4, 3, 2, 1], ComponentRule(contribution_rate=0.999), 3),
+        ([6, 3, 1, -2], ComponentRule(above_noise=True), 2),
+        # nothing above the noise, or nothing positive at all: one is kept
+        ([2, 1, 0.5, 0], ComponentRule(above_noise=True), 1),
+        ([-1, -2, -3], ComponentRule(contribution_rate=0.9), 1),
+        ([-1, -2, -3], ComponentRule(contribution_rate=0.9, trace="signed"), 1),
+        ([0, 0, 0], ComponentRule(count=2), 1),
+        # a negative trace is reached at once
+        ([1, 0.5, -4], ComponentRule(contribution_rate=0.9, trace="signed"), 1),
+    ],
+)
+def test_each_rule_keeps_as_many_components_as_it_says(
+    eigenvalues: list[float], rule: ComponentRule, count: int
+) -> None:
+    assert count_components(np.array(eigenvalues, float), rule, noise_edge=2.5) == count

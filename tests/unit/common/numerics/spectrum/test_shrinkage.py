@@ -1,0 +1,77 @@
+"""Laws of shrunk eigenvalues, and that they do what they are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.spectrum.ppca import fit_ppca
+from dppca.common.numerics.spectrum.shrinkage import shrink
+
+SPECTRA = st.lists(st.floats(-2, 5), min_size=3, max_size=12).map(
+    lambda values: np.array(sorted(values, reverse=True))
+)
+
+
+@given(spectrum=SPECTRA, edge=st.floats(0, 3), data=st.data())
+def test_shrunk_eigenvalues_descend_from_zero_and_up_and_keep_the_trace(
+    spectrum: np.ndarray, edge: float, data: st.DataObject
+) -> None:
+    count = data.draw(st.integers(1, len(spectrum) - 1))
+    before = spectrum.copy()
+    shrunk = shrink(spectrum, count=count, noise_edge=edge)
+    np.testing.assert_array_equal(spectrum, before)
+    assert np.all(shrunk >= 0)
+    assert np.all(np.diff(shrunk) <= 1e-12)
+    if spectrum.sum() > 0:
+        assert shrunk.sum() == pytest.approx(spectrum.sum())
+        assert np.ptp(shrunk[count:]) == 0
+
+
+def test_without_noise_the_model_is_that_of_tipping_and_bishop() -> None:
+    spectrum = np.array([5.0, 2, 1, 0.5, 0.3])
+    plain = fit_ppca(spectrum, np.eye(5)[:2], None, trace_scaling=False)
+    shrunk = shrink(spectrum, count=2, noise_edge=0.0)
+    ours = fit_ppca(shrunk, np.eye(5)[:2], None, trace_scaling=False)
+    np.testing.assert_allclose(ours.covariance(), plain.covariance())
+
+
+def test_a_component_below_the_edge_has_no_more_variance_than_the_rest() -> None:
+    shrunk = shrink(np.array([3.0, 0.9, 0.4, -0.3]), count=2, noise_edge=1.0)
+    assert shrunk[0] == pytest.approx(np.sqrt(8))
+    np.testing.assert_allclose(shrunk[1:], (4 - np.sqrt(8)) / 3)
+
+
+def test_kept_ones_above_the_whole_trace_are_scaled_to_it() -> None:
+    shrunk = shrink(np.array([3.0, 2.0, -4.0]), count=2, noise_edge=0.0)
+    np.testing.assert_allclose(shrunk, [0.6, 0.4, 0])
+
+
+def test_a_trace_of_nothing_leaves_the_positive_ones() -> None:
+    shrunk = shrink(np.array([1.0, -0.5, -2.0]), count=1, noise_edge=0.5)
+    np.testing.assert_array_equal(shrunk, [1, 0, 0])
+
+
+def test_a_noised_covariance_is_better_approximated_than_by_its_own_eigenvalues() -> None:
+    # Fixed seed: no false alarms. The edge of the semicircle is 2 * sqrt(p) deviations.
+    p, k, deviation = 200, 10, 0.05
+    rng = np.random.default_rng(3)
+    directions = np.linalg.qr(rng.normal(size=(p, 3)))[0]
+    truth = directions @ np.diag([4.0, 2.0, 1.2]) @ directions.T + 0.1 * np.eye(p)
+    noise = rng.normal(scale=deviation, size=(p, p))
+    found = decompose(truth + (np.triu(noise) + np.triu(noise, 1).T))
+    shrunk = shrink(found.eigenvalues, count=k, noise_edge=2 * np.sqrt(p) * deviation)
+    errors = [
+        np.linalg.norm(
+            fit_ppca(values, found.vectors[:k], None, trace_scaling=scaling).covariance() - truth
+        )
+        for values, scaling in (
+            (shrunk, False),
+            (found.eigenvalues, True),
+            (found.eigenvalues, False),
+        )
+    ]
+    assert errors[0] < 0.6 * min(errors[1:])

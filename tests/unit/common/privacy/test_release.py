@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
+from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.mechanisms import add_noise
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from dppca.common.privacy.release import calibrate, draw, receipt_from_bytes, sensitivity_shape
+from dppca.common.privacy.sensitivity import real_l1, sensitivity
+from dppca.common.schema import encode
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from tests.support.studies import study_document
+
+
+def _study(**changes: Any) -> Study:
+    attributes: list[dict[str, Any]] = [
+        {"name": "x", "type": "numeric", "lower": 0, "upper": 2},
+        {"name": "y", "type": "binary", "values": [0, 1]},
+        {"name": "z", "type": "categorical", "categories": ["p", "q", "r"]},
+    ]
+    fields = {"privacy": {"mechanism": "laplace", "epsilon": "0.5"}, **changes}
+    return study_from_mapping(study_document(attributes, **fields))
+
+
+def _moments(study: Study) -> Moments:
+    rng = np.random.default_rng(0)
+    columns = [rng.uniform(0, 2, 50), rng.integers(0, 2, 50), rng.integers(0, 3, 50)]
+    rows = encode(study.table, [columns[0], *(c.astype(np.int32) for c in columns[1:])])
+    return compute_moments(rows, study.table.layout)
+
+
+def test_a_release_is_the_exact_sums_plus_one_draw_of_the_calibrated_noise() -> None:
+    study = _study()
+    moments = _moments(study)
+    release = draw(
+        study,
+        calibrate(study),
+        moments,
+        release_id=bytes(16),
+        ledger_sequence=7,
+        entropy=SeededEntropy(1),
+    )
+    expected = add_noise(moments.packed, calibrate(study), entropy=SeededEntropy(1))
+    assert np.array_equal(release.packed, expected)
+    assert release.n_rows == 50
+
+
+def test_a_receipt_lets_a_third_party_recompute_the_claim() -> None:
+    study = _study()
+    release = draw(
+        study,
+        calibrate(study),
+        _moments(study),
+        release_id=bytes(range(16)),
+        ledger_sequence=7,
+        entropy=OperatingSystemEntropy(),
+    )
+    receipt = receipt_from_bytes(release.receipt.canonical_bytes())
+    assert receipt == release.receipt
+    [law] = receipt.noise.laws
+    recomputed = sensitivity(sensitivity_shape(study.table), resolution_bits=law.resolution_bits)
+    assert (law.l1, law.l2_squared) == (recomputed.l1, recomputed.l2_squared)
+    assert law.scale is not None
+    assert Fraction(law.l1, law.scale) <= Fraction(receipt.noise.epsilon)
+    assert receipt.study_digest == study.digest
+    assert receipt.schema_digest == study.table.digest
+    assert receipt.label == Label.RELEASED
+
+
+def test_two_releases_of_the_same_rows_differ() -> None:
+    study = _study()
+    moments = _moments(study)
+    first, second = (
+        draw(
+            study,
+            calibrate(study),
+            moments,
+            release_id=bytes(16),
+            ledger_sequence=1,
+            entropy=OperatingSystemEntropy(),
+        )
+        for _ in range(2)
+    )
+    assert not np.array_equal(first.packed, second.packed)
+
+
+def test_moments_of_another_schema_are_refused() -> None:
+    with pytest.raises(SchemaMismatchError):
+        draw(
+            _study(),
+            calibrate(_study()),
+            Moments(1, np.zeros(3, np.int64)),
+            release_id=bytes(16),
+            ledger_sequence=1,
+            entropy=SeededEntropy(1),
+        )
+
+
+def test_the_weight_of_unit_ball_sums_is_part_of_the_sensitivity() -> None:
+    def bound(weight: float) -> Fraction:
+        attributes = [
+            {"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in ("x", "y")
+        ]
+        schema = {
+            "max_rows_per_person": 1,
+            "row_norm": {},
+            "sum_weight": weight,
+            "attributes": attributes,
+        }
+        return real_l1(sensitivity_shape(_study(schema=schema).table))
+
+    assert bound(64) > 20 * bound(1)
+
+
+def test_a_study_whose_integers_could_overflow_is_refused_when_it_is_made() -> None:
+    with pytest.raises(RangeError):
+        calibrate(_study(privacy={"mechanism": "laplace", "epsilon": "0.0000000000001"}))
+
+
+def test_a_noise_scale_set_by_hand_is_charged_what_it_costs() -> None:
+    study = _study(privacy={"mechanism": "laplace", "scale": "10.0001", "nominal_epsilon": "0.1"})
+    found = calibrate(study)
+    assert found.scale == int(Fraction("10.0001") * 4**10)
+    assert Fraction(found.charge.epsilon) >= Fraction(found.sensitivity.l1, found.scale)
+    assert str(found.nominal) == "0.1"
+
+
+def test_a_damaged_receipt_is_refused() -> None:
+    study = _study()
+    release = draw(
+        study,
+        calibrate(study),
+        _moments(study),
+        release_id=bytes(16),
+        ledger_sequence=7,
+        entropy=SeededEntropy(1),
+    )
+    good = release.receipt.canonical_bytes()
+    for content in (
+        b"",
+        b"[]",
+        b"{}",
+        b'{"study_digest": 1}',
+        b"\xff",
+        good.replace(b'"ledger_sequence":7', b'"ledger_sequence":NaN'),
+        good.replace(b'"software":"', b'"software":"\\ud800'),
+    ):
+        assert content != good
+        with pytest.raises(ArtefactError):
+            receipt_from_bytes(content)
+
+
+def test_only_a_release_may_leave() -> None:
+    require_released(Label.RELEASED, "a table")
+    with pytest.raises(LabelError, match="raw rows"):
+        require_released(Label.SITE_ONLY, "a model")
+    with pytest.raises(LabelError, match="does not hold"):
+        require_released(Label.PUBLISHED_METHOD, "a model")

@@ -1,0 +1,158 @@
+"""Sensitivities: the figures the documentation prints, rounding, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import comb, sqrt
+
+import pytest
+
+from dppca.common.errors import SettingError
+from dppca.common.privacy.sensitivity import (
+    ROOT_BITS,
+    BallShape,
+    BoxShape,
+    Relation,
+    real_l1,
+    real_l2_squared,
+    sensitivity,
+)
+
+NLTCS = BoxShape(n_scalars=16, n_numeric=0, n_categoricals=0)
+ADULT = BoxShape(n_scalars=8, n_numeric=6, n_categoricals=7)
+
+
+def test_sixteen_binary_attributes_move_the_sums_by_40_and_a_half() -> None:
+    assert real_l1(NLTCS) == Fraction(81, 2)
+    assert real_l2_squared(NLTCS) == 25
+
+
+def test_adult_moves_the_sums_by_124_and_a_half() -> None:
+    assert real_l1(ADULT) == Fraction(249, 2)
+    assert real_l2_squared(ADULT) == 94
+
+
+@pytest.mark.parametrize(("columns", "printed"), [(10, 19.2), (100, 1313)])
+def test_numeric_columns_alone_move_the_sums_as_documented(columns: int, printed: float) -> None:
+    shape = BoxShape(n_scalars=columns, n_numeric=columns, n_categoricals=0)
+    assert float(real_l1(shape)) == pytest.approx(printed, rel=5e-4)
+
+
+@pytest.mark.parametrize("columns", [2, 5, 11, 12, 40, 300])
+def test_the_ball_without_sums_is_the_smaller_of_two_bounds(columns: int) -> None:
+    shape = BallShape(n_columns=columns, with_sums=False)
+    bound = min(columns / sqrt(2) + 1, sqrt(columns * (columns + 3) / 2))
+    assert float(real_l1(shape)) == pytest.approx(bound, rel=1e-14)
+    assert real_l2_squared(shape) == 2
+
+
+@pytest.mark.parametrize("columns", [2, 5, 40, 300])
+def test_the_ball_with_sums_is_the_smallest_bound_over_the_appended_constant(columns: int) -> None:
+    shape = BallShape(n_columns=columns, with_sums=True)
+    bounds = (
+        sqrt(2) * (1 + s) * sqrt(columns * (columns + 3) / 4 + columns / (2 * s))
+        for s in (step / 10_000 for step in range(1, 20_000))
+    )
+    assert float(real_l1(shape)) == pytest.approx(min(bounds), rel=1e-6)
+    assert real_l2_squared(shape) == Fraction(9, 2)
+
+
+@pytest.mark.parametrize("weight", [Fraction(1, 8), Fraction(1, 2), Fraction(1), Fraction(5)])
+def test_the_largest_corner_is_that_of_a_search_through_all(weight: Fraction) -> None:
+    for scalars, categoricals in product(range(9), range(6)):
+        if scalars + categoricals == 0:
+            continue
+        shape = BoxShape(scalars, 0, categoricals, sum_weight=weight)
+        corners = [
+            (
+                Fraction(r * (scalars - r), 2) + t * scalars + blocks + weight * (r + 2 * t),
+                Fraction(r * (scalars - r), 4)
+                + Fraction(t * scalars, 2)
+                + blocks
+                + weight**2 * (r + 2 * t),
+            )
+            for r, t in product(range(scalars + 1), range(categoricals + 1))
+            for blocks in [
+                (categoricals - t) * r + 2 * (comb(categoricals, 2) - comb(categoricals - t, 2))
+            ]
+        ]
+        assert real_l1(shape) == max(l1 for l1, _ in corners)
+        assert real_l2_squared(shape) == max(l2 for _, l2 in corners)
+
+
+def test_integers_are_exact_where_the_grid_holds_the_real_value() -> None:
+    found = sensitivity(NLTCS, resolution_bits=10)
+    assert found.l1 == 81 * 4**10 // 2
+    assert found.l2_squared == 25 * 16**10
+    assert found.resolution_bits == 10
+    assert found.relation is Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("bits", [1, 6, 10, 14])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        BoxShape(3, 3, 0),
+        BoxShape(5, 4, 0, sum_weight=Fraction(3, 2)),
+        BoxShape(1, 1, 0, sum_weight=Fraction(1, 2)),
+        BallShape(3, with_sums=False),
+        BallShape(17, with_sums=True),
+    ],
+)
+def test_integers_are_rounded_up_by_less_than_one(shape: BoxShape | BallShape, bits: int) -> None:
+    found = sensitivity(shape, resolution_bits=bits)
+    assert 0 <= found.l1 - real_l1(shape) * 4**bits < 1
+    assert 0 <= found.l2_squared - real_l2_squared(shape) * 16**bits < 1
+
+
+def test_a_root_is_rounded_up_in_integers_and_by_no_more_than_one_step() -> None:
+    # 5 columns: the bound is sqrt(20); 3 columns: it is 3, which needs no rounding.
+    bound = real_l1(BallShape(5, with_sums=False))
+    assert (bound - Fraction(1, 2**ROOT_BITS)) ** 2 < 20 < bound**2
+    assert real_l1(BallShape(3, with_sums=False)) == 3
+
+
+@pytest.mark.parametrize("weight", [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1)])
+def test_one_numeric_column_with_light_sums_is_charged_as_decided(weight: Fraction) -> None:
+    extra = (1 - 4 * weight**2) / 16 if weight < Fraction(1, 2) else 0
+    assert real_l2_squared(BoxShape(1, 1, 0, sum_weight=weight)) == weight**2 + extra
+
+
+def test_a_shape_of_thousands_of_attributes_is_computed_exactly() -> None:
+    # Flipping half of 4000 binaries, each of weight 1: r (Q - r)/2 + r at r = Q/2 + 1.
+    shape = BoxShape(n_scalars=4000, n_numeric=0, n_categoricals=0)
+    assert real_l1(shape) == Fraction(2001 * 1999, 2) + 2001
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 15, 64])
+def test_a_resolution_outside_1_to_14_is_refused(bits: int) -> None:
+    with pytest.raises(SettingError, match="resolution_bits must be within 1 to 14"):
+        sensitivity(NLTCS, resolution_bits=bits)
+
+
+@pytest.mark.parametrize("ball", [False, True])
+def test_a_weight_off_the_grid_is_refused(ball: bool) -> None:
+    third = Fraction(1, 3)
+    shape = BallShape(2, with_sums=True, sum_weight=third) if ball else BoxShape(2, 0, 0, third)
+    with pytest.raises(SettingError, match="must be a multiple of 2\\^-10"):
+        sensitivity(shape, resolution_bits=10)
+
+
+@pytest.mark.parametrize("weight", [Fraction(0), Fraction(-1)])
+def test_sums_without_weight_are_refused(weight: Fraction) -> None:
+    with pytest.raises(SettingError, match="above 0"):
+        BoxShape(2, 0, 0, sum_weight=weight)
+    with pytest.raises(SettingError, match="above 0"):
+        BallShape(2, with_sums=True, sum_weight=weight)
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (1, 2, 0), (2, -1, 0), (2, 0, -1)])
+def test_impossible_counts_are_refused(counts: tuple[int, int, int]) -> None:
+    with pytest.raises(SettingError, match="schema"):
+        BoxShape(*counts)
+
+
+def test_a_ball_of_no_columns_is_refused() -> None:
+    with pytest.raises(SettingError, match="at least one column"):
+        BallShape(0, with_sums=False)

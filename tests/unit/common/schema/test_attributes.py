@@ -1,0 +1,179 @@
+"""What a schema accepts, what it refuses by name, and where its columns stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from dppca.common.schema import ColumnKind, Schema, label_text
+
+AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
+SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
+WORK = {"name": "work", "type": "categorical", "categories": ["Private", "State", "Other"]}
+BALL = {"name": "x", "type": "numeric", "centre": 0, "scale": 1}
+
+
+def schema(*attributes: dict[str, Any], **settings: Any) -> Schema:
+    return Schema.from_document({"attributes": list(attributes), **settings})
+
+
+def changed(attribute: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return {**attribute, **values}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1", "1"),
+        (1, "1"),
+        (1.0, "1"),
+        (-0.0, "0"),
+        (2.5, "2.5"),
+        (True, "true"),
+        (" a b ", "a b"),
+        (float("inf"), "inf"),
+        (1e20, "100000000000000000000"),
+    ],
+)
+def test_one_label_has_one_text(value: object, text: str) -> None:
+    assert label_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "settings", "says"),
+    [
+        ([], {}, "at least 1"),
+        ([AGE], {}, "1 coded columns; 2 to 8192"),
+        ([AGE, AGE], {}, "attribute names must differ: age"),
+        ([WORK, changed(AGE, name="work=Other")], {}, "coded columns must differ: work=Other"),
+        ([changed(AGE, name=" age"), SEX], {}, "blanks"),
+        ([changed(AGE, name=""), SEX], {}, "at least 1 character"),
+        ([changed(AGE, lower=90), SEX], {}, "lower must be below upper"),
+        ([changed(AGE, lower=91), SEX], {}, "lower must be below upper"),
+        ([changed(AGE, lower=float("nan")), SEX], {}, "finite"),
+        ([changed(AGE, upper=float("inf")), SEX], {}, "finite"),
+        ([changed(AGE, lower=-1.7e308, upper=1.7e308), SEX], {}, "must be finite"),
+        ([changed(AGE, lower=None), SEX], {}, "needs lower and upper"),
+        ([changed(AGE, centre=0), SEX], {}, "needs lower and upper"),
+        ([changed(AGE, unit="years"), SEX], {}, "unit"),
+        ([AGE, changed(SEX, values=["a"])], {}, "Field required"),
+        ([AGE, changed(SEX, values=["a", "a "])], {}, "labels must differ"),
+        ([AGE, changed(SEX, values=[1, 1.0])], {}, "labels must differ"),
+        ([AGE, changed(SEX, values=["a", None])], {}, "quote words such as null"),
+        ([AGE, changed(SEX, values=["a", "  "])], {}, "1 to 256 characters"),
+        ([AGE, changed(SEX, missing="x")], {}, "missing must be one of the labels"),
+        ([AGE, changed(WORK, categories=["a", "b"])], {}, "three labels at least"),
+        ([AGE, changed(WORK, categories=["a"], unknown="?")], {}, "at least 2 items"),
+        ([AGE, changed(WORK, unknown="State")], {}, "a label of its own"),
+        ([AGE, changed(WORK, unknown="?", missing="State")], {}, "missing .* or unknown"),
+        ([AGE, changed(WORK, type="ordinal")], {}, "numeric"),
+        ([AGE, SEX], {"resolution_bits": 0}, "resolution_bits"),
+        ([AGE, SEX], {"resolution_bits": 15}, "resolution_bits"),
+        ([AGE, SEX], {"max_rows_per_person": 0}, "max_rows_per_person"),
+        ([AGE, SEX], {"sum_weight": 0}, "sum_weight"),
+        ([AGE, SEX], {"sum_weight": 0.3}, "must be an integer"),
+        ([AGE, SEX], {"colour": "red"}, "colour"),
+        ([BALL, changed(BALL, name="y")], {}, "centre and scale need row_norm: x"),
+        ([BALL, AGE], {"row_norm": {}}, "centre and scale only: age"),
+        ([BALL, SEX], {"row_norm": {}}, "centre and scale only: sex"),
+        ([changed(BALL, scale=0), BALL], {"row_norm": {}}, "scale must be above 0"),
+    ],
+)
+def test_what_is_refused_is_named(
+    attributes: list[dict[str, Any]], settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValidationError, match=says):
+        schema(*attributes, **settings)
+
+
+def test_defaults_are_written_out_so_that_leaving_them_out_changes_nothing() -> None:
+    short = schema(AGE, SEX)
+    long = schema(
+        changed(AGE, lower="17", upper=90.0),
+        changed(SEX, missing=None),
+        resolution_bits=10,
+        max_rows_per_person=None,
+        sum_weight=1,
+        row_norm=None,
+    )
+    assert short.canonical_bytes() == long.canonical_bytes()
+    assert short.digest == long.digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        schema(SEX, AGE),
+        schema(changed(AGE, upper=91), SEX),
+        schema(AGE, changed(SEX, values=["Male", "Female"])),
+        schema(AGE, changed(SEX, missing="Male")),
+        schema(AGE, SEX, resolution_bits=9),
+        schema(AGE, SEX, max_rows_per_person=2),
+        schema(AGE, SEX, sum_weight=2),
+    ],
+)
+def test_whatever_changes_the_code_of_a_row_changes_the_digest(other: Schema) -> None:
+    assert other.digest != schema(AGE, SEX).digest
+
+
+def test_negative_zero_is_zero() -> None:
+    assert schema(changed(AGE, lower=-0.0), SEX).digest == schema(changed(AGE, lower=0), SEX).digest
+
+
+def test_columns_stand_in_the_order_of_the_attributes() -> None:
+    made = schema(AGE, WORK, SEX)
+    assert made.column_names == ("age", "work=Private", "work=State", "work=Other", "sex")
+    assert made.layout.kinds == (
+        ColumnKind.NUMERIC,
+        *[ColumnKind.INDICATOR] * 3,
+        ColumnKind.BINARY,
+    )
+    assert made.layout.groups == ((0, 1), (1, 4), (4, 5))
+    assert made.index_of("sex") == 2
+    with pytest.raises(KeyError):
+        made.index_of("age ")
+
+
+def test_packed_vector_skips_what_is_public_or_follows() -> None:
+    layout = schema(AGE, WORK, SEX).layout
+    i, j = layout.product_index
+    pairs = set(zip(i.tolist(), j.tolist(), strict=True))
+    inside = {(a, b) for a in (1, 2, 3) for b in (1, 2, 3)}
+    everything = {(a, b) for a in range(5) for b in range(a, 5)}
+    assert pairs == everything - inside - {(4, 4)}
+    assert layout.n_entries == 5 + len(pairs)
+    assert [(a, b) for a, b in zip(i, j, strict=True)] == sorted(pairs)
+
+
+def test_number_of_entries_is_counted_without_listing_them() -> None:
+    made = schema(
+        *[changed(AGE, name=f"n{i}") for i in range(7)],
+        *[changed(SEX, name=f"b{i}") for i in range(5)],
+        *[changed(WORK, name=f"c{i}") for i in range(3)],
+    )
+    assert made.layout.n_entries == made.layout.n_sums + len(made.layout.product_index[0])
+    ball = schema(BALL, changed(BALL, name="y"), row_norm={"include_sums": False})
+    assert ball.layout.n_sums == 0
+    assert ball.layout.n_entries == 3
+
+
+def test_middle_is_public() -> None:
+    made = schema(AGE, changed(AGE, name="far", lower=-8e307, upper=8e307))
+    assert [getattr(a, "middle", None) for a in made.attributes] == [53.5, 0.0]
+
+
+def test_thousands_of_attributes_are_read_in_moments() -> None:
+    made = schema(*[changed(SEX, name=f"b{i}") for i in range(8192)])
+    assert made.layout.n_columns == 8192
+    assert made.layout.n_entries == 8192 + 8192 * 8191 // 2
+    with pytest.raises(ValidationError, match="8193 coded columns"):
+        schema(*[changed(SEX, name=f"b{i}") for i in range(8193)])
+
+
+def test_missing_code_is_the_listed_label_else_the_first() -> None:
+    made = schema(SEX, changed(WORK, missing="Other"))
+    assert [getattr(a, "missing_code", None) for a in made.attributes] == [0, 2]
+    assert np.isscalar(made.layout.scaled_weight)

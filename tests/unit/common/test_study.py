@@ -1,0 +1,209 @@
+"""Study files: canonical form, digest, and errors that name the field at fault."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.errors import StudyError
+from dppca.common.schema import Schema
+from dppca.common.study_document import study_from_canonical, study_from_mapping, study_from_yaml
+from tests.golden.make_digests import FILE, STUDIES, documents
+from tests.support.studies import study_document
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    attributes: list[dict[str, Any]] = [
+        {"name": "x", "type": "numeric", "lower": 0, "upper": 1},
+        {"name": "y", "type": "binary", "values": ["No", "Yes"]},
+    ]
+    made = study_document(attributes, **{"owners": ["a", "b", "c"], **changes})
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def test_a_study_that_does_not_say_how_many_rows_a_person_may_have_is_refused() -> None:
+    silent = document()
+    del silent["schema"]["max_rows_per_person"]
+    for unsaid in (silent, {**silent, "schema": {**silent["schema"], "max_rows_per_person": None}}):
+        with pytest.raises(StudyError) as caught:
+            study_from_mapping(unsaid)
+        assert "write `max_rows_per_person: 1` if no person has more than one" in str(caught.value)
+        assert "every sensitivity is multiplied by it" in str(caught.value)
+    Schema.from_document(silent["schema"])  # rows can be coded: no privacy is computed from it
+
+
+def test_the_row_limit_of_a_study_is_the_one_in_its_schema() -> None:
+    said = document()
+    said["schema"]["max_rows_per_person"] = 7
+    assert study_from_mapping(said).max_rows_per_person == 7
+
+
+def test_canonical_documents_and_digests_are_those_of_earlier_versions() -> None:
+    assert documents() == json.loads(FILE.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_canonical_form_is_read_back_to_the_same_bytes(name: str) -> None:
+    study = study_from_yaml(STUDIES[name])
+    again = study_from_canonical(study.canonical_bytes())
+    assert again == study
+    assert again.digest == study.digest
+    assert again.canonical_bytes() == study.canonical_bytes()
+
+
+def test_groups_of_overlapping_owners_have_one_order() -> None:
+    one = study_from_mapping(document(overlap=[["c", "b"], ["b", "a"]]))
+    other = study_from_mapping(document(overlap=[["a", "b"], ["b", "c"]]))
+    assert one.digest == other.digest
+    assert b'"overlap":[["a","b"],["b","c"]]' in one.canonical_bytes()
+    assert study_from_canonical(one.canonical_bytes()) == one
+
+
+def test_json_is_a_study_file_too() -> None:
+    text = json.dumps(document())
+    assert study_from_yaml(text) == study_from_mapping(document())
+
+
+@pytest.mark.parametrize("scalar", ["No", "yes", "on", "Off", "010", "1_0", "1:30", "0x1f", "1e5"])
+def test_words_and_codes_in_a_study_file_are_labels(scalar: str) -> None:
+    text = json.dumps(document()).replace('"Yes"', f"{scalar}z, {scalar}")
+    text = text.replace(f'"No", {scalar}z', f"{scalar}z")
+    study = study_from_yaml(text)
+    assert study.table.attributes[1].model_dump()["values"] == (f"{scalar}z", scalar)
+
+
+def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
+    text = json.dumps(document()).replace('["No", "Yes"]', "[True, 1.0]")
+    assert study_from_yaml(text).table.attributes[1].model_dump()["values"] == ("true", "1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": None}, "name: Field required"),
+        ({"name": "Big Study"}, "name: a name has 1 to 64"),
+        ({"name": "../x"}, "name: a name has 1 to 64"),
+        ({"owners": []}, "owners: .* at least 1"),
+        ({"owners": ["a", "a"]}, "study: owners must differ"),
+        ({"owners": ["a", "B"]}, r"owners\.1: a name"),
+        ({"quorum": 4}, "quorum 4 is above the number of owners, 3"),
+        ({"quorum": 2}, "needs a deadline"),
+        ({"quorum": 0}, "quorum: "),
+        ({"deadline": "2030-01-01T00:00:00"}, "deadline: .*timezone"),
+        ({"max_rows": 0}, "max_rows: "),
+        ({"overlap": "true"}, "overlap: must be false, true, or a list of groups"),
+        ({"overlap": []}, "overlap: must be false, true, or a list of groups"),
+        ({"overlap": [["a"]]}, "overlap: a group is a list of the names of two or more"),
+        ({"overlap": [["a", "a"]]}, "overlap: a group is a list of the names of two or more"),
+        ({"overlap": [["a", {}]]}, "overlap: a group is a list of the names of two or more"),
+        ({"overlap": [["a", "b"], ["b", "a"]]}, "overlap: groups must differ"),
+        ({"overlap": [["a", "z"]]}, "overlap names z, who are not among owners"),
+        ({"version": 2}, "version: "),
+        ({"colour": "red"}, "colour: Extra inputs"),
+        ({"privacy": {"mechanism": "laplace"}}, "laplace needs epsilon"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "0"}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "-1"}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "nan"}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "one"}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": True}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "1e-31"}}, "more digits"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": 1, "scale": 1}}, "epsilon, or a scale"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": 1, "delta": "0.1"}}, "delta: Extra"),
+        ({"privacy": {"mechanism": "gaussian", "epsilon": 1}}, "delta: Field required"),
+        ({"privacy": {"mechanism": "gaussian", "epsilon": 1, "delta": 1}}, "delta must be below 1"),
+        ({"privacy": {"mechanism": "wishart", "epsilon": 1}}, "privacy: .*wishart"),
+        ({"components": {}}, "one of contribution_rate, count"),
+        ({"components": {"count": 1, "above_noise": True}}, "one of contribution_rate, count"),
+        ({"components": {"count": 2}}, "count 2 is above 1"),
+        ({"components": {"contribution_rate": 1}}, "components.contribution_rate: "),
+        ({"components": {"above_noise": False}}, "components.above_noise: "),
+        ({"covariance": "total"}, "covariance: "),
+        ({"schema": {"attributes": []}}, "schema.attributes: "),
+    ],
+)
+def test_field_at_fault_is_named(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        study_from_mapping(document(**changes))
+
+
+def test_every_field_at_fault_is_named_at_once() -> None:
+    with pytest.raises(StudyError) as raised:
+        study_from_mapping(document(name="A", owners=[], colour="red"))
+    assert all(word in str(raised.value) for word in ("name:", "owners:", "colour:"))
+
+
+def test_attribute_at_fault_is_named_by_its_place() -> None:
+    wrong = document()
+    wrong["schema"]["attributes"][0]["lower"] = 5
+    with pytest.raises(StudyError, match=r"schema\.attributes\.0\.numeric: lower must be below"):
+        study_from_mapping(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "must be a mapping"),
+        ("- a\n- b\n", "must be a mapping"),
+        ("name: [", "not YAML"),
+        ("name: a\nname: b\n", "given twice"),
+        ("name: !!python/object:os.system {}\n", "not YAML"),
+        ("[" * 10_000, "not YAML"),
+        ("x" * (4 << 20) + "x", "larger than"),
+        ("1: 2\n", "study"),
+    ],
+)
+def test_file_that_is_no_study_is_refused(text: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        study_from_yaml(text)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        study_from_mapping(document()).canonical_bytes() + b"\n",
+        study_from_mapping(document()).canonical_bytes().replace(b'"overlap":false,', b""),
+        json.dumps(document()).encode(),
+    ],
+)
+def test_document_that_is_not_canonical_is_refused(content: bytes) -> None:
+    with pytest.raises(StudyError):
+        study_from_canonical(content)
+
+
+def test_one_moment_in_two_time_zones_is_one_study() -> None:
+    here = study_from_mapping(document(deadline="2030-01-01T12:00:00+02:00", quorum=2))
+    there = study_from_mapping(document(deadline="2030-01-01T10:00:00Z", quorum=2))
+    assert here.digest == there.digest
+    assert not here.deadline_passed(datetime(2030, 1, 1, 9, 59, 59, tzinfo=UTC))
+    assert here.deadline_passed(datetime(2030, 1, 1, 10, tzinfo=UTC))
+    assert not study_from_mapping(document()).deadline_passed(datetime(2999, 1, 1, tzinfo=UTC))
+
+
+def test_all_owners_are_needed_unless_a_quorum_says_otherwise() -> None:
+    assert study_from_mapping(document()).needed == 3
+    assert study_from_mapping(document(quorum=2, deadline="2030-01-01T10:00:00Z")).needed == 2
+
+
+@given(epsilon=st.decimals("1e-30", "1e30", allow_nan=False).filter(lambda d: d > 0))
+def test_an_epsilon_is_one_number_however_it_is_written(epsilon: Decimal) -> None:
+    if len(epsilon.as_tuple().digits) > 30:
+        return
+
+    def digest(value: object) -> str:
+        privacy = {"mechanism": "laplace", "epsilon": value}
+        study = study_from_mapping(document(privacy=privacy))
+        assert study.privacy.epsilon == epsilon, "no digit is lost"
+        return study.digest
+
+    assert digest(epsilon) == digest(str(epsilon)) == digest(format(epsilon, "f"))

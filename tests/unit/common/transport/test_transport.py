@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.errors import (
+    BusyError,
+    ConflictError,
+    IdentityError,
+    LimitError,
+    UnknownStudyError,
+    UnreachableError,
+    UploadError,
+)
+from dppca.common.transport.channels import (
+    CHUNK_BYTES,
+    open_channel,
+    server_credentials,
+    with_retries,
+)
+from dppca.common.transport.codec import (
+    Form,
+    Reassembly,
+    StudyState,
+    chunks,
+    form_from_wire,
+    form_to_wire,
+    header_from_wire,
+    state_from_wire,
+    state_to_wire,
+)
+from dppca.common.transport.hosts import DialTarget, other_host_error
+from dppca.common.transport.status import TRAILER
+from dppca.common.transport.tls import (
+    Credentials,
+    Identity,
+    Role,
+    Term,
+    check_credentials,
+    peer_identity,
+)
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.certificates import Authority, new_authority
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return new_authority()
+
+
+class _Failure(grpc.RpcError):
+    def __init__(self, code: grpc.StatusCode, details: str = "", name: str = "") -> None:
+        self._code, self._details, self._name = code, details, name
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+    def trailing_metadata(self) -> tuple[tuple[str, str], ...]:
+        return ((TRAILER, self._name),) if self._name else ()
+
+
+@dataclass(slots=True)
+class _Clock:
+    now: float = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_good_credentials_say_when_they_expire(authority: Authority) -> None:
+    end = (NOW + timedelta(days=12)).replace(microsecond=0)
+    owner = authority.issue(Role.OWNER, "owner-1", end=end)
+    assert check_credentials(owner, role=Role.OWNER, name="owner-1", now=NOW) == end
+
+
+def test_what_is_wrong_with_credentials_is_named(authority: Authority) -> None:
+    def refused(credentials: Credentials, words: str, name: str = "owner-1") -> None:
+        with pytest.raises(IdentityError, match=words):
+            check_credentials(credentials, role=Role.OWNER, name=name, now=NOW)
+
+    good = authority.issue(Role.OWNER, "owner-1")
+    other = authority.issue(Role.OWNER, "owner-1")
+    past = {"start": NOW - timedelta(days=9), "end": NOW - timedelta(days=1)}
+    refused(authority.issue(Role.OWNER, "owner-1", **past), "expired on")
+    refused(authority.issue(Role.OWNER, "owner-1", start=NOW + timedelta(days=1)), "clock")
+    refused(authority.issue(Role.OPERATOR, "owner-1"), "operator owner-1")
+    refused(good, "not for owner owner-2", name="owner-2")
+    refused(Credentials(new_authority().pem, good.certificate, good.key), "not signed by")
+    refused(Credentials(good.ca, good.certificate, other.key), "not the certificate's")
+    refused(Credentials(good.ca, b"nonsense", good.key), "not PEM")
+    refused(authority.issue(Role.OWNER, "owner-1", uris=()), "alternative names")
+    two = ("urn:dppca:owner:owner-1", "urn:dppca:operator:owner-1")
+    refused(authority.issue(Role.OWNER, "owner-1", uris=two), "exactly one")
+    refused(authority.issue(Role.OWNER, "owner-1", uris=("urn:dppca:king:a",)), "role")
+
+
+def test_credentials_do_not_print_their_key(authority: Authority) -> None:
+    assert "PRIVATE" not in repr(authority.issue(Role.OWNER, "owner-1"))
+
+
+class _WhoAmI(grpc.GenericRpcHandler):
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
+        def answer(_request: bytes, context: grpc.ServicerContext) -> bytes:
+            return peer_identity(context.auth_context()).uri.encode()
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@pytest.fixture(scope="module")
+def address(authority: Authority) -> Iterator[str]:
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
+    curator = authority.issue(Role.CURATOR, "hub")
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(curator))
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+def _ask(address: str, credentials: Credentials, deadline_s: float = 10) -> bytes:
+    with open_channel(address, credentials) as channel:
+        method = channel.unary_unary("/test/WhoAmI")
+        return with_retries(
+            lambda left: method(b"", timeout=left), deadline_s=deadline_s, attempts=3
+        )
+
+
+def test_a_party_is_the_name_in_its_certificate(address: str, authority: Authority) -> None:
+    owner = authority.issue(Role.OWNER, "owner-7")
+    assert _ask(address, owner) == Identity("owner-7", Role.OWNER).uri.encode()
+
+
+def test_a_server_of_another_authority_is_an_identity_error(address: str) -> None:
+    with pytest.raises(IdentityError, match="signed by one authority"):
+        _ask(address, new_authority("other").issue(Role.OWNER, "owner-7"))
+
+
+def test_a_client_of_another_authority_gets_no_answer(address: str, authority: Authority) -> None:
+    stranger = new_authority().issue(Role.OWNER, "owner-7")
+    mixed = Credentials(authority.pem, stranger.certificate, stranger.key)
+    with pytest.raises((IdentityError, UnreachableError)):
+        _ask(address, mixed, deadline_s=5)
+
+
+def test_an_expired_client_gets_no_answer(address: str, authority: Authority) -> None:
+    expired = authority.issue(
+        Role.OWNER, "o", start=NOW - timedelta(days=9), end=NOW - timedelta(days=1)
+    )
+    with pytest.raises((IdentityError, UnreachableError)):
+        _ask(address, expired, deadline_s=5)
+
+
+def test_an_owners_certificate_cannot_pose_as_the_curator(authority: Authority) -> None:
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
+    impostor = authority.issue(Role.OWNER, "owner-1")
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(impostor))
+    server.start()
+    with pytest.raises(IdentityError):
+        _ask(f"127.0.0.1:{port}", authority.issue(Role.OWNER, "owner-2"))
+    server.stop(None).wait()
+
+
+@pytest.mark.parametrize(
+    ("role", "where"), [(Role.OWNER, "site.yaml"), (Role.OPERATOR, "--curator")]
+)
+def test_a_certificate_for_another_host_is_named_with_the_host_that_was_dialled(
+    address: str, authority: Authority, role: Role, where: str
+) -> None:
+    caller = authority.issue(role, "who-7")
+    dialled = DialTarget(address, caller.ca, role, "other.example")
+    with open_channel(address, caller, server_name="other.example") as channel:
+        method = channel.unary_unary("/test/WhoAmI")
+        with pytest.raises(IdentityError) as caught:
+            with_retries(lambda left: method(b"", timeout=left), deadline_s=10, dialled=dialled)
+    said = str(caught.value)
+    assert f"{address} is for localhost, 127.0.0.1, not for other.example" in said
+    assert where in said
+    assert "doctor" not in said
+
+
+def test_names_in_a_certificate_of_another_authority_are_not_repeated(address: str) -> None:
+    stranger = new_authority("other")
+    said = str(other_host_error(DialTarget(address, stranger.pem, Role.OWNER)))
+    assert "is for other hosts, not for 127.0.0.1" in said
+
+
+@pytest.mark.parametrize(
+    ("address", "server_name", "expected"),
+    [
+        ("hub.example:7443", None, "hub.example"),
+        ("[2001:db8::1]:7443", None, "2001:db8::1"),
+        ("127.0.0.1:7443", "hub.example", "hub.example"),
+    ],
+)
+def test_the_name_expected_is_the_host_unless_another_is_given(
+    address: str, server_name: str | None, expected: str
+) -> None:
+    assert DialTarget(address, b"", Role.OWNER, server_name).expected == expected
+
+
+@pytest.mark.parametrize("first_bytes", [0, 1000], ids=["at once", "after its first bytes"])
+def test_a_handshake_that_is_broken_off_may_succeed_when_tried_again(
+    authority: Authority, first_bytes: int
+) -> None:
+    """A curator that ends, or a tunnel to one that has ended: no word about certificates."""
+    accepted = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def break_off() -> None:
+            with suppress(OSError):  # the listener is closed: the test is over
+                while True:
+                    connection, _ = listener.accept()
+                    accepted.append(connection.recv(first_bytes) if first_bytes else b"")
+                    connection.close()
+
+        thread = threading.Thread(target=break_off, daemon=True)
+        thread.start()
+        owner = authority.issue(Role.OWNER, "owner-7")
+        with pytest.raises(UnreachableError):
+            _ask(f"127.0.0.1:{listener.getsockname()[1]}", owner)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+    assert accepted
+
+
+def test_a_call_is_repeated_until_it_succeeds() -> None:
+    clock, left = _Clock(), [3]
+
+    def call(_timeout: float) -> str:
+        left[0] -= 1
+        if left[0]:
+            raise _Failure(grpc.StatusCode.UNAVAILABLE)
+        return "done"
+
+    assert with_retries(call, deadline_s=100, clock=clock.time, sleep=clock.sleep) == "done"
+
+
+@pytest.mark.parametrize("deadline_s", [0.0, 1.0, 60.0])
+def test_retries_end_with_the_deadline_or_the_attempts(deadline_s: float) -> None:
+    clock, calls = _Clock(), []
+
+    def call(timeout: float) -> None:
+        calls.append(timeout)
+        clock.now += 0.5
+        raise _Failure(grpc.StatusCode.UNAVAILABLE)
+
+    with pytest.raises(UnreachableError, match="same command again"):
+        with_retries(call, deadline_s=deadline_s, clock=clock.time, sleep=clock.sleep)
+    assert len(calls) <= 8
+    assert clock.now <= deadline_s + 5.5
+    assert all(timeout > 0 for timeout in calls)
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        _Failure(grpc.StatusCode.UNAVAILABLE, BusyError.public, "BusyError"),
+        _Failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!"),
+    ],
+    ids=["of an owner", "in all"],
+)
+def test_who_finds_the_other_side_busy_comes_again_until_the_deadline(busy: _Failure) -> None:
+    clock, left = _Clock(), [30]
+
+    def call(_timeout: float) -> str:
+        left[0] -= 1
+        if left[0]:
+            raise busy
+        return "done"
+
+    assert with_retries(call, deadline_s=600, clock=clock.time, sleep=clock.sleep) == "done"
+    left[0] = 10_000
+    with pytest.raises(BusyError, match="nothing is lost"):
+        with_retries(call, deadline_s=60, clock=clock.time, sleep=clock.sleep)
+    assert left[0] < 10_000 - 8
+
+
+def test_what_cannot_pass_is_not_repeated() -> None:
+    calls = []
+
+    def call(timeout: float) -> None:
+        calls.append(timeout)
+        raise _Failure(grpc.StatusCode.ALREADY_EXISTS, ConflictError.public, "ConflictError")
+
+    with pytest.raises(ConflictError):
+        with_retries(call, deadline_s=100)
+    assert len(calls) == 1
+
+
+def test_a_status_without_our_trailer_is_understood() -> None:
+    def call(_timeout: float) -> None:
+        raise _Failure(grpc.StatusCode.NOT_FOUND, "anything")
+
+    with pytest.raises(UnknownStudyError):
+        with_retries(call, deadline_s=1)
+
+
+@given(st.binary(max_size=100), st.integers(1, 40))
+def test_chunks_make_their_content_again(content: bytes, size: int) -> None:
+    parts = [
+        pb.Chunk(offset=at, content=content[at : at + size]) for at in range(0, len(content), size)
+    ]
+    whole = Reassembly(
+        total_bytes=len(content), sha256=hashlib.sha256(content).digest(), cap=len(content)
+    )
+    assert b"".join(whole.add(part) for part in parts) == content
+    whole.finish()
+
+
+def test_a_content_is_cut_at_the_chunk_size() -> None:
+    content = bytes(range(256)) * (CHUNK_BYTES // 256 * 2) + b"end"
+    parts = list(chunks(content))
+    assert [len(part.content) for part in parts] == [CHUNK_BYTES, CHUNK_BYTES, 3]
+    assert b"".join(part.content for part in parts) == content
+
+
+def test_truncated_reordered_oversized_and_changed_uploads_are_refused() -> None:
+    def fresh() -> Reassembly:
+        return Reassembly(total_bytes=6, sha256=hashlib.sha256(b"abcdef").digest(), cap=6)
+
+    with pytest.raises(LimitError):
+        Reassembly(total_bytes=7, sha256=b"", cap=6)
+    truncated = fresh()
+    truncated.add(pb.Chunk(offset=0, content=b"abc"))
+    with pytest.raises(UploadError, match="3 of 6"):
+        truncated.finish()
+    with pytest.raises(UploadError, match="begins at byte 3"):
+        fresh().add(pb.Chunk(offset=3, content=b"def"))
+    with pytest.raises(UploadError, match="more than"):
+        fresh().add(pb.Chunk(offset=0, content=b"abcdefg"))
+    with pytest.raises(UploadError, match="has 0 bytes"):
+        fresh().add(pb.Chunk(offset=0, content=b""))
+    changed = fresh()
+    changed.add(pb.Chunk(offset=0, content=b"abcdeF"))
+    with pytest.raises(UploadError, match="digest"):
+        changed.finish()
+
+
+def test_a_malformed_header_is_refused() -> None:
+    good = {
+        "study_digest": bytes(32),
+        "release_id": bytes(16),
+        "n_rows": 5,
+        "n_entries": 3,
+        "total_bytes": 24,
+        "sha256": bytes(32),
+        "ledger_head": bytes(32),
+    }
+    assert header_from_wire(pb.ContributionHeader(**good)).n_rows == 5
+    for name, value in (("study_digest", b"x"), ("release_id", b""), ("total_bytes", 23)):
+        with pytest.raises(UploadError):
+            header_from_wire(pb.ContributionHeader(**{**good, name: value}))
+    with pytest.raises(LimitError):
+        header_from_wire(pb.ContributionHeader(**good, receipt=bytes(70_000)))
+
+
+def test_states_and_forms_survive_the_wire_and_unknown_ones_do_not() -> None:
+    assert [state_from_wire(state_to_wire(state)) for state in StudyState] == list(StudyState)
+    assert [form_from_wire(form_to_wire(form)) for form in Form] == list(Form)
+    with pytest.raises(UploadError):
+        state_from_wire(0)
+    with pytest.raises(UploadError):
+        form_from_wire(99)
+
+
+@pytest.mark.parametrize(
+    ("term_days", "warned_days_before"), [(365, 30), (90, 30), (89, 89 / 3), (30, 10), (1, 1 / 3)]
+)
+def test_the_end_of_a_certificate_is_a_warning_in_its_last_part_only(
+    authority: Authority, term_days: float, warned_days_before: float
+) -> None:
+    start = NOW.replace(microsecond=0)
+    end = start + timedelta(days=term_days)
+    issued = authority.issue(Role.OWNER, "owner-1", start=start, end=end)
+    term = Term.from_pem(issued.certificate)
+    assert term.ends == end
+    assert term.ends - term.warn_from == timedelta(days=warned_days_before)

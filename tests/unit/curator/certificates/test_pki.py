@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.verification import PolicyBuilder, Store
+
+from dppca.common.errors import IdentityError, SettingError
+from dppca.common.files import CredentialFolder
+from dppca.common.transport.tls import (
+    Identity,
+    Role,
+    check_credentials,
+    compute_fingerprint,
+    load_credentials,
+)
+from dppca.curator.certificates.pki import init_authority, issue, sign_request
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    folder = tmp_path / "authority"
+    init_authority(folder, name="study group", days=3650, now=NOW)
+    return folder
+
+
+def issued(authority: Path, role: Role, output: Path, hosts: tuple[str, ...] = ()) -> Path:
+    issue(authority, identity=Identity("hub", role), hosts=hosts, output=output, days=365, now=NOW)
+    return output
+
+
+def request_for(
+    name: str, *, uri: str | None = None, key: ec.EllipticCurvePrivateKey | None = None
+) -> bytes:
+    names = [x509.UniformResourceIdentifier(uri or f"urn:dppca:owner:{name}")]
+    return (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key or ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+
+
+def sign(authority: Path, request: bytes, output: Path, name: str | None = None) -> None:
+    sign_request(authority, request=request, name=name, output=output, days=30, now=NOW)
+
+
+@pytest.mark.parametrize("role", [Role.CURATOR, Role.OPERATOR])
+def test_what_is_issued_is_accepted_for_its_role_only(
+    authority: Path, tmp_path: Path, role: Role
+) -> None:
+    hosts = ("localhost", "127.0.0.1", "::1") if role is Role.CURATOR else ()
+    folder = issued(authority, role, tmp_path / "out", hosts)
+    credentials = load_credentials(CredentialFolder(folder))
+    expires = check_credentials(credentials, role=role, name="hub", now=NOW)
+    assert expires == NOW + timedelta(days=365)
+    with pytest.raises(IdentityError):
+        check_credentials(credentials, role=Role.OWNER, name="hub", now=NOW)
+
+
+def test_keys_are_for_their_owner_only(authority: Path, tmp_path: Path) -> None:
+    folder = issued(authority, Role.OPERATOR, tmp_path / "out")
+    for key in (authority / "ca-key.pem", folder / "key.pem"):
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+def test_nothing_is_overwritten(authority: Path, tmp_path: Path) -> None:
+    folder = issued(authority, Role.OPERATOR, tmp_path / "out")
+    files = [path for path in (*folder.rglob("*"), *authority.rglob("*")) if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    with pytest.raises(SettingError, match="not overwritten"):
+        issued(authority, Role.OPERATOR, folder)
+    with pytest.raises(SettingError, match="not overwritten"):
+        init_authority(authority, name="again", days=1, now=NOW)
+    with pytest.raises(SettingError, match="not overwritten"):
+        sign(authority, request_for("owner-1"), folder / "certificate.pem")
+    assert {path: path.read_bytes() for path in before} == before
+    assert files == [path for path in (*folder.rglob("*"), *authority.rglob("*")) if path.is_file()]
+
+
+def test_an_independent_verifier_accepts_the_chain(authority: Path, tmp_path: Path) -> None:
+    root = x509.load_pem_x509_certificate((authority / "ca.pem").read_bytes())
+    curator = x509.load_pem_x509_certificate(
+        (
+            issued(authority, Role.CURATOR, tmp_path / "hub", ("hub.example.org",))
+            / "certificate.pem"
+        ).read_bytes()
+    )
+    verifier = PolicyBuilder().store(Store([root])).time(NOW)
+    verifier.build_server_verifier(x509.DNSName("hub.example.org")).verify(curator, [])
+    with pytest.raises(x509.verification.VerificationError):
+        verifier.build_server_verifier(x509.DNSName("other.example.org")).verify(curator, [])
+    sign(authority, request_for("owner-1"), tmp_path / "owner.pem")
+    owner = x509.load_pem_x509_certificate((tmp_path / "owner.pem").read_bytes())
+    verifier.build_client_verifier().verify(owner, [])
+    verifier.build_client_verifier().verify(curator, [])
+    with pytest.raises(x509.verification.VerificationError):
+        verifier.build_server_verifier(x509.DNSName("owner-1")).verify(owner, [])
+
+
+def test_extensions_are_what_rfc_5280_asks_for(authority: Path, tmp_path: Path) -> None:
+    root = x509.load_pem_x509_certificate((authority / "ca.pem").read_bytes())
+    assert root.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    sign(authority, request_for("owner-1"), tmp_path / "owner.pem")
+    owner = x509.load_pem_x509_certificate((tmp_path / "owner.pem").read_bytes())
+    found = owner.extensions
+    assert not found.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert list(found.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
+        ExtendedKeyUsageOID.CLIENT_AUTH
+    ]
+    assert not found.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    issuer = found.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+    assert issuer == root.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    assert owner.serial_number.bit_length() > 100
+
+
+def test_signing_takes_key_and_name_and_nothing_else_from_a_request(
+    authority: Path, tmp_path: Path
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = sign_request(
+        authority,
+        request=request_for("owner-1", key=key),
+        name="owner-1",
+        output=tmp_path / "certificate.pem",
+        days=30,
+        now=NOW,
+    )
+    certificate = x509.load_pem_x509_certificate((tmp_path / "certificate.pem").read_bytes())
+    assert certificate.public_key() == key.public_key()
+    assert made.fingerprint == compute_fingerprint(key.public_key())
+    assert made.identity == Identity("owner-1", Role.OWNER)
+
+
+def test_a_request_may_name_its_owner_in_the_subject_only(authority: Path, tmp_path: Path) -> None:
+    request = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
+        .sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    sign(authority, request, tmp_path / "certificate.pem", "owner-1")
+    assert (tmp_path / "certificate.pem").exists()
+
+
+def _damaged() -> bytes:
+    document = x509.load_pem_x509_csr(request_for("owner-1"))
+    der = bytearray(document.public_bytes(Encoding.DER))
+    der[-1] ^= 1
+    import base64
+
+    return (
+        b"-----BEGIN CERTIFICATE REQUEST-----\n"
+        + base64.encodebytes(bytes(der))
+        + b"-----END CERTIFICATE REQUEST-----\n"
+    )
+
+
+def _weak() -> bytes:
+    return (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
+        .sign(rsa.generate_private_key(65537, 2048), hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_pem", "name"),
+    [
+        (b"", None),
+        (b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n", None),
+        (_damaged(), None),
+        (_weak(), None),
+        (request_for("owner-1"), "owner-2"),
+        (request_for("owner-1", uri="urn:dppca:operator:owner-1"), None),
+        (request_for("owner-1", uri="urn:dppca:owner:owner-2"), None),
+        (request_for("Not A Name"), None),
+    ],
+    ids=["empty", "garbage", "signature", "rsa", "name", "role", "two-names", "bad-name"],
+)
+def test_a_request_that_asks_for_too_much_is_refused(
+    authority: Path, tmp_path: Path, request_pem: bytes, name: str | None
+) -> None:
+    with pytest.raises(IdentityError):
+        sign(authority, request_pem, tmp_path / "certificate.pem", name)
+    assert not (tmp_path / "certificate.pem").exists()
+
+
+def test_an_owners_key_is_never_made_here(authority: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="at its site"):
+        issued(authority, Role.OWNER, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("role", "hosts"),
+    [(Role.CURATOR, ()), (Role.OPERATOR, ("localhost",)), (Role.CURATOR, ("bücher.example",))],
+)
+def test_hosts_are_for_curators_and_in_ascii(
+    authority: Path, tmp_path: Path, role: Role, hosts: tuple[str, ...]
+) -> None:
+    with pytest.raises(SettingError):
+        issued(authority, role, tmp_path / "out", hosts)
+
+
+def test_without_an_authority_the_message_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="pki init"):
+        issued(tmp_path, Role.OPERATOR, tmp_path / "out")

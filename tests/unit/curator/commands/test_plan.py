@@ -1,0 +1,137 @@
+"""``dppca-curator plan`` as an operator types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.console import run
+from dppca.curator.cli import cli
+
+_STUDY = """
+name: pilot
+owners: [east, west]
+privacy: {mechanism: laplace, epsilon: "1"}
+components: {count: 2}
+schema:
+  max_rows_per_person: 1
+  attributes:
+    - {name: sex, type: binary, values: [f, m]}
+    - {name: age, type: numeric, lower: 0, upper: 100}
+    - {name: plan, type: categorical, categories: [a, b, c]}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "pilot.yaml"
+    path.write_text(_STUDY)
+    return path
+
+
+def _plan(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[object, str]:
+    with pytest.raises(SystemExit) as left:
+        run(cli, ["plan", *map(str, arguments)])
+    return left.value.code, capsys.readouterr().out
+
+
+def _document(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[object, Any]:
+    code, out = _plan(capsys, *arguments, "--json")
+    return code, json.loads(out)
+
+
+def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "pilot.png"
+    code, text = _plan(capsys, study, "--rows", 4000, "--delta", "1e-9", "--plot", picture)
+    assert code == 0
+    assert "Study pilot works at epsilon 1 (laplace)" in text
+    assert "sends 104 bytes" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, document = _document(
+        capsys, study, "--rows", 4000, "--rows", "west=10", "--epsilon", "0.3", "--delta", "1e-9"
+    )
+    assert code == 0
+    assert document["rows"] == {"east": 4000, "west": 10}
+    assert [(f["mechanism"], f["epsilon"]) for f in document["forecasts"]] == [
+        ("laplace", "0.3"),
+        ("laplace", "1"),
+        ("gaussian", "0.3"),
+        ("gaussian", "1"),
+    ]
+    assert document["asked"]["epsilon"] == "1"
+    assert document["bytes"]["up"] == 104
+    assert document["seconds"]["transfer"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("v.txt", "0.3\n0.2 0.1"), ("v.csv", "0.1,0.2,0.3\n"), ("v.json", "[0.2, 0.3, 0.1]")],
+    ids=["txt", "csv", "json"],
+)
+def test_assumed_eigenvalues_come_from_a_file(
+    study: Path, name: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    code, document = _document(capsys, study, "--rows", 900, "--spectrum", path)
+    assert code == 0
+    assert document["assumption"]["eigenvalues"] == [0.3, 0.2, 0.1, 0.0, 0.0]
+    assert name in document["assumption"]["source"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--rows", "many"),
+        ("--rows", "-3"),
+        ("--rows", "5", "--rows", "6"),
+        ("--rows", "5", "--rows", "north=6"),
+        ("--rows", "east=6"),
+        ("--rows", "5", "--spectrum", "power:one"),
+        ("--rows", "5", "--spectrum", "power:1:2:3"),
+        ("--rows", "5", "--spectrum", "power:"),
+        ("--rows", "5", "--spectrum", "absent.npz"),
+        ("--rows", "5", "--delta", "2"),
+    ],
+    ids=" ".join,
+)
+def test_what_makes_no_sense_is_a_setting_error(
+    study: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, document = _document(capsys, study, *arguments)
+    assert (code, document["error"]["class"]) == (10, "SettingError")
+
+
+def test_a_picture_that_cannot_be_drawn_is_a_setting_error(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for picture in (tmp_path / "plan.what", tmp_path / "absent" / "plan.png"):
+        code, document = _document(capsys, study, "--rows", 50, "--plot", picture)
+        assert (code, document["error"]["class"]) == (10, "SettingError")
+
+
+def test_a_file_that_is_no_result_holds_no_eigenvalues(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(b"PK\x03\x04 nothing")
+    code, document = _document(capsys, study, "--rows", 50, "--spectrum", broken)
+    assert (code, document["error"]["class"]) == (10, "SettingError")
+    assert "holds no eigenvalues" in document["error"]["message"]
+
+
+def test_of_an_earlier_result_what_stands_above_its_noise_is_assumed(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier = tmp_path / "earlier.npz"
+    header = np.frombuffer(json.dumps({"noise_edge": 0.05}).encode(), np.uint8)
+    np.savez(earlier, header=header, eigenvalues=np.array([0.3, 0.2, 0.04, 0.01, -0.1]))
+    code, document = _document(capsys, study, "--rows", 900, "--spectrum", earlier)
+    assert code == 0
+    assert document["assumption"]["eigenvalues"] == [0.3, 0.2, 0.0, 0.0, 0.0]

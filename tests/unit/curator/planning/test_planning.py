@@ -1,0 +1,221 @@
+"""Plans: forecasts over epsilon, what would be enough, and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.errors import RangeError, SettingError
+from dppca.common.privacy.mechanisms import Mechanism
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
+from dppca.curator.planning.plan import GOOD, Feasibility, StudyPlan, advised_resolution, make_plan
+from dppca.curator.planning.report import Seconds, plan_document, plan_text
+from tests.support.studies import study_document
+
+DELTA = Decimal("1e-9")
+SECONDS = Seconds(draw=0.1, decompose=0.2, transfer=0.3, megabits=100)
+
+
+def _study(**changes: Any) -> Study:
+    attributes: list[dict[str, Any]] = [
+        *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)),
+        {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+    ]
+    fields = {"name": "pilot", "owners": ["east", "west"], "components": {"count": 2}, **changes}
+    return study_from_mapping(study_document(attributes, **fields))
+
+
+def _plan(study: Study, rows: int, **settings: Any) -> StudyPlan:
+    assumption = settings.pop("assumption", power_law(study.table.layout, 1, 0.5))
+    settings.setdefault("delta", None)
+    settings.setdefault("grid", [Decimal("0.1"), Decimal(10)])
+    return make_plan(study, dict.fromkeys(study.owners, rows), assumption, **settings)
+
+
+def test_the_studys_own_line_stands_among_the_grids() -> None:
+    plan = _plan(_study(), 500, delta=DELTA)
+    assert [(line.mechanism.value, line.epsilon) for line in plan.lines] == [
+        (mechanism, Decimal(epsilon))
+        for mechanism in ("laplace", "gaussian")
+        for epsilon in ("0.1", "1", "10")
+    ]
+    assert plan.asked.mechanism is Mechanism.LAPLACE
+    assert plan.asked.epsilon == 1
+    assert plan.other is not None
+    assert (plan.other.mechanism, plan.other.epsilon) == (Mechanism.GAUSSIAN, 1)
+    captured = [line.forecast.captured for line in plan.lines[:3] if line.forecast]
+    assert captured == sorted(captured)
+
+
+def test_gaussian_noise_is_left_out_without_a_delta() -> None:
+    plan = _plan(_study(), 500)
+    assert {line.mechanism for line in plan.lines} == {Mechanism.LAPLACE}
+    assert plan.other is None
+    assert plan.recommended is Mechanism.LAPLACE
+    assert "--delta" in plan_text(plan, SECONDS)
+
+
+def test_a_gaussian_study_brings_its_delta_and_allows_no_other() -> None:
+    study = _study(privacy={"mechanism": "gaussian", "epsilon": "1", "delta": "1e-6"})
+    plan = _plan(study, 500)
+    assert plan.asked.mechanism is Mechanism.GAUSSIAN
+    assert plan.asked.delta == Decimal("1e-6")
+    with pytest.raises(SettingError, match="leave --delta out"):
+        _plan(study, 500, delta=DELTA)
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_the_smallest_epsilon_is_enough_and_three_quarters_of_it_are_not(
+    mechanism: Mechanism,
+) -> None:
+    least = _plan(_study(), 800, delta=DELTA).need(mechanism).epsilon
+    assert least is not None
+    grid = [least * Decimal("0.75"), least]
+    lines = [
+        line
+        for line in _plan(_study(), 800, delta=DELTA, grid=grid).lines
+        if line.mechanism is mechanism and line.epsilon in grid
+    ]
+    assert [line.forecast.captured >= GOOD for line in lines if line.forecast] == [False, True]
+
+
+def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None:
+    study, rows = _study(privacy={"mechanism": "laplace", "epsilon": "0.2"}), 100
+    need = _plan(study, rows).need(Mechanism.LAPLACE)
+    assert need.rows_per_owner is not None
+    assert need.owners is not None
+    assert need.rows_per_owner > 2 * rows
+
+    def captured(owners: int, rows: int) -> float:
+        larger = study.model_copy(update={"owners": tuple(f"o{i}" for i in range(owners))})
+        outlook = _plan(larger, rows).asked.forecast
+        assert outlook is not None
+        return outlook.captured
+
+    assert captured(2, need.rows_per_owner) == pytest.approx(GOOD, abs=0.02)
+    assert captured(2, need.rows_per_owner // 2) < GOOD - 0.02
+    assert captured(need.owners, rows) == pytest.approx(GOOD, abs=0.03)
+    assert captured(need.owners // 4, rows) < GOOD - 0.02
+
+
+def test_a_study_that_cannot_work_is_told_so_in_plain_words() -> None:
+    plan = _plan(_study(), 3)
+    assert plan.asked.verdict is Feasibility.CANNOT
+    assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan, SECONDS)
+    assert plan_document(plan, SECONDS)["verdict"] == "cannot work"
+
+
+def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
+    plan = _plan(_study(), 1_000_000, delta=DELTA)
+    assert plan.asked.verdict is Feasibility.WORKS
+    assert plan.recommended is Mechanism.LAPLACE
+    text = plan_text(plan, SECONDS)
+    assert "works at epsilon 1 (laplace)" in text
+    assert "as the study has it" in text
+
+
+def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
+    attributes = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(40)]
+    plan = _plan(
+        _study(schema={"max_rows_per_person": 1, "attributes": attributes}), 5000, delta=DELTA
+    )
+    assert plan.recommended is Mechanism.GAUSSIAN
+    assert "Recommended: the gaussian mechanism instead" in plan_text(plan, SECONDS)
+
+
+def test_an_epsilon_whose_noise_leaves_the_integers_is_shown_as_refused() -> None:
+    tiny = Decimal("1e-12")
+    plan = _plan(_study(), 500, grid=[tiny])
+    line = next(line for line in plan.lines if line.epsilon == tiny)
+    assert (line.verdict, line.forecast, line.noise) == (Feasibility.REFUSED, None, None)
+    assert "leave their range" in plan_text(plan, SECONDS)
+    with pytest.raises(RangeError):
+        _plan(_study(privacy={"mechanism": "laplace", "epsilon": "1e-12"}), 500)
+
+
+def test_noise_out_of_all_proportion_has_no_remedy() -> None:
+    flat = np.full(6, 1e-9)
+    need = _plan(_study(), 1, assumption=Assumption(flat, "next to nothing")).needs[0]
+    assert (need.epsilon, need.rows_per_owner, need.owners) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ({"east": 5}, "no rows for west"),
+        ({"east": 5, "west": 5, "north": 5}, "north not in study pilot"),
+        ({"east": 5, "west": 0}, "at least 1 row, but not west"),
+    ],
+    ids=["missing", "unknown", "none"],
+)
+def test_rows_that_do_not_fit_the_study_are_refused(rows: dict[str, int], words: str) -> None:
+    study = _study()
+    with pytest.raises(SettingError, match=words):
+        make_plan(study, rows, power_law(study.table.layout, 1, 1), delta=None)
+
+
+def test_more_rows_than_the_study_allows_are_refused() -> None:
+    with pytest.raises(RangeError, match="larger max_rows"):
+        _plan(_study(max_rows=99), 50)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "share"), [(-1, 1), (float("nan"), 1), (1, 0), (1, 1.5)], ids=str
+)
+def test_a_power_law_without_sense_is_refused(exponent: float, share: float) -> None:
+    with pytest.raises(SettingError, match="a power law needs"):
+        power_law(_study().table.layout, exponent, share)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([], "finite"),
+        ([float("inf")], "finite"),
+        ([0, -1], "above 0"),
+        ([0.1] * 7, "7 eigenvalues"),
+        ([2.0], "coded units"),
+    ],
+    ids=["none", "infinite", "negative", "many", "large"],
+)
+def test_eigenvalues_that_no_table_has_are_refused(values: list[float], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        given_eigenvalues(_study().table.layout, values, "file.txt")
+
+
+def test_given_eigenvalues_are_sorted_and_filled_up() -> None:
+    found = given_eigenvalues(_study().table.layout, [0.1, 0.5, -0.2], "pilot.npz")
+    assert found.eigenvalues.tolist() == [0.5, 0.1, 0, 0, 0, 0]
+    assert found.source == "eigenvalues of pilot.npz"
+
+
+def test_the_advised_resolution_follows_the_smallest_component_of_interest() -> None:
+    layout = _study().table.layout
+    bits = [advised_resolution(layout, value) for value in (0.1, 1e-3, 1e-5, 1e-12)]
+    assert bits == [6, 7, 10, 14]
+    binary = _study(
+        schema={
+            "max_rows_per_person": 1,
+            "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in "uv"],
+        },
+        components={"count": 1},
+    )
+    assert advised_resolution(binary.table.layout, 1e-12) == 6
+
+
+def test_every_forecast_is_counted() -> None:
+    calls: list[None] = []
+    _plan(_study(), 500, advance=lambda: calls.append(None))
+    assert len(calls) > 3
+
+
+def test_bytes_are_those_of_the_packed_vector() -> None:
+    study = _study()
+    plan = _plan(study, 500)
+    assert plan.bytes_up == 8 * study.table.layout.n_entries
+    assert plan_document(plan, SECONDS)["bytes"]["up"] == plan.bytes_up

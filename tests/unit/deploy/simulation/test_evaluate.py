@@ -1,0 +1,119 @@
+"""Measures of a simulation against slow and independent ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.utility import (
+    extract_features,
+    extract_labels,
+    svm_accuracy,
+    synthetic_labels,
+)
+from dppca.common.schema import Schema, encode
+from dppca.deploy.simulation.evaluate import (
+    captured_variance,
+    check_target,
+    compute_pooled_covariance,
+    evaluate,
+)
+
+
+@pytest.fixture(scope="module")
+def schema() -> Schema:
+    attributes: list[dict[str, Any]] = [
+        {"name": "x", "type": "numeric", "lower": -3, "upper": 3},
+        {"name": "b", "type": "binary", "values": ["no", "yes"]},
+        {"name": "c", "type": "categorical", "categories": ["u", "v", "w"]},
+    ]
+    return Schema.from_document({"attributes": attributes})
+
+
+@pytest.fixture(scope="module")
+def rows(schema: Schema) -> np.ndarray[Any, np.dtype[np.int32]]:
+    rng = np.random.default_rng(5)
+    b = rng.integers(0, 2, 2000).astype(np.int32)
+    x = rng.normal(2 * b - 1, 0.6)
+    c = (b + (rng.random(2000) < 0.2)).astype(np.int32)
+    return encode(schema, [x, b, c])
+
+
+def test_covariance_is_that_of_the_coded_rows(schema: Schema, rows: Any) -> None:
+    expected = np.cov((rows / 1024).T, bias=True)
+    # A binary's mean square and an indicator's are exact, the rest is integer sums.
+    np.testing.assert_allclose(compute_pooled_covariance(schema, rows), expected, atol=1e-12)
+
+
+def test_the_best_directions_capture_everything(schema: Schema, rows: Any) -> None:
+    best = PCA(2).fit(rows / 1024).components_
+    covariance = compute_pooled_covariance(schema, rows)
+    assert captured_variance(covariance, best) == pytest.approx(1)
+    worst = np.linalg.eigh(covariance)[1].T[:2]
+    assert captured_variance(covariance, worst) < 0.2
+
+
+def test_captured_variance_does_not_depend_on_the_basis(schema: Schema, rows: Any) -> None:
+    covariance = compute_pooled_covariance(schema, rows)
+    rng = np.random.default_rng(0)
+    plane = np.linalg.qr(rng.normal(size=(5, 2)))[0].T
+    turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+    expected = captured_variance(covariance, plane)
+    assert captured_variance(covariance, turn @ plane) == pytest.approx(expected)
+    assert 0 <= expected <= 1
+
+
+def test_real_rows_get_their_own_labels_back(schema: Schema, rows: Any) -> None:
+    np.testing.assert_array_equal(extract_labels(schema, "b", rows), rows[:, 1] > 0)
+    np.testing.assert_array_equal(extract_labels(schema, "c", rows), np.nonzero(rows[:, 2:])[1])
+
+
+def test_coded_synthetic_rows_are_cut_in_the_middle_and_at_the_largest(schema: Schema) -> None:
+    coded = np.array([[0.1, -0.01, 0.2, 0.5, 0.1], [0.1, 0.01, -0.2, -0.5, -0.1]])
+    assert synthetic_labels(schema, "b", coded, None).tolist() == [0, 1]
+    assert synthetic_labels(schema, "c", coded, None).tolist() == [1, 2]
+
+
+def test_coded_synthetic_rows_keep_a_released_mean(schema: Schema) -> None:
+    coded = np.zeros((100, 5))
+    coded[:, 1] = np.linspace(-1, -0.1, 100)
+    # The code of a share of 0.3 between -1/2 and 1/2.
+    labels = synthetic_labels(schema, "b", coded, np.array([0, -0.2, 0, 0, 0]))
+    assert labels.sum() == 30
+    assert labels[-30:].all()
+
+
+def test_features_leave_out_all_columns_of_the_target(schema: Schema, rows: Any) -> None:
+    np.testing.assert_array_equal(extract_features(schema, "c", rows), rows[:, :2])
+    np.testing.assert_array_equal(extract_features(schema, "b", rows), rows[:, [0, 2, 3, 4]])
+
+
+def test_a_perfect_copy_is_as_useful_as_the_rows(schema: Schema, rows: Any) -> None:
+    utility = evaluate(
+        schema,
+        "b",
+        training=rows[:1500],
+        held_out=rows[1500:],
+        coded=rows[:1500] / 1024,
+        decoded=rows[:1500],
+        released_mean=None,
+    )
+    assert utility.tstr_accuracy == utility.tstr_accuracy_decoded == utility.trtr_accuracy
+    assert utility.trtr_accuracy > 0.9
+    assert utility.majority == pytest.approx(0.5, abs=0.1)
+
+
+def test_synthetic_rows_of_one_class_answer_that_class() -> None:
+    zeros, ones = np.zeros((10, 2)), np.ones(10, np.int64)
+    truth = np.array([1, 0, 1])
+    assert svm_accuracy(zeros, ones, test=zeros[:3], truth=truth) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("target", ["x", "nothing"])
+def test_a_target_without_classes_is_refused(schema: Schema, target: str) -> None:
+    with pytest.raises(SettingError, match="b, c"):
+        check_target(schema, target)

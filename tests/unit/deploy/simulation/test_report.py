@@ -1,0 +1,204 @@
+"""The report's keys are a promise; its Markdown and the story say the same numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.errors import SettingError, StudyError
+from dppca.common.schema import encode
+from dppca.common.study_document import study_from_mapping
+from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
+from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.experiment import read_columns, with_owners
+from dppca.deploy.simulation.plots import plot_marginals, plot_scree
+from dppca.deploy.simulation.report import SIMULATION_ONLY, Findings, make_document, make_markdown
+from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
+from dppca.deploy.simulation.story import make_story
+from tests.support.documents import require_documented
+
+COUNTS: dict[str, Any] = {
+    "label": "site-only",
+    "warning": "site-only",
+    "rows": 16152,
+    "malformed_rows": 0,
+    "attributes": {
+        "lncoins": {"unknown": 1234, "share": 0.0764, "faults": 0, "coded_as": "free, the first"}
+    },
+    "refuse_if_above": None,
+    "above": {},
+}
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    owners = [
+        OwnerRun(
+            name=f"owner-{number}",
+            n_rows=5384,
+            epsilon="1",
+            delta="0",
+            charged_epsilon="0.9999",
+            charged_rho="0",
+            dppca_svm_accuracy=0.9 + number / 100,
+            steps=(
+                SimulationStep("contribute", 0.5 + number, 1000),
+                SimulationStep("train", 1.0, 0),
+            ),
+        )
+        for number in (1, 2, 3)
+    ]
+    findings = Findings(
+        command="demo",
+        study=demo_study(),
+        target=TARGET,
+        seed=1,
+        split="iid",
+        owners=owners,
+        n_held_out=4038,
+        coded_by_rule=COUNTS,
+        count=7,
+        eigenvalues=np.array([0.3, 0.2, 0.1, -0.05]),
+        noise_edge=0.15,
+        captured_variance=0.987,
+        utility=Utility(0.98, 0.97, 0.91, 0.74),
+        files={"report": "out/report.md"},
+        plots={"scree": "out/scree.png"},
+        seconds=12.3456,
+    )
+    return make_document(findings)
+
+
+def test_the_report_prints_the_federations_guarantee_with_its_assumptions(
+    document: dict[str, Any],
+) -> None:
+    privacy, text = document["privacy"], make_markdown(document)
+    assert privacy["federation"]["epsilon"] == f"{document['owners'][0]['epsilon']:g}"
+    for assumption in privacy["assumptions"]:
+        assert assumption in text
+    assert "No person has rows at two owners" in text
+
+
+def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) -> None:
+    assert set(document["owners"][0]) >= {"name", "rows", "epsilon", "delta"}
+    assert set(document["components"]) >= {
+        "count",
+        "eigenvalues",
+        "captured_variance",
+        "noise_edge",
+    }
+    assert set(document["utility"]) == {
+        "trtr_accuracy",
+        "tstr_accuracy",
+        "tstr_accuracy_decoded",
+        "majority",
+    }
+    assert document["components"]["above_noise"] == 2
+    assert document["components"]["negative"] == 1
+    assert document["steps"][0] == {"name": "contribute", "seconds": 3.5, "bytes": 3000}
+    assert document["simulation_only"] == list(SIMULATION_ONLY)
+    plain = json.loads(json.dumps(document, allow_nan=False))
+    assert require_documented("dppca-simulate", plain) == document
+
+
+def test_the_markdown_marks_what_only_a_simulation_knows(document: dict[str, Any]) -> None:
+    text = make_markdown(document)
+    assert "Utility †" in text
+    assert "variance captured, of the best possible †" in text
+    assert "| owner-2 | 5,384 | 1 | 0 | 0.920 |" in text
+    assert "| synthetic rows, coded | 0.9700 |" in text
+    assert "| lncoins | 0 | 1,234 | 0 | 0 | 0 | 7.64% |" in text
+    assert "`lncoins`: free, the first" in text
+    assert "(scree.png)" in text
+
+
+def test_the_story_says_who_held_what_what_it_cost_and_what_is_protected(
+    document: dict[str, Any],
+) -> None:
+    story = " ".join(make_story(document).split())
+    for said in (
+        "owner-1 5,384, owner-2 5,384, owner-3 5,384",
+        "charged epsilon 1, delta 0",
+        "one year of one person",
+        "max_rows_per_person: 5",
+        "7 joint components",
+        "the noise edge; 2 eigenvalues are above it, and 1 eigenvalue is negative,",
+        "0.970",
+        "site-only",
+        "out/scree.png",
+    ):
+        assert said in story
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "said", "unsaid"),
+    [
+        ([0.975, 0.98, 0.99], "They do as well as the classifier trained on all real", "lose"),
+        ([0.98, 0.92, 0.9], "2 of 3 are right less often than the classifier", "commonest class"),
+        ([0.7, 0.74, 0.98], "2 of them know no more than the commonest class (0.743)", "as well"),
+    ],
+)
+def test_the_story_explains_a_loss_at_home_only_where_there_is_one(
+    document: dict[str, Any], accuracies: list[float], said: str, unsaid: str
+) -> None:
+    utility = {**document["utility"], "trtr_accuracy": 0.982, "majority": 0.743}
+    owners = [
+        {**owner, "dppca_svm_accuracy": accuracy}
+        for owner, accuracy in zip(document["owners"], accuracies, strict=True)
+    ]
+    story = " ".join(make_story({**document, "utility": utility, "owners": owners}).split())
+    at_home = story[story.index("AT HOME") : story.index("SEE FOR YOURSELF")]
+    assert said in at_home
+    assert unsaid not in at_home
+
+
+def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
+    schema = demo_study().table
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.integers(0, 2, 50).astype(np.float64)
+        if attribute.type == "numeric"
+        else rng.integers(0, len(attribute.labels), 50).astype(np.int32)
+        for attribute in schema.attributes
+    ]
+    few = [column[:20] for column in columns]
+    plot_marginals(tmp_path / "m.png", schema, real=columns, synthetic=few)
+    spectrum = np.linspace(0.2, -0.1, 14)
+    plot_scree(
+        tmp_path / "s.png", eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05
+    )
+    for name in ("m.png", "s.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_knows_every_row_of_its_data() -> None:
+    study, table = demo_study(), demo_table()
+    assert table.num_rows == 20_190
+    assert set(table["lncoins"].to_pylist()) == set(PLANS.values())
+    assert table.column_names == [attribute.name for attribute in study.table.attributes]
+    rows = encode(study.table, read_columns(study.table, table))
+    # Nothing is an unknown label that coding would have had to mend: plans as they are counted.
+    start, stop = study.table.layout.groups[1]
+    counts = dict(zip(PLANS.values(), rows[:, start:stop].sum(axis=0) // 1024, strict=True))
+    assert counts == {"free": 10_997, "25%": 4065, "50%": 1401, "95%": 2653, "100%": 1074}
+
+
+def test_owners_are_renamed_and_everything_else_is_kept() -> None:
+    study = demo_study()
+    renamed = with_owners(study, 5)
+    assert renamed.owners == tuple(f"owner-{number}" for number in range(1, 6))
+    assert renamed.model_copy(update={"owners": study.owners}) == study
+    assert with_owners(study, 3).digest == study.digest
+
+
+def test_no_owners_and_a_quorum_above_their_number_are_refused() -> None:
+    with pytest.raises(SettingError, match="at least one owner"):
+        with_owners(demo_study(), 0)
+    document = demo_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    quorate = study_from_mapping({**document, "quorum": 3})
+    with pytest.raises(StudyError, match="quorum 3 is above"):
+        with_owners(quorate, 2)

@@ -1,0 +1,176 @@
+"""After Ctrl-C the ledger says whether anything was charged, and which command goes on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.owner.commands.interrupt import interrupted_text
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import ReleaseKind
+from dppca.owner.ledger.reading import read_history
+from tests.support.ledgers import NOW, drawn, ledger_files, request_of, small_study
+from tests.support.owner_site import OwnerSite
+from tests.support.trained_site import make_trained_site
+
+STUDY = small_study()
+RELEASES = {
+    "dp-svm": "train site-test --target ill --method dp-svm --epsilon 0.5 --delta 1e-9 --C 0.02",
+    "pca-dpsvm": "train site-test --target ill --method pca-dpsvm --epsilon 1 --components 2",
+    "private-svm": "train site-test --target colour --method private-svm --epsilon 1",
+    "summary": "report site-test --release --epsilon 0.5",
+    "summary of one": "report site-test --release --epsilon 0.5 --delta 1e-9 --target colour",
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> OwnerSite:
+    site = make_trained_site(tmp_path / "site", budget='epsilon: "10", delta: "1e-6"')[0]
+    assert site.run("synthesize", "site-test", "--rows", "200")[0] == 0
+    return site
+
+
+def _interrupt_at(monkeypatch: pytest.MonkeyPatch, module: str, place: str) -> None:
+    def reached(name: str) -> None:
+        if name == place:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{module}.checkpoint", reached)
+
+
+def _interrupted(answer: tuple[int, Any]) -> str:
+    code, document = answer
+    assert (code, document["error"]["class"]) == (130, "Interrupted")
+    message: str = document["error"]["message"]
+    return message
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_charge(
+    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = shlex.split(RELEASES[release])
+    with monkeypatch.context() as patch:
+        _interrupt_at(patch, "dppca.owner.release.path", "reserve")
+        message = _interrupted(site.run(*line, "--yes"))
+    charged = site.history
+    assert len(charged.reservations) == 1
+    assert "was charged to data set survey (epsilon" in message
+    findings = site.run("doctor", "--offline")[1]["findings"]
+    [found] = [each["message"] for each in findings if each["state"] == "warning"]
+    for text in (message, found):
+        printed = re.search(r"run `dppca-owner (.*?)`", text)
+        assert printed is not None, text
+        again = shlex.split(printed[1])
+        assert again[:2] == line[:2]
+    code, document = site.run(*again, "--yes")
+    assert code == 0, document
+    assert site.history.reservations == charged.reservations
+    assert len(site.history.commitments) == 1
+    findings = site.run("doctor", "--offline")[1]["findings"]
+    assert not [each for each in findings if each["state"] == "warning"]
+
+
+@pytest.mark.parametrize("release", ["dp-svm", "summary"])
+def test_an_interrupt_before_the_charge_says_that_nothing_was_charged(
+    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dppca.owner.commands.release_file.counted_faults", stopped)
+    message = _interrupted(site.run(*shlex.split(RELEASES[release]), "--yes"))
+    assert message == "interrupted: nothing was charged by this command"
+    assert site.history == History()
+
+
+@pytest.mark.parametrize("release", ["dp-svm", "summary"])
+def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_written(
+    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = shlex.split(RELEASES[release])
+    with monkeypatch.context() as patch:
+        _interrupt_at(patch, "dppca.owner.release.path", "commit")
+        message = _interrupted(site.run(*line, "--yes"))
+    assert "The ledger holds" in message
+    assert "writes its file at no further charge" in message
+    assert site.run(*line)[1]["already_stored"]
+
+
+def test_an_interrupted_second_attempt_does_not_say_that_it_charged(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupt_at(monkeypatch, "dppca.owner.release.path", "reserve")
+    line = shlex.split(RELEASES["dp-svm"])
+    assert "was charged" in _interrupted(site.run(*line, "--yes"))
+    message = _interrupted(site.run(*line, "--yes"))
+    assert message.startswith("interrupted: nothing was charged by this command. Nothing of dp-svm")
+
+
+def _steps(folder: Path) -> list[History]:
+    """The ledger before a contribution, and after each of its steps."""
+    path, lock = ledger_files(folder)
+    found = [read_history(path)]
+    with open_ledger(path, lock=lock) as ledger:
+        reservation = ledger.reserve(request_of(STUDY), release_id=bytes(16), now=NOW)
+        found.append(ledger.history())
+        ledger.commit(drawn(STUDY, reservation), now=NOW)
+        found.append(ledger.history())
+        ledger.mark_sent(bytes(16), now=NOW)
+        return [*found, ledger.history()]
+
+
+AGAIN = "run `dppca-owner contribute study-1`"
+SAID: dict[str, Callable[[str], bool]] = {
+    "nothing": lambda text: text == "interrupted: nothing was charged by this command",
+    "reserved": lambda text: "was kept or sent yet" in text and AGAIN in text,
+    "stored": lambda text: "may have arrived" in text and "the same bytes" in text,
+    "sent": lambda text: text.endswith("study-1 has arrived at the curator"),
+}
+
+
+def test_every_step_of_a_contribution_is_told_from_the_others(tmp_path: Path) -> None:
+    steps = _steps(tmp_path)
+    for number, (after, name) in enumerate(zip(steps, SAID, strict=True)):
+        text = interrupted_text(steps[0], after, STUDY.name)
+        assert [each for each, right in SAID.items() if right(text)] == [name]
+        assert ("study study-1 was charged to data set survey (epsilon 1, delta 0)" in text) == (
+            number > 0
+        )
+        assert "nothing was charged" in interrupted_text(after, after, STUDY.name)
+        assert interrupted_text(steps[0], after, "other").endswith("by this command")
+
+
+def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
+    for before, after in ((None, History()), (History(), None)):
+        assert "it is not known whether anything was charged" in interrupted_text(
+            before, after, STUDY.name
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "command"),
+    [
+        (ReleaseKind.CONTRIBUTION, "", "contribute study-1"),
+        (ReleaseKind.MODEL, "dp-svm for ill", "train study-1"),
+        (ReleaseKind.SUMMARY, "quality summary", "report study-1 --release"),
+    ],
+)
+def test_doctor_names_the_command_of_a_charge_by_its_kind_where_the_entry_holds_none(
+    site: OwnerSite, kind: ReleaseKind, name: str, command: str
+) -> None:
+    path, lock = ledger_files(site.folder)
+    with open_ledger(path, lock=lock) as ledger:
+        request = replace(request_of(STUDY), kind=kind, name=name)
+        ledger.reserve(request, release_id=bytes(16), now=NOW)
+    findings = site.run("doctor", "--offline")[1]["findings"]
+    [message] = [each["message"] for each in findings if each["state"] == "warning"]
+    assert message.startswith(f"{request.title} is charged but not ")
+    assert f"run `dppca-owner {command}`" in message

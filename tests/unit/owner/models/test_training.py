@@ -1,0 +1,416 @@
+"""Classifiers trained at a site: what they learn, how they are kept, that they stay."""
+
+from __future__ import annotations
+
+import json
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import skops.io
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from dppca.common.errors import (
+    ArtefactError,
+    DataError,
+    LabelError,
+    SchemaMismatchError,
+    SettingError,
+)
+from dppca.common.estimators import DPPCASVM
+from dppca.common.estimators.base.second_moment import NoisedMoment
+from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.sensitivity import BallShape, sensitivity
+from dppca.common.results import Result
+from dppca.common.schema import encode
+from dppca.common.study import Study
+from dppca.owner.models import training
+from dppca.owner.models.loader import load_model
+from dppca.owner.models.model import Fit, Model, pack_model, write_model
+from dppca.owner.models.training import feature_space, predict_file, train
+from dppca.owner.records import open_table
+from dppca.owner.synthesis.tables import read_label
+from tests.support.latent_rows import LABELS, make_latent_study, make_result, make_rows, save_rows
+
+N_ROWS = 600
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return make_latent_study()
+
+
+@pytest.fixture(scope="module")
+def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_rows(make_rows(N_ROWS), tmp_path_factory.mktemp("site") / "rows.parquet")
+
+
+@pytest.fixture(scope="module")
+def result(study: Study, rows_path: Path) -> Result:
+    return make_result(study, rows_path)
+
+
+def fit(result: Result, study: Study, path: Path, **changes: Any) -> Model:
+    settings: dict[str, Any] = {
+        "target": "ill",
+        "kernel": "linear",
+        "C": 1.0,
+        "max_rows": None,
+        "rng": np.random.default_rng(3),
+    }
+    settings.update(changes)
+    return train(result, study, open_table(path, study.table), **settings)
+
+
+def report(model: Model) -> Fit:
+    """How a model that stays was trained."""
+    assert model.fit is not None
+    return model.fit
+
+
+@pytest.fixture(scope="module")
+def model(result: Result, study: Study, rows_path: Path) -> Model:
+    return fit(result, study, rows_path)
+
+
+def test_components_are_those_of_the_features_alone(
+    result: Result, study: Study, rows_path: Path
+) -> None:
+    table = open_table(rows_path, study.table)
+    coded = np.vstack([encode(study.table, batch) for batch in table.batches()]) / 1024
+    features = np.delete(coded, 4, axis=1)
+    space = feature_space(result, study, "ill")
+    assert space.columns.tolist() == [0, 1, 2, 3, 5, 6, 7]
+    oracle = PCA(n_components=0.95).fit(features)
+    assert len(space.components) == oracle.n_components_
+    np.testing.assert_allclose(np.abs(space.components), np.abs(oracle.components_), atol=1e-8)
+    np.testing.assert_allclose(space.mean, oracle.mean_, atol=1e-12)
+
+
+def test_components_of_a_noisy_result_do_not_see_the_target_columns(
+    result: Result, study: Study
+) -> None:
+    noise = np.random.default_rng(0).integers(-(10**7), 10**7, result.pooled.shape)
+    noisy = Result(result.header, result.pooled + noise, None, *_decomposed(result, study, noise))
+    space = feature_space(noisy, study, "colour")
+    block = noisy.covariance(study)[:5, :5]
+    expected = decompose(block).vectors[: len(space.components)]
+    np.testing.assert_allclose(space.components, expected)
+
+
+def _decomposed(result: Result, study: Study, noise: np.ndarray) -> tuple[Any, Any, Any]:
+    mean = result.mean + noise[:8] / 4.0**10 / N_ROWS
+    return mean, result.eigenvalues, result.vectors
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("target", ["ill", "colour"])
+def test_binary_and_categorical_targets_are_learnt(
+    result: Result, study: Study, rows_path: Path, target: str, kernel: str
+) -> None:
+    found = fit(result, study, rows_path, target=target, kernel=kernel)
+    fit_of_rows = report(found)
+    assert fit_of_rows.training_accuracy > 0.85
+    assert (fit_of_rows.n_rows, fit_of_rows.n_unlabelled) == (N_ROWS, 0)
+    assert fit_of_rows.converged
+    assert found.label is Label.SITE_ONLY
+
+
+def test_classifier_is_a_scaled_linear_machine_on_projected_rows(
+    model: Model, study: Study, rows_path: Path
+) -> None:
+    table = open_table(rows_path, study.table)
+    coded = np.vstack([encode(study.table, batch) for batch in table.batches()]) / 1024
+    space = model.space
+    assert space is not None
+    scores = (np.delete(coded, 4, axis=1) - space.mean) @ space.components.T
+    labels = (coded[:, 4] > 0).astype(int)
+    oracle = LinearSVC(C=1.0, dual=False, max_iter=10_000)
+    oracle.fit(StandardScaler().fit_transform(scores), labels)
+    np.testing.assert_allclose(model.estimator.machine_[-1].coef_, oracle.coef_, rtol=1e-6)
+
+
+def test_rows_without_a_known_target_are_left_out_and_counted(
+    result: Result, study: Study, tmp_path: Path
+) -> None:
+    rows = make_rows(100)
+    ill = rows["ill"].to_pylist()
+    ill[:7] = [None, "", "maybe", None, None, None, "?"]
+    path = save_rows(rows.set_column(4, "ill", pa.array(ill)), tmp_path / "rows.parquet")
+    found = fit(result, study, path)
+    assert (report(found).n_rows, report(found).n_unlabelled) == (93, 7)
+
+
+def test_rows_of_one_class_teach_nothing(result: Result, study: Study, tmp_path: Path) -> None:
+    rows = make_rows(50).set_column(4, "ill", pa.array(["no"] * 49 + [None]))
+    path = save_rows(rows, tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="fewer than two labels of ill"):
+        fit(result, study, path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"target": "x0"}, "x0 is numeric; a target can be ill, colour"),
+        ({"target": "income"}, "income is no attribute of the study; a target can be ill, colour"),
+        ({"kernel": "poly"}, "kernel is 'poly'; it must be 'linear' or 'rbf'"),
+        ({"C": 0.0}, "C is 0.0; it must be above 0"),
+        ({"C": float("nan")}, "C is nan"),
+        ({"max_rows": 1}, "max_rows is 1; it must be at least 2"),
+    ],
+)
+def test_setting_out_of_range_is_named_with_what_can_be_chosen(
+    result: Result, study: Study, rows_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        fit(result, study, rows_path, **changes)
+
+
+def test_rbf_on_many_rows_asks_for_a_limit(
+    result: Result, study: Study, rows_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "MAX_RBF_ROWS", N_ROWS - 1)
+    with pytest.raises(SettingError, match=f"there are {N_ROWS} rows.*--max-rows"):
+        fit(result, study, rows_path, kernel="rbf")
+    assert report(fit(result, study, rows_path, kernel="rbf", max_rows=200)).n_rows == 200
+    assert report(fit(result, study, rows_path, kernel="linear")).n_rows == N_ROWS
+
+
+def test_limited_rows_are_drawn_at_random_without_replacement(
+    result: Result, study: Study, rows_path: Path
+) -> None:
+    drawn = [training.choose_rows(50, "linear", 20, np.random.default_rng(s)) for s in (1, 1, 2)]
+    assert drawn[0] is not None
+    assert drawn[1] is not None
+    assert drawn[2] is not None
+    assert drawn[0].tolist() == drawn[1].tolist() != drawn[2].tolist()
+    assert len(set(drawn[0].tolist())) == 20
+    assert training.choose_rows(50, "linear", 50, np.random.default_rng(1)) is None
+
+
+def test_table_of_another_schema_is_refused(result: Result, study: Study, rows_path: Path) -> None:
+    other = make_latent_study(
+        owners=["a"],
+        schema={
+            "max_rows_per_person": 1,
+            "attributes": [
+                {"name": "x0", "type": "numeric", "lower": 0, "upper": 1},
+                {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+            ],
+        },
+    )
+    with pytest.raises(SchemaMismatchError):
+        train(
+            result,
+            study,
+            open_table(rows_path, other.table),
+            target="ill",
+            kernel="linear",
+            C=1.0,
+            max_rows=None,
+            rng=np.random.default_rng(0),
+        )
+
+
+def test_only_attribute_can_not_be_the_target(tmp_path: Path) -> None:
+    colour = {"name": "colour", "type": "categorical", "categories": list(LABELS)}
+    study = make_latent_study(schema={"max_rows_per_person": 1, "attributes": [colour]})
+    path = save_rows(make_rows(50), tmp_path / "rows.parquet")
+    with pytest.raises(SettingError, match="nothing to predict it from"):
+        fit(make_result(study, path), study, path, target="colour")
+
+
+def test_study_of_numerics_has_no_target(tmp_path: Path) -> None:
+    ball = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 4} for i in range(4)]
+    study = make_latent_study(
+        schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}}
+    )
+    path = save_rows(make_rows(50), tmp_path / "rows.parquet")
+    with pytest.raises(SettingError, match="no binary or categorical"):
+        fit(make_result(study, path), study, path, target="x0")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_saved_model_predicts_as_before(
+    result: Result, study: Study, rows_path: Path, tmp_path: Path, kernel: str
+) -> None:
+    made = fit(result, study, rows_path, target="colour", kernel=kernel)
+    write_model(pack_model(made), tmp_path / "model.skops")
+    again = load_model(tmp_path / "model.skops")
+    assert stat.S_IMODE((tmp_path / "model.skops").stat().st_mode) == 0o600
+    assert again.schema == study.table
+    assert (again.target, again.kernel, again.fit) == (made.target, made.kernel, made.fit)
+    assert again.n_components == made.n_components
+    outputs = []
+    for name, used in (("before.csv", made), ("after.csv", again)):
+        predict_file(used, rows_path, tmp_path / name)
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_model_may_not_leave(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(LabelError, match="site-only"):
+        require_released(model.label, "the model")
+    write_model(pack_model(model), tmp_path / "model.skops")
+    assert load_model(tmp_path / "model.skops").label is Label.SITE_ONLY
+
+
+class Foreign:
+    """Stands for code that a model file should not bring along."""
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not a model"),
+        (b"PK\x03\x04 broken", "not a model"),
+        (skops.io.dumps({"metadata": "{}"}), "not a model"),
+        (skops.io.dumps([1, 2]), "not a model"),
+        (skops.io.dumps({"metadata": json.dumps({"kind": "dppca-svm", "version": 9})}), "not a"),
+        (skops.io.dumps({"pipeline": Foreign()}), "holds .*Foreign"),
+    ],
+)
+def test_file_that_is_no_model_of_ours_is_refused(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
+    path = tmp_path / "model.skops"
+    path.write_bytes(content)
+    with pytest.raises(ArtefactError, match=says):
+        load_model(path)
+
+
+def test_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        load_model(tmp_path / "model.skops")
+
+
+@pytest.mark.parametrize("drop", ["schema.json", None])
+def test_damaged_model_is_refused(model: Model, tmp_path: Path, drop: str | None) -> None:
+    path = tmp_path / "model.skops"
+    write_model(pack_model(model), path)
+    if drop is None:
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        with zipfile.ZipFile(path) as whole:
+            kept = {n: whole.read(n) for n in whole.namelist() if n != drop}
+        with zipfile.ZipFile(path, "w") as part:
+            for name, content in kept.items():
+                part.writestr(name, content)
+    with pytest.raises(ArtefactError, match="not a model"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("scikit_learn", "0.1.0"), ("label", "released"), ("target", "x0"), ("target", "nobody")],
+)
+def test_model_with_changed_metadata_is_refused(
+    model: Model, tmp_path: Path, field: str, value: str
+) -> None:
+    path = tmp_path / "model.skops"
+    write_model(pack_model(model), path)
+    archive = skops.io.load(path, trusted=[])
+    archive["metadata"] = json.dumps({**json.loads(archive["metadata"]), field: value})
+    path.write_bytes(skops.io.dumps(archive))
+    with pytest.raises(ArtefactError, match=r"train it again"):
+        load_model(path)
+
+
+def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_path: Path) -> None:
+    bare = save_rows(make_rows(N_ROWS).drop_columns(["ill"]), tmp_path / "bare.parquet")
+    with_target = predict_file(model, rows_path, tmp_path / "a.parquet")
+    without = predict_file(model, bare, tmp_path / "b.parquet")
+    assert with_target.accuracy == pytest.approx(report(model).training_accuracy)
+    assert without.accuracy is None
+    assert without.n_rows == N_ROWS
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found.column_names == ["row", "predicted"]
+    assert found.equals(pq.read_table(tmp_path / "b.parquet"))
+    assert found["row"].to_pylist() == list(range(1, N_ROWS + 1))
+    assert set(found["predicted"].to_pylist()) == {"no", "yes"}
+    assert read_label(tmp_path / "a.parquet") is Label.SITE_ONLY
+
+
+def test_accuracy_counts_rows_with_a_known_target_only(
+    model: Model, rows_path: Path, tmp_path: Path
+) -> None:
+    predict_file(model, rows_path, tmp_path / "all.parquet")
+    right = pq.read_table(tmp_path / "all.parquet")["predicted"].to_pylist()
+    ill = [None, "maybe", *right[2:]]
+    rows = make_rows(N_ROWS).set_column(4, "ill", pa.array(ill))
+    found = predict_file(model, save_rows(rows, tmp_path / "r.parquet"), tmp_path / "p.csv")
+    assert found.accuracy == 1.0
+    assert pa.csv.read_csv(tmp_path / "p.csv").num_rows == N_ROWS
+
+
+def test_prediction_leaves_no_half_written_file(
+    model: Model, rows_path: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingError, match=r"\.parquet, \.arrow, \.csv"):
+        predict_file(model, rows_path, tmp_path / "out.xlsx")
+    with pytest.raises(SettingError, match="is the data file"):
+        predict_file(model, rows_path, rows_path)
+    with pytest.raises(SettingError, match="cannot be written"):
+        predict_file(model, rows_path, tmp_path / "nowhere" / "out.csv")
+    with pytest.raises(DataError):
+        predict_file(model, tmp_path / "none.csv", tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_estimator_and_the_site_train_one_machine(
+    result: Result, study: Study, rows_path: Path, kernel: str
+) -> None:
+    """`DPPCASVM` on the same components answers as the site's model does."""
+    made = fit(result, study, rows_path, kernel=kernel, C=0.3)
+    columns = next(iter(open_table(rows_path, study.table).batches()))
+    space = made.space
+    assert space is not None
+    coded = encode(study.table, columns)[:, space.columns] / 1024
+
+    class OnTheseComponents(DPPCASVM):
+        def _release(self, rows: Any) -> Any:
+            del rows
+            kept = space.components
+            second = kept.T @ np.diag(np.arange(len(kept), 0, -1.0)) @ kept
+            return NoisedMoment(second, calibrated(self))
+
+    estimator = OnTheseComponents(
+        epsilon=1,
+        max_rows_per_person=1,
+        n_components=len(space.components),
+        kernel=kernel,
+        C=0.3,
+        gamma=1 / len(space.components),
+        standardise=True,
+        row_norm=2.0,
+        allow_constant=True,
+    ).fit(coded, columns[4])
+    np.testing.assert_allclose(np.abs(estimator.components_), np.abs(space.components), atol=1e-9)
+    agree = np.mean(estimator.predict(coded) == made.classify(columns))
+    assert agree >= 0.995  # but for rows at the boundary, where rounding decides
+
+
+def calibrated(model: DPPCASVM) -> Calibration:
+    shape = BallShape(n_columns=7, with_sums=False)
+    return model._calibrate(sensitivity(shape, resolution_bits=10), N_ROWS, 7)
+
+
+def test_fewer_rows_than_components_are_refused(
+    result: Result, study: Study, tmp_path: Path
+) -> None:
+    k = len(feature_space(result, study, "ill").components)
+    path = save_rows(make_rows(k - 1), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=f"there are {k - 1} rows and {k} components"):
+        fit(result, study, path)

@@ -1,0 +1,145 @@
+"""`check` names every fault at once, by attribute and row number, and never a value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dppca.common.errors import LabelError, SettingError
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.schema import Schema
+from dppca.owner.records import FaultKind, LineFault, check_table, open_table
+from dppca.owner.records.faults import FaultCount
+from dppca.owner.render.faults import check_text
+
+SCHEMA = Schema.model_validate(
+    {
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+            {"name": "ill", "type": "binary", "values": ["no", "yes"], "missing": "no"},
+            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "Basel"]},
+        ]
+    }
+)
+
+
+def save(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_fault_is_named_at_once_and_no_value(tmp_path: Path) -> None:
+    rows = (
+        "age,ill,town,secret-column\n"
+        "1,no,Ulm,x\n"
+        "foofoo,yes,Bern,x\n"
+        "inf,maybe,,x\n"
+        "31337,,Atlantis,x\n"
+        ",no,Basel,x\n"
+        "-0.5,no,Ulm,x\n"
+    )
+    table = open_table(save(tmp_path / "rows.csv", rows), SCHEMA)
+    report = check_table(table, SCHEMA)
+    found = {a.name: dict(a.found) for a in report.attributes}
+    assert found == {
+        "age": {
+            FaultKind.TEXT: FaultCount(1, (2,)),
+            FaultKind.INFINITE: FaultCount(1, (3,)),
+            FaultKind.OUT_OF_BOUNDS: FaultCount(2, (4, 6)),
+            FaultKind.MISSING: FaultCount(1, (5,)),
+        },
+        "ill": {FaultKind.UNKNOWN: FaultCount(1, (3,)), FaultKind.MISSING: FaultCount(1, (4,))},
+        "town": {FaultKind.UNKNOWN: FaultCount(1, (4,)), FaultKind.MISSING: FaultCount(1, (3,))},
+    }
+    assert not report.faultless
+    document = json.dumps(report.to_document())
+    for value in ("foofoo", "maybe", "31337", "Atlantis", "-0.5"):
+        assert value not in document
+    assert report.extra_columns == ("secret-column",)
+
+
+def test_clean_data_are_faultless_also_with_extra_columns(tmp_path: Path) -> None:
+    table = open_table(
+        save(tmp_path / "rows.csv", "z,age,ill,town\n1,100,yes,Ulm\n1,0,no,Bern\n"), SCHEMA
+    )
+    report = check_table(table, SCHEMA)
+    assert report.faultless
+    assert report.n_rows == 2
+    assert report.to_document()["faultless"] is True
+
+
+def test_missing_value_is_no_fault_where_the_schema_provides_for_it(tmp_path: Path) -> None:
+    table = open_table(save(tmp_path / "rows.csv", "age,ill,town\n1,,Ulm\n"), SCHEMA)
+    report = check_table(table, SCHEMA)
+    assert report.faultless
+    assert report.attributes[1].found == {FaultKind.MISSING: FaultCount(1, (1,))}
+
+
+def test_rows_are_counted_over_all_batches_and_named_up_to_the_limit(tmp_path: Path) -> None:
+    n_rows = 200_000
+    ages = [200.0 if row % 1000 == 999 else 5.0 for row in range(n_rows)]
+    data = pa.table({"age": ages, "ill": ["no"] * n_rows, "town": ["Ulm"] * n_rows})
+    pq.write_table(data, tmp_path / "rows.parquet")
+    report = check_table(open_table(tmp_path / "rows.parquet", SCHEMA), SCHEMA, limit=100)
+    found = report.attributes[0].found[FaultKind.OUT_OF_BOUNDS]
+    assert found.count == 200
+    assert found.rows == tuple(range(1000, 100_001, 1000))
+
+
+def test_rows_with_a_wrong_number_of_fields_are_a_fault(tmp_path: Path) -> None:
+    text = "age,ill,town\n1,no,Ulm\n1,no,Ulm,5\n1,no,Ulm,\n"
+    report = check_table(open_table(save(tmp_path / "rows.csv", text), SCHEMA), SCHEMA, limit=1)
+    assert not report.faultless
+    assert report.malformed == {LineFault.FIELDS: FaultCount(2, (2,))}
+    assert report.to_document()["malformed_rows"] == {
+        "count": 2,
+        "rows": [2],
+        "fields": {"count": 2, "rows": [2]},
+    }
+    assert all(attribute.faultless for attribute in report.attributes)
+
+
+def test_blank_lines_and_open_quotes_are_named(tmp_path: Path) -> None:
+    text = 'age,ill,town\n1,no,Ulm\n\n1,no,"Ulm\n1,no,"Bern"\n"\n'
+    report = check_table(open_table(save(tmp_path / "rows.csv", text), SCHEMA), SCHEMA)
+    assert report.n_rows == 5
+    assert report.malformed == {
+        LineFault.FIELDS: FaultCount(1, (2,)),
+        LineFault.OPEN_QUOTE: FaultCount(2, (3, 5)),
+    }
+    assert "2 rows leave a quote open" in check_text(report, None)
+    assert "rows 3, 5" in check_text(report, None)
+
+
+def test_report_may_not_leave_the_site(tmp_path: Path) -> None:
+    table = open_table(save(tmp_path / "rows.csv", "age,ill,town\n1,no,Ulm\n"), SCHEMA)
+    report = check_table(table, SCHEMA)
+    assert report.label is Label.SITE_ONLY
+    assert report.to_document()["label"] == "site-only"
+    with pytest.raises(LabelError, match="site-only"):
+        require_released(report.label, "the report")
+
+
+@pytest.mark.parametrize(
+    ("towns", "occurring"), [(("Ulm", "Ulm", "Rome"), 1), (("Ulm", "Bern", ""), 2), (("?", ""), 0)]
+)
+def test_a_target_is_asked_about_without_being_a_fault(
+    tmp_path: Path, towns: tuple[str, ...], occurring: int
+) -> None:
+    text = "\n".join(["age,ill,town", *(f"1,no,{town}" for town in towns)])
+    path = save(tmp_path / "rows.csv", text)
+    report = check_table(open_table(path, SCHEMA), SCHEMA, target="town")
+    assert report.to_document()["target"] == {
+        "name": "town",
+        "labels": 3,
+        "occurring": occurring,
+        "trainable": occurring == 2,
+    }
+    assert ("cannot be trained" in check_text(report, None)) == (occurring < 2)
+    assert check_table(open_table(path, SCHEMA), SCHEMA).to_document()["target"] is None
+    with pytest.raises(SettingError, match="age is no binary or categorical"):
+        check_table(open_table(path, SCHEMA), SCHEMA, target="age")

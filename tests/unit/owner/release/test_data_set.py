@@ -1,0 +1,106 @@
+"""A study that was charged knows its data set: commands neither ask for it nor take another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.privacy.accounting import Budget
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import Reservation
+from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.site.config import DataSet, Policy
+from tests.support.ledgers import BUDGET, NOW, ledger_files, request_of, small_study
+from tests.support.owner_site import OwnerSite
+from tests.support.trained_site import make_trained_site
+
+STUDY = small_study()
+NAMES = st.sampled_from(["a", "b", "c"])
+
+
+def _policy(names: list[str]) -> Policy:
+    return Policy(tuple(DataSet(name, Path(f"{name}.csv"), BUDGET) for name in names))
+
+
+def _charged(data_set: str) -> History:
+    request = request_of(STUDY, data_set=data_set)
+    return History(length=1, reservations=(Reservation(1, "", bytes(16), request),))
+
+
+@given(names=st.lists(NAMES, unique=True, min_size=1), charged=NAMES)
+def test_a_study_that_was_charged_needs_no_name_and_takes_no_other(
+    names: list[str], charged: str
+) -> None:
+    policy, history = _policy(names), _charged(charged)
+    for other in {*names} - {charged}:
+        with pytest.raises(SettingError, match=f"use --data-set {charged}"):
+            choose_data_set(STUDY, history, policy, other)
+    for said in (None, charged):
+        if charged in names:
+            assert choose_data_set(STUDY, history, policy, said).name == charged
+        else:
+            with pytest.raises(NoPolicyError, match=f"does not name data set {charged}"):
+                choose_data_set(STUDY, history, policy, said)
+
+
+@given(names=st.lists(NAMES, unique=True, min_size=2))
+def test_a_study_that_was_not_charged_asks_for_one_of_several(names: list[str]) -> None:
+    policy, history = _policy(names), _charged("a")
+    other = small_study("study-2")
+    with pytest.raises(SettingError, match="choose with --data-set"):
+        choose_data_set(other, history, policy, None)
+    assert choose_data_set(other, history, policy, names[0]).name == names[0]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> OwnerSite:
+    """A site that was charged for its study, and has one more data set since."""
+    site, study = make_trained_site(tmp_path / "site")
+    assert site.run("synthesize", study.name, "--rows", "200")[0] == 0
+    _reserve(site, study)
+    (site.folder / "more.csv").write_bytes((site.folder / "rows.csv").read_bytes())
+    with (site.folder / "policy.yaml").open("a") as file:
+        file.write('  more: {path: more.csv, epsilon: "10", delta: "0"}\n')
+    return site
+
+
+def _reserve(site: OwnerSite, study: Study) -> None:
+    path, lock = ledger_files(site.folder)
+    request = request_of(study, budget=Budget(BUDGET.epsilon, BUDGET.delta))
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.reserve(request, release_id=bytes(16), now=NOW)
+
+
+COMMANDS = {
+    "train": ("train", "site-test", "--target", "ill"),
+    "train dp-svm": (
+        *("train", "site-test", "--target", "ill", "--method", "dp-svm"),
+        *("--epsilon", "0.5", "--yes"),
+    ),
+    "report": ("report", "site-test", "--target", "ill"),
+    "report --release": (
+        *("report", "site-test", "--target", "ill", "--release"),
+        *("--epsilon", "0.5", "--yes"),
+    ),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_one_more_data_set_changes_nothing_for_a_study_that_was_charged(
+    site: OwnerSite, command: str
+) -> None:
+    code, document = site.run(*COMMANDS[command])
+    assert code == 0, document
+    assert document.get("data_set", "survey") == "survey"
+    before = site.history
+    assert before.data_sets == ("survey",)
+    code, document = site.run(*COMMANDS[command], "--data-set", "more")
+    assert (code, document["error"]["class"]) == (10, "SettingError")
+    assert "was charged to data set survey" in document["error"]["message"]
+    assert site.history == before

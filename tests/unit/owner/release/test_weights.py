@@ -1,0 +1,382 @@
+"""Models that may leave: what they cost, what they carry, and that they are drawn once."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import stat
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import skops.io
+
+from dppca.common.errors import ArtefactError, LedgerError, SettingError
+from dppca.common.estimators.base.weight_noise import weights_on_grid
+from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.study import Study
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import Reservation
+from dppca.owner.models.loader import load_model
+from dppca.owner.records import open_table
+from dppca.owner.release.weights import (
+    WeightRelease,
+    plan_release,
+    request_weights,
+)
+from dppca.owner.site.config import load_site
+from dppca.owner.site.kept_studies import kept_result
+from dppca.owner.synthesis.tables import read_label
+from tests.support.latent_rows import make_rows, save_rows
+from tests.support.ledgers import NOW, ledger_files
+from tests.support.owner_site import OwnerSite
+from tests.support.trained_site import N_ROWS, make_trained_site
+
+ASK = ("train", "site-test", "--target", "ill", "--method", "dp-svm")
+BUDGET = Budget(Decimal(10), Decimal("1e-6"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> OwnerSite:
+    return make_trained_site(tmp_path / "site")[0]
+
+
+def _made(site: OwnerSite, *more: str) -> dict[str, Any]:
+    code, document = site.run(*ASK, *more, "--yes")
+    assert code == 0, document
+    found: dict[str, Any] = document
+    return found
+
+
+def _error(answer: tuple[int, Any]) -> tuple[int, str]:
+    code, document = answer
+    assert document["error"]["exit_code"] == code
+    return code, document["error"]["message"]
+
+
+def _plan(folder: Path, study: Study, **changes: Any) -> WeightRelease:
+    asked: dict[str, Any] = {"target": "ill", "epsilon": "1", "delta": None, "C": 0.01, **changes}
+    request = request_weights(study, data_set="survey", **asked)
+    result, digest = kept_result(load_site(folder), study)
+    return plan_release(request, result, n_rows=N_ROWS, components_sha256=digest.hex())
+
+
+def test_a_model_is_charged_once_and_may_leave(site: OwnerSite) -> None:
+    made = _made(site, "--epsilon", "2")
+    assert (made["label"], made["rows"], made["training_accuracy"]) == ("released", N_ROWS, None)
+    assert site.history.total("survey").epsilon == Decimal(2)
+    assert [len(site.history.reservations), len(site.history.commitments)] == [1, 1]
+    model = load_model(Path(made["model"]))
+    assert stat.S_IMODE(Path(made["model"]).stat().st_mode) == 0o600
+    require_released(model.label, "the model")
+
+
+def test_the_same_command_again_writes_the_same_bytes_without_rows_or_charge(
+    site: OwnerSite,
+) -> None:
+    first = _made(site, "--epsilon", "1.0")
+    content = Path(first["model"]).read_bytes()
+    Path(first["model"]).unlink()
+    (site.folder / "rows.csv").unlink()
+    code, again = site.run(*ASK, "--epsilon", "1", "--output", str(site.folder / "copy.skops"))
+    assert (code, again["already_stored"], again["release_id"]) == (0, True, first["release_id"])
+    assert (site.folder / "copy.skops").read_bytes() == content
+    assert site.history.total("survey").epsilon == Decimal(1)
+
+
+@pytest.mark.parametrize("changed", [["--C", "0.02"], ["--target", "colour"], ["--epsilon", "2"]])
+def test_another_request_is_another_charge(site: OwnerSite, changed: list[str]) -> None:
+    first = _made(site, "--epsilon", "1")
+    second = _made(site, "--epsilon", "1", *changed)
+    assert first["release_id"] != second["release_id"]
+    assert len(site.history.reservations) == 2
+
+
+def test_the_receipt_says_what_was_charged_and_on_which_ground(site: OwnerSite) -> None:
+    receipt = _made(site, "--epsilon", "1")["receipt"]
+    reservation = site.history.reservations[0]
+    assert receipt["ledger_sequence"] == reservation.sequence
+    assert receipt["release_id"] == reservation.release_id.hex()
+    assert (receipt["epsilon"], receipt["charged_epsilon"], receipt["delta"]) == ("1", "1", "0")
+    assert (receipt["relation"], receipt["max_rows_per_person"]) == ("replace-one", 1)
+    assert receipt["scale"] == receipt["l1"]
+    assert receipt["row_norm"] == math.sqrt(4 / 4 + 1)
+    change = 2 * 0.01 * math.hypot(receipt["row_norm"], 1)
+    assert change <= receipt["sensitivity"] <= 1.03 * change
+
+
+def test_nothing_in_the_file_is_computed_from_rows_but_the_noised_weights(site: OwnerSite) -> None:
+    archive = skops.io.load(Path(_made(site, "--epsilon", "1")["model"]), trusted=[])
+    assert set(archive) == {"metadata", "space", "state"}
+    assert set(archive["space"]) == {"columns", "mean", "components"}
+    assert set(archive["state"]) == {"classes_", "noised_"}
+    metadata = json.loads(archive["metadata"])
+    public = {"kind", "version", "label", "study_digest", "schema", "target", "method", "kernel"}
+    public |= {"settings", "receipt", "scikit_learn", "software"}
+    released_before = {"components_receipt"}
+    assert set(metadata) == public | released_before | {"fit", "guarantee"}
+    assert (metadata["fit"], metadata["guarantee"]) == (None, None)
+    text = json.dumps(metadata)
+    assert not any(word in text for word in ("accuracy", "unlabelled", "converged"))
+
+
+@pytest.mark.parametrize(("target", "machines"), [("ill", 1), ("colour", 3)])
+def test_predictions_with_little_noise_are_mostly_right(
+    tmp_path: Path, target: str, machines: int
+) -> None:
+    site, _ = make_trained_site(tmp_path / "site", budget='epsilon: "9000", delta: "0"')
+    made = _made(site, "--epsilon", "9000", "--target", target, "--C", "3")
+    assert made["receipt"]["n_machines"] == machines
+    assert bool(made["split"]) == (machines > 1)
+    output = tmp_path / "found.parquet"
+    rows = str(site.folder / "rows.csv")
+    code, found = site.run(
+        "predict", "--model", made["model"], "--data", rows, "--output", str(output)
+    )
+    assert (code, found["rows"], found["label"]) == (0, N_ROWS, "site-only")
+    assert found["accuracy"] > 0.8
+    assert read_label(output) is Label.SITE_ONLY
+
+
+def test_missing_targets_are_coded_publicly_and_all_rows_count(tmp_path: Path) -> None:
+    ill = pa.array([None, "?", *["no"] * (N_ROWS - 2)])
+    rows = make_rows(N_ROWS).set_column(4, "ill", ill)
+    site, _ = make_trained_site(tmp_path / "site", rows=rows)
+    made = _made(site, "--epsilon", "1")
+    assert made["rows"] == made["receipt"]["n_rows"] == N_ROWS
+
+
+def test_the_gaussian_charges_rho(tmp_path: Path) -> None:
+    site, _ = make_trained_site(tmp_path / "site", budget='epsilon: "3", delta: "1e-6"')
+    made = _made(site, "--epsilon", "1", "--delta", "1e-6")
+    total = site.history.total("survey")
+    assert total.epsilon == 0
+    assert total.rho == Decimal(made["charged_rho"]) > 0
+    assert made["receipt"]["sigma_squared"] > 0
+
+
+def test_the_budget_lists_the_model_beside_its_study(site: OwnerSite) -> None:
+    _made(site, "--epsilon", "1")
+    _, listed = site.run("budget")
+    assert listed["data_sets"][0]["remaining"] == "9"
+    (release,) = listed["releases"]
+    assert (release["study"], release["model"]) == ("site-test", "dp-svm for ill")
+    assert (release["state"], release["rows"]) == ("stored", N_ROWS)
+
+
+class _Terminal(io.StringIO):
+    """A steward who types what this holds."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "code", "entries"), [("n\n", 24, 0), ("y\n", 0, 2)])
+def test_the_steward_is_told_the_charge_and_what_is_left_before_being_asked(
+    site: OwnerSite,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    code: int,
+    entries: int,
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(sys, "stdin", _Terminal(typed))
+    monkeypatch.setattr(
+        "dppca.owner.commands.consent.click.echo", lambda text, **_: shown.append(text)
+    )
+    assert site.run(*ASK, "--epsilon", "1.5", "--target", "colour")[0] == code
+    assert site.history.length == entries
+    text = shown[0]
+    for words in (
+        "charged: epsilon 1.5",
+        "epsilon 10 at delta 0: 10 left before, 8.5 after",
+        "1/3 for each of 3 machines",
+        "600 rows",
+        "no person has more than 1 row",
+    ):
+        assert words in text
+
+
+def test_doctor_says_which_model_was_charged_and_not_stored(
+    tmp_path: Path, site: OwnerSite
+) -> None:
+    _, study = make_trained_site(tmp_path / "other")
+    request = _plan(site.folder, study).request(budget=Budget(Decimal(10), Decimal(0)), command="")
+    with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
+        ledger.reserve(request, release_id=bytes(16), now=NOW)
+    _, listed = site.run("doctor", "--offline")
+    said = [f["message"] for f in listed["findings"] if f["area"] == "ledger"]
+    words = "dp-svm for ill of study site-test is charged but not stored: run `dppca-owner train"
+    assert any(words in each for each in said)
+    assert not any("contribute" in each for each in said)
+    _made(site, "--epsilon", "1")
+    assert len(site.history.reservations) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        ([], 10, "epsilon is not given and has no default"),
+        (["--epsilon", "0"], 10, "epsilon is 0; it must be above 0"),
+        (["--epsilon", "nan"], 10, "epsilon"),
+        (["--epsilon", "1", "--delta", "1"], 10, "delta must be a decimal strictly between"),
+        (["--epsilon", "1", "--delta", "1e-6"], 21, "delta 0"),
+        (["--epsilon", "10.01"], 21, "dp-svm for ill of study site-test"),
+        (["--epsilon", "1", "--C", "0"], 10, "C is 0"),
+        (["--epsilon", "1", "--C", "nan"], 10, "C is nan"),
+        (["--epsilon", "1", "--C", "1e60"], 10, "nearer to 1"),
+        (["--epsilon", "1", "--C", "1e200"], 10, "nearer to 1"),
+        (["--epsilon", "1", "--C", "1e-60"], 10, "nearer to 1"),
+        (["--epsilon", "1", "--kernel", "rbf"], 10, "dp-svm is linear"),
+        (["--epsilon", "1", "--max-rows", "9"], 10, "trains on all rows"),
+        (["--epsilon", "1", "--publish"], 10, "hand over its file yourself"),
+        (["--epsilon", "1", "--target", "x0"], 10, "x0 is numeric"),
+        (["--epsilon", "1", "--data-set", "other"], 20, "other"),
+        (["--epsilon", "1", "--method", "dppca-svm"], 10, "may not"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_costs_nothing(
+    site: OwnerSite, more: list[str], code: int, says: str
+) -> None:
+    found, message = _error(site.run(*ASK, *more, "--yes"))
+    assert found == code
+    assert says in message
+    assert site.history.length == 0
+
+
+def test_without_a_policy_there_is_no_model(site: OwnerSite) -> None:
+    (site.folder / "policy.yaml").write_text("data_sets:\n")
+    assert _error(site.run(*ASK, "--epsilon", "1", "--yes"))[0] == 20
+    assert site.history.length == 0
+
+
+def test_without_a_terminal_consent_has_to_be_given_beforehand(site: OwnerSite) -> None:
+    code, message = _error(site.run(*ASK, "--epsilon", "1"))
+    assert code == 24
+    assert "--yes" in message
+    assert site.history.length == 0
+
+
+def test_a_folder_that_cannot_be_made_is_found_out_before_the_charge(site: OwnerSite) -> None:
+    output = str(site.folder / "rows.csv" / "model.skops")
+    assert _error(site.run(*ASK, "--epsilon", "1", "--output", output, "--yes"))[0] == 10
+    assert site.history.length == 0
+
+
+@pytest.mark.parametrize("target", ["ill", "colour"])
+def test_replacing_any_row_moves_the_exact_weights_by_no_more_than_the_noise_covers(
+    tmp_path: Path, target: str
+) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study, target=target, C=0.5)
+    rows = make_rows(N_ROWS)
+    base = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    sens = plan.weights.calibration.sensitivity
+    for place, other in enumerate([(1e30, "yes", "blue"), (-9.0, "no", "red"), (0.0, None, "?")]):
+        columns = rows.to_pydict()
+        for name in ("x0", "x1", "x2", "x3"):
+            columns[name][place] = other[0]
+        columns["ill"][place], columns["colour"][place] = other[1], other[2]
+        path = save_rows(pa.table(columns), tmp_path / "neighbour.parquet")
+        moved = plan.prepare(open_table(path, study.table)) - base
+        assert np.abs(moved).sum() <= sens.l1
+        assert int(np.square(moved).sum()) <= sens.l2_squared
+
+
+def test_no_coded_row_leaves_the_public_ball_wherever_the_mean_is(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study)
+    far = replace(plan.space, mean=np.full(7, 1e6))
+    for columns in open_table(site.folder / "rows.csv", study.table).batches():
+        for space in (plan.space, far):
+            features = append_constant(space.project(study.table, columns), 1.0)
+            largest = np.linalg.norm(features, axis=1).max()
+            assert largest <= plan.weights.radius * (1 + 1e-12)
+    assert study.table.largest_norm(without="ill") == math.sqrt(2)
+    assert study.table.largest_norm(without="colour") == math.sqrt(5 / 4)
+
+
+def test_a_person_with_several_rows_is_covered_by_as_much_more_noise(tmp_path: Path) -> None:
+    site, once = make_trained_site(tmp_path / "once")
+    schema = once.table.model_dump(mode="json", exclude_none=True)
+    other, thrice = make_trained_site(
+        tmp_path / "thrice", schema={**schema, "max_rows_per_person": 3}
+    )
+    scales = [
+        _plan(folder, study).weights.calibration.scale
+        for folder, study in ((site.folder, once), (other.folder, thrice))
+    ]
+    assert scales[0] is not None
+    assert scales[1] == 3 * scales[0]
+
+
+def test_weights_are_the_exact_ones_and_integer_noise(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study)
+    exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    request = plan.request(budget=BUDGET, command="")
+    reservation = Reservation(1, "now", bytes(16), request)
+    drawn = [plan.draw(exact, reservation, entropy=SeededEntropy(s)) for s in (1, 1, 2)]
+    assert drawn[0].receipt == drawn[1].receipt
+    assert drawn[0].receipt.claims.weights_sha256 != drawn[2].receipt.claims.weights_sha256
+    with pytest.raises(SettingError, match="another release"):
+        _plan(site.folder, study, epsilon="2").draw(exact, reservation, entropy=SeededEntropy(1))
+
+
+def test_rows_longer_than_planned_for_are_never_trained_on(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study).weights
+    with pytest.raises(ValueError, match="longer than"):
+        weights_on_grid(np.full((5, plan.D), 3.0), np.ones((5, 1)), plan)
+
+
+def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study)
+    assert plan.model_request.digest != study.digest
+    exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    path, lock = ledger_files(tmp_path)
+    request = plan.request(budget=BUDGET, command="")
+    with open_ledger(path, lock=lock, wait_s=0) as ledger:
+        made = ledger.reserve(request, release_id=bytes(16), now=NOW)
+        release = plan.draw(exact, made, entropy=SeededEntropy(1))
+        with pytest.raises(LedgerError, match="without a reservation"):
+            ledger.commit(replace(release, digest=study.digest), now=NOW)
+        ledger.commit(release, now=NOW)
+        assert ledger.stored(plan.model_request.digest).payload == release.content
+        assert ledger.history().reservation_for(study.digest) is None
+
+
+@pytest.mark.parametrize("damage", ["weights", "label", "step", "target", "components"])
+def test_a_model_that_does_not_fit_its_receipt_is_refused(site: OwnerSite, damage: str) -> None:
+    path = Path(_made(site, "--epsilon", "1")["model"])
+    archive = skops.io.load(path, trusted=[])
+    metadata = json.loads(archive["metadata"])
+    if damage == "weights":
+        archive["state"]["noised_"] = archive["state"]["noised_"] + 1
+    elif damage == "label":
+        metadata["label"] = "site-only"
+    elif damage == "components":
+        archive["space"]["components"] = archive["space"]["components"] * np.nan
+    else:
+        metadata["receipt"][damage] = {"step": -1.0, "target": "x0"}[damage]
+    path.write_bytes(skops.io.dumps({**archive, "metadata": json.dumps(metadata)}))
+    with pytest.raises(ArtefactError, match="not a model"):
+        load_model(path)
+
+
+def test_a_loaded_model_is_the_one_that_was_stored(site: OwnerSite) -> None:
+    made = _made(site, "--epsilon", "1")
+    model = load_model(Path(made["model"]))
+    assert model.receipt is not None
+    assert json.loads(model.receipt.canonical_bytes()) == made["receipt"]
+    assert (model.target, model.label) == ("ill", Label.RELEASED)

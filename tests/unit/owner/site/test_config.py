@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.transport.tls import Identity, Role, parse_identity
+from dppca.owner.site.config import Policy, load_policy, load_site
+from dppca.owner.site.enrolment import enrol
+
+GOOD = 'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "1e-9"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    enrol(tmp_path / "site", name="owner-1", curator="hub.example:7443")
+    return tmp_path / "site"
+
+
+def _policy(folder: Path, text: str) -> Policy:
+    (folder / "policy.yaml").write_text(text)
+    return load_policy(load_site(folder))
+
+
+def test_a_new_site_knows_its_name_and_its_curator(folder: Path) -> None:
+    site = load_site(folder)
+    assert (site.name, site.curator) == ("owner-1", "hub.example:7443")
+
+
+def test_a_new_site_has_a_policy_that_releases_nothing(folder: Path) -> None:
+    policy = load_policy(load_site(folder))
+    assert policy.data_sets == ()
+    with pytest.raises(NoPolicyError, match="without a policy there is no release"):
+        policy.data_set(None)
+
+
+def test_only_the_owner_of_the_folder_can_read_the_key(folder: Path) -> None:
+    assert stat.S_IMODE((folder / "key.pem").stat().st_mode) == 0o600
+
+
+def test_the_request_names_the_owner_and_is_signed_by_its_key(folder: Path) -> None:
+    request = x509.load_pem_x509_csr((folder / "request.pem").read_bytes())
+    assert request.is_signature_valid
+    assert parse_identity(request) == Identity("owner-1", Role.OWNER)
+
+
+def test_nothing_is_overwritten(folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "request.pem").unlink()
+    with pytest.raises(SettingError, match=r"already holds key\.pem, site\.yaml, policy\.yaml"):
+        enrol(folder, name="owner-2", curator="hub.example:7443")
+    del before["request.pem"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "curator"),
+    [("Owner 1", "hub:1"), ("../x", "hub:1"), ("owner-1", "hub"), ("owner-1", "hub:70000")],
+)
+def test_a_bad_name_or_address_makes_no_site(tmp_path: Path, name: str, curator: str) -> None:
+    with pytest.raises(SettingError):
+        enrol(tmp_path / "site", name=name, curator=curator)
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_folder_that_is_no_site_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="init --name"):
+        load_site(tmp_path)
+
+
+def test_a_study_cannot_name_a_folder_outside_the_site(folder: Path) -> None:
+    with pytest.raises(SettingError):
+        load_site(folder).study_folder("../../etc")
+
+
+def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
+    found = _policy(folder, GOOD).data_set("survey")
+    assert found.budget.epsilon == Decimal("3.0")
+    assert found.budget.delta == Decimal("1e-9")
+    assert found.path == folder.resolve() / "rows.csv"
+
+
+def test_what_the_readme_prints_can_be_pasted_under_what_init_wrote(folder: Path) -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text("utf-8")
+    block = re.search(r"```yaml\n(data_sets:\n.*?)```", readme, re.DOTALL)
+    assert block is not None
+    with (folder / "policy.yaml").open("a") as file:
+        file.write(block[1])
+    assert [each.name for each in load_policy(load_site(folder)).data_sets] == ["survey"]
+
+
+def test_the_example_in_a_new_policy_is_one_without_the_marks_of_a_comment(folder: Path) -> None:
+    written = (folder / "policy.yaml").read_text()
+    example = written[written.index("# data_sets:") :].replace("# ", "")
+    assert [each.name for each in _policy(folder, written + example).data_sets] == ["survey"]
+
+
+def _hard_link(folder: Path) -> str:
+    os.link(folder / "rows.csv", folder / "other.csv")
+    return "other.csv"
+
+
+def _soft_link(folder: Path) -> str:
+    (folder / "other.csv").symlink_to(folder / "rows.csv")
+    return "other.csv"
+
+
+def _link_to_a_link(folder: Path) -> str:
+    _soft_link(folder)
+    (folder / "third.csv").symlink_to("other.csv")
+    return "third.csv"
+
+
+def _linked_folder(folder: Path) -> str:
+    (folder / "data").symlink_to(folder)
+    return "data/rows.csv"
+
+
+SAME_FILE: dict[str, Callable[[Path], str]] = {
+    "the same path": lambda _: "rows.csv",
+    "a detour": lambda _: "./x/../rows.csv",
+    "an absolute path": lambda folder: str(folder.resolve() / "rows.csv"),
+    "a hard link": _hard_link,
+    "a soft link": _soft_link,
+    "a link to a link": _link_to_a_link,
+    "a folder that is a link": _linked_folder,
+}
+
+
+@pytest.mark.parametrize("second", SAME_FILE)
+def test_one_file_cannot_have_two_lifetime_budgets(folder: Path, second: str) -> None:
+    (folder / "rows.csv").write_text("x\n1\n")
+    again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
+    with pytest.raises(SettingError, match="data sets survey and again are the same file"):
+        _policy(folder, GOOD + again)
+
+
+@pytest.mark.parametrize("second", ["the same path", "a detour", "a soft link"])
+def test_one_file_cannot_have_two_budgets_before_it_is_there(folder: Path, second: str) -> None:
+    again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
+    with pytest.raises(SettingError, match="are the same file"):
+        _policy(folder, GOOD + again)
+
+
+def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: Path) -> None:
+    for name in ("rows.csv", "b.csv"):
+        (folder / name).write_text("x\n1\n")
+    text = GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n'
+    before = _policy(folder, text)
+    (folder / "new.csv").write_text("x\n2\n")
+    (folder / "new.csv").replace(folder / "rows.csv")
+    assert _policy(folder, text) == before
+
+
+def test_a_path_that_no_file_can_have_is_a_bad_setting(folder: Path) -> None:
+    with pytest.raises(SettingError, match=r"data_sets\.survey\.path"):
+        _policy(folder, GOOD.replace("rows.csv", r'"a\0b"'))
+
+
+def test_the_only_data_set_need_not_be_named(folder: Path) -> None:
+    policy = _policy(folder, GOOD)
+    assert policy.data_set(None) == policy.data_set("survey")
+
+
+def test_one_of_several_data_sets_must_be_chosen(folder: Path) -> None:
+    policy = _policy(folder, GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n')
+    with pytest.raises(SettingError, match=r"survey, other\): choose with --data-set"):
+        policy.data_set(None)
+
+
+def test_a_data_set_without_a_policy_is_no_data_set(folder: Path) -> None:
+    with pytest.raises(NoPolicyError, match="does not name data set rows"):
+        _policy(folder, GOOD).data_set("rows")
+
+
+def test_a_site_without_a_policy_file_releases_nothing(folder: Path) -> None:
+    (folder / "policy.yaml").unlink()
+    with pytest.raises(NoPolicyError, match="no release"):
+        load_policy(load_site(folder))
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        ('{path: a.csv, epsilon: 3.0, delta: "0"}', "epsilon: write the decimal as text"),
+        ('{path: a.csv, epsilon: true, delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "nan", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "0", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "-1", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "1", delta: "1"}', "delta"),
+        ('{path: a.csv, epsilon: "1"}', "delta"),
+        ('{path: "", epsilon: "1", delta: "0"}', "path"),
+        ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
+        ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),
+    ],
+)
+def test_a_policy_that_is_not_exact_is_refused_by_field(
+    folder: Path, fault: str, place: str
+) -> None:
+    with pytest.raises(SettingError, match=place):
+        _policy(folder, f"data_sets:\n  survey: {fault}\n")
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "data_sets: {a: 1}\n", "a: [\n", "sets: {}\n"])
+def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
+    with pytest.raises(SettingError, match=r"policy\.yaml"):
+        _policy(folder, text)

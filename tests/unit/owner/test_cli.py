@@ -1,0 +1,396 @@
+"""What commands of an owner do with bad input, at a site without a curator."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import yaml
+
+from dppca.common.console import run
+from dppca.common.transport.tls import Credentials, Role
+from dppca.owner.cli import COMMANDS, cli
+from tests.support.census import make_study
+from tests.support.certificates import Authority, new_authority, write_credentials
+from tests.support.ledgers import NOW, ledger_files, request_of, small_study
+from tests.support.owner_site import OwnerSite, make_site
+
+NOWHERE = "127.0.0.1:1"
+STUDY = make_study()
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return new_authority()
+
+
+@pytest.fixture
+def site(tmp_path: Path, authority: Authority) -> OwnerSite:
+    return make_site(
+        tmp_path / "site",
+        name="owner-1",
+        curator=NOWHERE,
+        credentials=authority.issue(Role.OWNER, "owner-1"),
+    )
+
+
+@pytest.fixture
+def study_file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
+    return path
+
+
+def _error(answer: tuple[int, Any]) -> tuple[int, str]:
+    code, document = answer
+    assert document["error"]["exit_code"] == code
+    return code, document["error"]["class"]
+
+
+def _text(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as left:
+        run(cli, list(arguments))
+    printed = capsys.readouterr()
+    return left.value.code, printed.out, printed.err
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _text("--help", capsys=capsys)
+    assert code == 0
+    for name, (_, line) in COMMANDS.items():
+        assert name in out
+        assert line in out
+
+
+@pytest.mark.parametrize("arguments", [["review"], ["frobnicate"], ["budget", "--colour"]])
+def test_a_command_line_that_cannot_be_parsed_is_a_usage_error(
+    site: OwnerSite, arguments: list[str]
+) -> None:
+    assert _error(site.run(*arguments)) == (2, "UsageError")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["doctor"], ["review", "s"], ["contribute", "s"], ["components", "s"], ["budget"]],
+)
+def test_a_folder_that_is_no_site_is_a_bad_setting(tmp_path: Path, arguments: list[str]) -> None:
+    code, document = OwnerSite(tmp_path, "nobody").run(*arguments)
+    assert code == 10
+    message = document.get("error", {}).get("message") or document["findings"][0]["message"]
+    assert "init --name" in message
+
+
+def test_an_error_is_text_on_standard_error_without_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = _text("--site", str(tmp_path), "budget", capsys=capsys)
+    assert (code, out) == (10, "")
+    assert err.startswith("error: no site.yaml")
+
+
+def test_init_says_what_it_made_and_what_comes_next(tmp_path: Path) -> None:
+    code, made = OwnerSite(tmp_path / "new", "x").run("init", "--name", "x", "--curator", NOWHERE)
+    assert code == 0
+    assert {Path(path).name for path in made["files"]} == {
+        "key.pem",
+        "request.pem",
+        "site.yaml",
+        "policy.yaml",
+    }
+    assert "pki sign" in made["next"][0]
+
+
+def test_commands_that_are_printed_can_be_pasted_whatever_the_folder_is_called(
+    tmp_path: Path, authority: Authority, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "Saint Mary's; hospital $HOME"
+    site = OwnerSite(folder, "x")
+    assert site.run("budget")[0] == 10
+    printed = [site.run("budget")[1]["error"]["message"]]
+    printed += site.run("init", "--name", "x", "--curator", NOWHERE)[1]["next"]
+    write_credentials(folder, authority.issue(Role.OWNER, "x"))
+    printed += site.run("renew")[1]["next"]
+    commands = [
+        shlex.split(line)
+        for text in printed
+        for line in re.findall(r"dppca-owner (--site .*?)(?:`|$)", text)
+    ]
+    assert [line[:2] for line in commands] == [["--site", str(folder)]] * 3
+    assert [line[2] for line in commands] == ["init", "doctor", "renew"]
+    (folder / "key.pem").chmod(0o644)
+    with mock.patch.object(Path, "chmod", side_effect=PermissionError):
+        advice = _findings(site)[1]["site"][1]
+    assert shlex.split(advice.rpartition("run ")[2]) == ["chmod", "go=", str(folder / "key.pem")]
+
+
+def test_init_overwrites_nothing(site: OwnerSite) -> None:
+    before = (site.folder / "key.pem").read_bytes()
+    again = site.run("init", "--name", "owner-2", "--curator", NOWHERE)
+    assert _error(again) == (10, "SettingError")
+    assert (site.folder / "key.pem").read_bytes() == before
+
+
+def test_check_finds_nothing_wrong_with_good_rows(site: OwnerSite, study_file: Path) -> None:
+    code, report = site.run("check", "--study-file", str(study_file))
+    assert (code, report["faultless"], report["rows"]) == (0, True, 200)
+    assert report["label"] == "site-only"
+
+
+def test_check_names_attribute_and_row_of_every_fault_and_no_value(
+    site: OwnerSite, study_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = site.folder / "bad.csv"
+    data.write_text("age,sex,work\n20,Male,private\n999,Zebra,private\nabc,Male,\ninf,Male,state\n")
+    arguments = ("check", "--data", str(data), "--study-file", str(study_file))
+    code, report = site.run(*arguments)
+    assert code == 14
+    age, sex, work = (report["attributes"][name] for name in ("age", "sex", "work"))
+    assert age["out-of-bounds"] == {"count": 1, "rows": [2]}
+    assert age["text"]["rows"] == [3]
+    assert age["infinite"]["rows"] == [4]
+    assert sex["unknown"]["rows"] == [2]
+    assert work["missing"]["rows"] == [3]
+    code, out, _ = _text(*arguments, capsys=capsys)
+    assert code == 14
+    for text in (out, json.dumps(report)):
+        assert not any(value in text for value in ("999", "Zebra", "abc"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["check"], 10),
+        (["check", "census", "--study-file", "STUDY"], 10),
+        (["check", "--study-file", "STUDY", "--data", "a.csv", "--data-set", "survey"], 10),
+        (["check", "--study-file", "STUDY", "--data", "absent.csv"], 13),
+        (["check", "--study-file", "absent.yaml"], 11),
+        (["check", "--study-file", "STUDY", "--data-set", "absent"], 20),
+    ],
+)
+def test_check_refuses_what_it_cannot_use(
+    site: OwnerSite, study_file: Path, arguments: list[str], code: int
+) -> None:
+    given = [str(study_file) if each == "STUDY" else each for each in arguments]
+    assert _error(site.run(*given))[0] == code
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "age,sex\n20,Male\n", "age,sex,work\n", "age,age,sex,work\n1,1,Male,state\n"],
+    ids=["empty", "column missing", "no rows", "column twice"],
+)
+def test_data_that_cannot_be_used_say_why(site: OwnerSite, study_file: Path, content: str) -> None:
+    data = site.folder / "bad.csv"
+    data.write_text(content)
+    answer = site.run("check", "--data", str(data), "--study-file", str(study_file))
+    assert _error(answer) == (13, "DataError")
+
+
+def _findings(site: OwnerSite) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Exit code, and of each area the state and message of its last finding."""
+    code, document = site.run("doctor", "--offline")
+    assert document["healthy"] == (code == 0)
+    return code, {each["area"]: (each["state"], each["message"]) for each in document["findings"]}
+
+
+def test_a_site_that_is_ready_is_healthy(site: OwnerSite) -> None:
+    (site.folder / "key.pem").chmod(0o600)
+    code, found = _findings(site)
+    assert code == 0
+    assert found["certificates"][0] == found["policy"][0] == found["ledger"][0] == "ok"
+    assert found["connection"][0] == "skipped"
+
+
+def _soon(authority: Authority) -> Credentials:
+    now = datetime.now(UTC)
+    start, end = now - timedelta(days=80), now + timedelta(days=10)
+    return authority.issue(Role.OWNER, "owner-1", start=start, end=end)
+
+
+def test_a_certificate_that_expires_soon_is_a_warning(
+    site: OwnerSite, authority: Authority
+) -> None:
+    write_credentials(site.folder, _soon(authority))
+    (site.folder / "key.pem").chmod(0o600)
+    code, found = _findings(site)
+    assert (code, found["certificates"][0]) == (0, "warning")
+    assert "expires in 9 days" in found["certificates"][1]
+
+
+def test_a_key_that_others_could_read_is_shut_by_any_command(site: OwnerSite) -> None:
+    (site.folder / "key.pem").chmod(0o644)
+    _findings(site)
+    assert (site.folder / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_shut_is_a_warning(site: OwnerSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, mode: int) -> None:
+        raise PermissionError(path, mode)
+
+    (site.folder / "policy.yaml").chmod(0o644)
+    monkeypatch.setattr(Path, "chmod", refuse)
+    state, message = _findings(site)[1]["site"]
+    assert state == "warning"
+    assert f"chmod go= {site.folder / 'policy.yaml'}" in message
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("expired", "expired on"),
+        ("early", "not valid before"),
+        ("foreign", "not signed by this ca.pem"),
+        ("name", "is for owner owner-2"),
+        ("role", "is for operator owner-1"),
+        ("key", "key.pem is not the certificate's"),
+        ("absent", "pki sign"),
+        ("garbage", "not PEM"),
+    ],
+)
+def test_doctor_and_contribute_say_what_is_wrong_with_a_certificate(
+    site: OwnerSite, authority: Authority, fault: str, words: str
+) -> None:
+    now = datetime.now(UTC)
+    day = timedelta(days=1)
+    owner = authority.issue(Role.OWNER, "owner-1")
+    made = {
+        "expired": lambda: authority.issue(
+            Role.OWNER, "owner-1", start=now - 2 * day, end=now - day
+        ),
+        "early": lambda: authority.issue(Role.OWNER, "owner-1", start=now + day),
+        "foreign": lambda: Credentials(new_authority().pem, owner.certificate, owner.key),
+        "name": lambda: authority.issue(Role.OWNER, "owner-2"),
+        "role": lambda: authority.issue(Role.OPERATOR, "owner-1"),
+        "key": lambda: Credentials(
+            owner.ca, owner.certificate, authority.issue(Role.OWNER, "owner-1").key
+        ),
+        "absent": lambda: owner,
+        "garbage": lambda: Credentials(owner.ca, b"garbage", owner.key),
+    }
+    write_credentials(site.folder, made[fault]())
+    if fault == "absent":
+        (site.folder / "certificate.pem").unlink()
+    code, found = _findings(site)
+    assert (code, found["certificates"][0]) == (41, "broken")
+    assert words in found["certificates"][1]
+    code, failed = site.run("contribute", "census", "--yes")
+    assert (code, failed["error"]["class"]) == (41, "IdentityError")
+    assert words in failed["error"]["message"]
+
+
+def test_doctor_finds_every_fault_in_one_visit(site: OwnerSite) -> None:
+    (site.folder / "rows.csv").unlink()
+    (site.folder / "certificate.pem").unlink()
+    (site.folder / "ledger.sqlite").write_bytes(b"no ledger at all, but some bytes" * 40)
+    code, found = _findings(site)
+    assert code == 41
+    broken = {area for area, (state, _) in found.items() if state == "broken"}
+    assert broken == {"certificates", "data", "ledger"}
+
+
+def test_doctor_says_that_a_policy_without_data_sets_releases_nothing(site: OwnerSite) -> None:
+    (site.folder / "policy.yaml").write_text("data_sets: {}\n")
+    assert _findings(site)[1]["policy"][0] == "warning"
+    (site.folder / "policy.yaml").unlink()
+    code, found = _findings(site)
+    assert (code, found["policy"][0]) == (20, "broken")
+
+
+def test_doctor_refuses_two_names_for_one_file(site: OwnerSite) -> None:
+    with (site.folder / "policy.yaml").open("a") as file:
+        file.write('  again: {path: ./rows.csv, epsilon: "3", delta: "0"}\n')
+    code, found = _findings(site)
+    assert (code, found["policy"][0]) == (10, "broken")
+    assert "survey and again are the same file" in found["policy"][1]
+    for command in (["budget"], ["budget", "plan", "--epsilon", "1"]):
+        assert _error(site.run(*command)) == (10, "SettingError")
+
+
+def test_doctor_warns_of_a_data_set_that_lost_its_name(site: OwnerSite) -> None:
+    from dppca.owner.ledger.database import open_ledger
+
+    path, lock = ledger_files(site.folder)
+    with open_ledger(path, lock=lock) as ledger:
+        request = request_of(small_study(epsilon="0.7"), data_set="old")
+        ledger.reserve(request, release_id=bytes(16), now=NOW)
+    code, found = _findings(site)
+    assert (code, found["budget"][0]) == (0, "warning")
+    assert "data set old was charged and is not in policy.yaml now" in found["budget"][1]
+
+
+def test_doctor_reaches_for_the_curator_and_says_when_it_is_not_there(site: OwnerSite) -> None:
+    code, document = site.run("doctor")
+    assert code == 40
+    connection = next(each for each in document["findings"] if each["area"] == "connection")
+    assert connection["class"] == "UnreachableError"
+
+
+def test_a_budget_that_was_never_used_is_whole(site: OwnerSite) -> None:
+    code, found = site.run("budget")
+    assert code == 0
+    assert found["ledger"]["entries"] == 0
+    assert found["releases"] == []
+    assert found["data_sets"][0] | {"spent": "0", "remaining": "3"} == found["data_sets"][0]
+
+
+def test_the_budget_lists_charges_and_how_far_they_came(
+    site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dppca.owner.ledger.database import open_ledger
+
+    path, lock = ledger_files(site.folder)
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.reserve(request_of(small_study(epsilon="0.7")), release_id=bytes(16), now=NOW)
+    found = site.run("budget", "--data-set", "survey")[1]
+    assert found["data_sets"][0]["remaining"] == "2.3"
+    assert [(r["study"], r["charged_epsilon"], r["state"]) for r in found["releases"]] == [
+        ("study-1", "0.7", "reserved")
+    ]
+    (site.folder / "policy.yaml").unlink()
+    assert site.run("budget")[1]["data_sets"][0]["epsilon"] is None
+    code, out, _ = _text("--site", str(site.folder), "budget", capsys=capsys)
+    assert code == 0
+    assert "the chain verifies" in out
+    assert "reserved" in out
+
+
+def test_a_budget_of_a_data_set_nobody_knows_is_refused(site: OwnerSite) -> None:
+    assert _error(site.run("budget", "--data-set", "other")) == (20, "NoPolicyError")
+
+
+def test_a_model_trained_on_rows_is_never_published(site: OwnerSite) -> None:
+    code, failed = site.run("train", "census", "--target", "sex", "--publish")
+    assert (code, failed["error"]["class"]) == (22, "LabelError")
+    assert "raw rows" in failed["error"]["message"]
+
+
+def test_training_needs_components_first(site: OwnerSite) -> None:
+    code, failed = site.run("train", "census", "--target", "sex")
+    assert code == 50
+    assert "dppca-owner components census" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("command", [["components"], ["review"], ["contribute", "--yes"]])
+def test_a_name_that_is_a_path_is_refused_before_anybody_is_asked(
+    site: OwnerSite, command: list[str]
+) -> None:
+    assert _error(site.run(*command, "../../etc")) == (10, "SettingError")
+
+
+def test_nothing_is_read_or_charged_where_the_policy_is_missing(site: OwnerSite) -> None:
+    (site.folder / "policy.yaml").unlink()
+    assert _error(site.run("review", "census")) == (20, "NoPolicyError")
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_predicting_needs_a_model_of_ours(site: OwnerSite) -> None:
+    model = site.folder / "model.skops"
+    model.write_bytes(b"no model")
+    answer = site.run("predict", "--model", str(model), "--data", "rows.csv", "--output", "out.csv")
+    assert _error(answer) == (15, "ArtefactError")

@@ -1,0 +1,188 @@
+"""Reference pages of the files that people write, made from the models that read them.
+
+A field's meaning is its entry in the section "Attributes" of the model's docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import typing
+from collections.abc import Iterator
+from enum import StrEnum
+from types import NoneType, UnionType
+
+import annotated_types
+from pydantic import AwareDatetime, BaseModel
+from pydantic.fields import FieldInfo
+
+from dppca.common import study
+from dppca.common.schema import attributes
+from dppca.common.schema.document import RowNorm, Schema
+from dppca.curator.commands.study_template import TEMPLATE
+from dppca.owner.site.config import DataSetDocument, PolicyDocument, SiteDocument
+from tools.markdown import slug
+
+_MADE = (
+    "Made from the models that read the file, by `python -m tools.pages`; a test compares them. A\n"
+    "field that the tables do not name is refused.\n"
+)
+_STUDY = f"""# The study file
+
+{_MADE}
+A study is one YAML file that all parties agree on before anybody looks at rows. `dppca-curator
+study template` prints one to begin with, `dppca-curator plan` forecasts what it can find, and
+`dppca-curator study create` makes it known to the curator. Decimals are text in quotes, because an
+amount of privacy is an exact number. Only `true` and `false` are booleans: `No` and `010` are
+labels. What is agreed on is the canonical JSON form of the document, with every default written
+out; its SHA-256 names the study.
+
+```yaml
+{TEMPLATE}```
+"""
+_SITE = f"""# site.yaml and policy.yaml
+
+{_MADE}
+`dppca-owner init` makes both files in the site's folder, and no command writes to them afterwards.
+Without an entry in `policy.yaml` nothing can be released. Decimals are text in quotes.
+
+```yaml
+# site.yaml
+version: 1
+name: hospital
+curator: "hub.example:7443"
+```
+
+```yaml
+# policy.yaml
+data_sets:
+  survey: {{path: survey.csv, epsilon: "3.0", delta: "0"}}
+```
+"""
+_STUDY_MODELS: dict[type[BaseModel], str] = {
+    study.Study: "Study",
+    study.LaplacePrivacy: "Laplace privacy",
+    study.GaussianPrivacy: "Gaussian privacy",
+    study.ComponentRule: "Components",
+    study.FaultRule: "Faults",
+    Schema: "Schema",
+    RowNorm: "Row norm",
+    attributes.Numeric: "Numeric attribute",
+    attributes.Binary: "Binary attribute",
+    attributes.Categorical: "Categorical attribute",
+}
+_SITE_MODELS: dict[type[BaseModel], str] = {
+    SiteDocument: "site.yaml",
+    PolicyDocument: "policy.yaml",
+    DataSetDocument: "Data set",
+}
+_SECTIONS = _STUDY_MODELS | _SITE_MODELS
+_NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed
+    (study.ExactDecimal, "decimal above 0"),
+    (study.PartyName, "name (`a-z 0-9 . _ -`)"),
+    (study.Overlap, "true or false, or a list of groups of owners"),
+    (attributes.Label, "label (text, number or boolean)"),
+    (attributes.Name, "text, 1 to 128 characters"),
+    (attributes.Finite, "finite number"),
+    (bool, "true or false"),
+    (AwareDatetime, "date and time with a zone (ISO 8601)"),
+    (int, "whole number"),
+    (float, "number"),
+    (str, "text"),
+)
+_SITE_FIELDS = {  # what their validators say and their annotations do not
+    (SiteDocument, "name"): "name (`a-z 0-9 . _ -`)",
+    (SiteDocument, "curator"): "`HOST:PORT`",
+    (DataSetDocument, "path"): "text",
+    (DataSetDocument, "epsilon"): "decimal",
+    (DataSetDocument, "delta"): "decimal",
+    (PolicyDocument, "data_sets"): "mapping of a name to a [data set](#data-set)",
+}
+
+
+def study_page() -> str:
+    """``docs/reference/study-file.md``."""
+    return "\n".join([_STUDY, *(_section(model) for model in _STUDY_MODELS)])
+
+
+def site_page() -> str:
+    """``docs/reference/site-files.md``."""
+    return "\n".join([_SITE, *(_section(model) for model in _SITE_MODELS)])
+
+
+def _section(model: type[BaseModel]) -> str:
+    summary, meanings = _read_docstring(model)
+    hints = typing.get_type_hints(model, include_extras=True)
+    rows = []
+    for name, field in model.model_fields.items():
+        kind = _SITE_FIELDS.get((model, name)) or _describe(hints[name])
+        row = (f"`{field.alias or name}`", kind, _default(field), meanings[name])
+        rows.append(f"| {' | '.join(row)} |\n")
+    table = "| field | type | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
+    return f"## {_SECTIONS[model]}\n\n{summary}\n\n{table}"
+
+
+def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
+    """The text above the section "Attributes", and each field's meaning."""
+    summary, _, body = inspect.getdoc(model).partition("\n\nAttributes\n----------\n")  # type: ignore[union-attr]
+    meanings: dict[str, str] = {}
+    for names, lines in re.findall(r"^(\w.*)\n((?: {4}.*\n?)+)", body, re.MULTILINE):
+        for name in names.split(", "):
+            meanings[name] = _as_markdown(" ".join(lines.split()))
+    return _as_markdown(summary), meanings
+
+
+def _as_markdown(text: str) -> str:
+    """Code in single backquotes, and no reference to a Python name."""
+    return re.sub(r"`Schema\.(\w+)`", r"`\1`", text.replace("``", "`"))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    return "none" if value is None else f"`{json.dumps(value)}`".replace('"', "")
+
+
+def _describe(annotation: object) -> str:
+    """A type in words."""
+    for named, words in _NAMED:
+        if annotation is named:
+            return words
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(f"`{member}`" for member in annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        title = _SECTIONS[annotation].lower()
+        return f"[{title}](#{slug(title)})"
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _describe(arguments[0]) + "".join(_bounds(arguments[1:]))
+    if origin is typing.Literal:
+        return " or ".join(f"`{json.dumps(each)}`".replace('"', "") for each in arguments)
+    if origin in {UnionType, typing.Union}:
+        return " or ".join(_describe(each) for each in arguments if each is not NoneType)
+    assert origin is tuple, annotation  # noqa: S101 - another kind needs words of its own
+    if arguments[-1] is Ellipsis:
+        return f"list, each a {_describe(arguments[0])}"
+    return f"list of {len(arguments)}, each a {_describe(arguments[0])}"
+
+
+def _bounds(metadata: tuple[object, ...]) -> Iterator[str]:
+    for each in metadata:
+        for bound in each.metadata if isinstance(each, FieldInfo) else ():
+            match bound:
+                case annotated_types.Ge(value):
+                    yield f", at least {value:,}"
+                case annotated_types.Gt(value):
+                    yield f", above {value:,}"
+                case annotated_types.Le(value):
+                    yield f", at most {value:,}"
+                case annotated_types.Lt(value):
+                    yield f", below {value:,}"
+                case annotated_types.MinLen(value):
+                    yield f"; at least {value:,}"
+                case annotated_types.MaxLen(value):
+                    yield f"; at most {value:,}"
+                case _:
+                    pass

@@ -1,0 +1,46 @@
+"""Writes the pages and the compose file that are made from code, or compares them.
+
+``python -m tools.pages`` writes, with ``--check`` it compares.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from dppca.deploy.containers.topology import demo_compose_text
+from tools import json_reference
+from tools.decisions import index
+from tools.file_reference import site_page, study_page
+from tools.markdown import ROOT
+from tools.reference import page
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/decisions/README.md": index,
+    "docs/reference/cli.md": page,
+    "docs/reference/json-output.md": json_reference.page,
+    "docs/reference/json-output.schema.json": json_reference.schema_page,
+    "docs/reference/study-file.md": study_page,
+    "docs/reference/site-files.md": site_page,
+    "docker-compose.yml": demo_compose_text,
+}
+
+
+def main() -> int:
+    """Entry point."""
+    stale = [path for path, make in PAGES.items() if _read(path) != make()]
+    if sys.argv[1:] == ["--check"]:
+        if stale:
+            sys.stderr.write(f"out of date: {', '.join(stale)}: run python -m tools.pages\n")
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).write_text(PAGES[path]())
+    return 0
+
+
+def _read(path: str) -> str:
+    return (ROOT / path).read_text() if (ROOT / path).exists() else ""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

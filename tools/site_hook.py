@@ -1,0 +1,82 @@
+"""What the site needs besides the pages of ``docs``, as a hook of MkDocs (``mkdocs.yml``).
+
+- Pages of the repository's root, such as ARCHITECTURE, and all decisions belong to the site.
+- Links are written for a reader of the repository. Those to files that are no pages become code.
+- Mermaid is drawn when the site is built, because a browser would need a script from elsewhere.
+- A site in which a page loads anything from another host is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import mmdr
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+from tools.markdown import ROOT, find_loaded
+
+ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages of the root and the decisions to the navigation."""
+    pages = sorted(path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md"))
+    config.nav += [
+        {"Project": [name for name in ROOT_PAGES if (ROOT / name).exists()]},
+        {"Decisions": ["decisions/README.md", *(f"decisions/{name}" for name in pages)]},
+    ]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages of the root."""
+    for name in ROOT_PAGES:
+        if (ROOT / name).exists():
+            files.append(File.generated(config, name, content=(ROOT / name).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """Draw diagrams and translate links."""
+    source = page.file.src_uri
+    folder = ROOT if source in ROOT_PAGES else (ROOT / "docs" / source).parent
+
+    def translated(match: re.Match[str]) -> str:
+        text, path, anchor = match[1], match[2], match[3] or ""
+        if "://" in path:
+            return match[0]
+        target = os.path.relpath(os.path.normpath(folder / path), ROOT)
+        uri = target.removeprefix("docs/")
+        if (target.startswith("docs/") or target in ROOT_PAGES) and uri in files.src_uris:
+            return f"{text}({os.path.relpath(uri, Path(source).parent)}{anchor})"
+        return f"{text[1:-1]} (`{target}`)"
+
+    return _MERMAID.sub(_draw, _outside_code(translated, markdown))
+
+
+def on_post_build(config: Any) -> None:
+    """Refuse a page that loads anything from another host."""
+    for path in sorted(Path(config.site_dir).rglob("*.html")):
+        loaded = list(find_loaded(path.read_text()))
+        if loaded:
+            raise PluginError(f"{path} loads {', '.join(loaded)}")
+
+
+def _outside_code(translated: Any, markdown: str) -> str:
+    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(
+        part if part.startswith("```") else _LINK.sub(translated, part) for part in parts
+    )
+
+
+def _draw(match: re.Match[str]) -> str:
+    svg = mmdr.render(match[1]).svg()
+    encoded = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="Diagram, described by the text" src="data:image/svg+xml;base64,{encoded}">'

@@ -1,0 +1,70 @@
+"""Generates `common/wire` from the one .proto, or compares: ``python -m tools.wire [--check]``.
+
+The mapping ``-Icommon/wire=proto/dppca/v1`` makes protoc believe that the file lies where its
+Python will, so generated imports are right without patching.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = (
+    "federation_pb2.py",
+    "federation_pb2.pyi",
+    "federation_pb2_grpc.py",
+    "federation_pb2_grpc.pyi",
+)
+_PLUGINS = ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+
+
+def generate(target: Path) -> None:
+    """Write the generated modules below ``target``; raises `RuntimeError` where protoc fails."""
+    from grpc_tools import protoc  # type: ignore[import-untyped] # a development tool
+
+    arguments = [
+        "protoc",
+        f"-Idppca/common/wire={ROOT / 'proto/dppca/v1'}",
+        f"-I{files('grpc_tools') / '_proto'}",
+        # protoc looks for plugins on the PATH; ours lie beside the interpreter that runs this.
+        *(f"--plugin={Path(sys.executable).with_name(name)}" for name in _PLUGINS),
+        f"--python_out={target}",
+        f"--grpc_python_out={target}",
+        f"--mypy_out={target}",
+        f"--mypy_grpc_out={target}",
+        "dppca/common/wire/federation.proto",
+    ]
+    if protoc.main(arguments) != 0:
+        raise RuntimeError("protoc failed")
+
+
+def drift() -> list[str]:
+    """Names of generated files that are not what the .proto makes today."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder)
+        generate(fresh)
+        return [
+            name
+            for name in GENERATED
+            if not (ROOT / "common/wire" / name).exists()
+            or (ROOT / "common/wire" / name).read_bytes()
+            != (fresh / "dppca/common/wire" / name).read_bytes()
+        ]
+
+
+def main() -> int:
+    """Entry point."""
+    if sys.argv[1:] == ["--check"]:
+        changed = drift()
+        for name in changed:
+            sys.stderr.write(f"common/wire/{name} differs from the .proto: run make wire\n")
+        return 1 if changed else 0
+    generate(ROOT)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
