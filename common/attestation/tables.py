@@ -11,12 +11,13 @@ of UTF-8) followed by the SHA-256 of all values.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.files import open_new
 from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -52,6 +54,8 @@ KIND = "synthetic"
 _VERSION = 1
 _FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "parts", "joined")
 SUFFIXES = (".parquet", ".arrow")
+_ARROW_SCHEMA = b"ARROW:schema"
+"""Where a Parquet file holds its Arrow schema (Apache Arrow, "Reading and writing Parquet")."""
 
 
 class ColumnDigests:
@@ -84,14 +88,6 @@ class ColumnDigests:
             else first.hexdigest()
             for name, (first, second) in self._hashes.items()
         }
-
-
-def digest_columns(table: Any) -> dict[str, str]:
-    """SHA-256 of every column of a ``pyarrow.Table``, in hexadecimal."""
-    digests = ColumnDigests(table.schema.names)
-    for batch in table.to_batches():
-        digests.add(batch)
-    return digests.hexdigests()
 
 
 def make_claims(
@@ -161,6 +157,60 @@ def sealed_writer(
             whole = schema.with_metadata({**(schema.metadata or {}), seal.KEY: block})
             with pa.ipc.new_file(file, whole) as writer:
                 yield _Relabelled(writer, whole)
+    seal.seal_file(path, signer)
+
+
+@contextmanager
+def receipted_writer(
+    path: Path, schema: Any, claims: Mapping[str, object], signer: Signer, *, mode: int
+) -> Iterator[Callable[[Any], None]]:
+    """Write a Parquet file piece by piece; receipt and seal follow when the block ends well.
+
+    Digests of the columns are known once all rows are written. Readers take the receipt from the
+    Arrow schema in the footer, so that is written last too.
+
+    Parameters
+    ----------
+    path
+        A draft that must not exist; the caller gives it its name.
+    schema
+        ``pyarrow.Schema`` without metadata.
+    claims
+        The receipt without the digests of the columns.
+    mode
+        Of the file, before the process's mask.
+
+    Yields
+    ------
+    callable
+        Writes a ``pyarrow.Table`` as a row group.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    digests = ColumnDigests(schema.names)
+    with (
+        open_new(path, mode=mode) as file,
+        pa.parquet.ParquetWriter(file, schema, store_schema=False) as writer,
+    ):
+
+        def write(table: Any) -> None:
+            for batch in table.to_batches():
+                digests.add(batch)
+            writer.write_table(table)
+
+        yield write
+        receipt = canonical_json({**claims, "parts": digests.hexdigests()})
+        whole = schema.with_metadata({METADATA_KEY: receipt})
+        writer.add_key_value_metadata(
+            {
+                METADATA_KEY: receipt,
+                _ARROW_SCHEMA: base64.b64encode(whole.serialize()),
+                seal.KEY: seal.make_block(signer.certificate),
+            }
+        )
     seal.seal_file(path, signer)
 
 

@@ -7,6 +7,7 @@ caps before they are kept.
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Callable, Iterator
 
 from dppca.common.checkpoints import checkpoint
@@ -142,7 +143,7 @@ def contribution_parts(
             sent(len(content))
 
 
-def chunks(content: bytes) -> Iterator[pb.Chunk]:
+def chunks(content: bytes | mmap.mmap) -> Iterator[pb.Chunk]:
     """Cut a content into chunks of `CHUNK_BYTES`, in order."""
     for offset in range(0, len(content), CHUNK_BYTES):
         yield pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])

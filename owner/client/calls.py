@@ -9,6 +9,7 @@ for, a download the size and digest that were announced before it began.
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -167,7 +168,7 @@ class CuratorClient(CuratorQueries):
         self,
         study_digest: str,
         form: Form,
-        content: bytes,
+        content: bytes | mmap.mmap,
         *,
         n_rows: int,
         components_sha256: bytes,

@@ -25,8 +25,11 @@ from dppca.owner.commands.options import folder_path, study_argument
 from dppca.owner.render.texts import SynthesisDocument, synthesis_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
-from dppca.owner.synthesis.rows import SyntheticTables, publishable_bytes, synthesize
-from dppca.owner.synthesis.tables import write_sealed
+from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.owner.synthesis.tables import publishable, write_sealed
+
+_FIT_ROWS = 1 << 16
+"""As many rows as may be drawn while a field is fitted, for progress."""
 
 
 @click.command("synthesize")
@@ -73,29 +76,44 @@ def command(
     signer = make_signer(load_site_credentials(site))
     n_rows = rows or default_rows(site.name, result)
     forms = list(Form) if form_name == "both" else [Form(form_name)]
-    with progress("Fitting the synthetic rows", 100) as bar:
-        made = synthesize(
-            result,
-            study,
-            n_rows=n_rows,
-            rng=generator(site.name, components_sha256, n_rows),
-            progress=lambda share: bar.reach(round(100 * share)),
-        )
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = {form: target / f"synthetic-{form.value}.parquet" for form in forms}
-    for form, path in paths.items():
-        write_sealed(made.table(form), path, signer)
-    sizes = _publish(site, study, made, forms, components_sha256) if publish else {}
+    made: dict[Form, SyntheticRows] = {}
+    total = n_rows * len(forms) + (_FIT_ROWS if Form.DECODED in forms else 0)
+    with progress("Drawing synthetic rows", total) as bar:
+        for form, path in paths.items():
+
+            def fitted(share: float, before: int = n_rows * len(made)) -> None:
+                bar.reach(before + round(_FIT_ROWS * share))
+
+            drawn = made[form] = synthesize(
+                result,
+                study,
+                form,
+                n_rows=n_rows,
+                rng=generator(site.name, components_sha256, n_rows),
+                progress=fitted,
+            )
+            write_sealed(
+                path,
+                drawn.batches(),
+                signer,
+                fields=drawn.fields,
+                claims=drawn.claims,
+                progress=bar.advance,
+            )
+    sizes = _publish(site, study, paths, n_rows, components_sha256) if publish else {}
+    last = made[forms[-1]]
     document: SynthesisDocument = {
         "command": "synthesize",
         "study": study.name,
         "digest": study.digest,
-        "label": made.label,
+        "label": last.label,
         "rows": n_rows,
-        "trace_scale": made.trace_scale,
-        "decoded_by": made.method.value,
-        "misfit": made.misfit,
+        "trace_scale": last.trace_scale,
+        "decoded_by": None if last.method is None else last.method.value,
+        "misfit": last.misfit,
         "forms": {form.value: str(path) for form, path in paths.items()},
         "published": list(sizes),
         "bytes": sum(sizes.values()),
@@ -118,20 +136,20 @@ def generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Ge
 
 
 def _publish(
-    site: Site, study: Study, made: SyntheticTables, forms: list[Form], components_sha256: bytes
+    site: Site, study: Study, paths: dict[Form, Path], n_rows: int, components_sha256: bytes
 ) -> dict[str, int]:
     """Upload each form and return its size in bytes."""
     sizes: dict[str, int] = {}
-    with connect(site) as client, progress("Publishing", len(forms)) as bar:
-        for form in forms:
-            content = publishable_bytes(made.table(form))
-            client.publish(
-                study.digest,
-                form,
-                content,
-                n_rows=made.n_rows,
-                components_sha256=components_sha256,
-            )
-            sizes[form.value] = len(content)
+    with connect(site) as client, progress("Publishing", len(paths)) as bar:
+        for form, path in paths.items():
+            with publishable(path) as content:
+                client.publish(
+                    study.digest,
+                    form,
+                    content,
+                    n_rows=n_rows,
+                    components_sha256=components_sha256,
+                )
+                sizes[form.value] = len(content)
             bar.advance()
     return sizes

@@ -120,7 +120,7 @@ class SynthesisDocument(Document):
     label: Annotated[Label, "where the files may go"]
     rows: Annotated[int, "rows that were drawn"]
     trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
-    decoded_by: Annotated[str, "how decoded rows were made"]
+    decoded_by: Annotated[str | None, "how decoded rows were made; null without them"]
     misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
     forms: Annotated[dict[str, str], "path of the table in each form"]
     published: Annotated[list[str], "forms that were sent to the curator"]

@@ -1,4 +1,4 @@
-"""Synthetic rows from a study's result, in two forms, each with its receipt inside.
+"""Synthetic rows from a study's result, in two forms, each with its receipt.
 
 Coded rows are the continuous coordinates of probabilistic PCA, what the papers evaluate: latents
 are drawn from N(0, I), never from rows (Gu et al. 2022, step 15, projects raw rows instead, and
@@ -7,6 +7,10 @@ pairwise field fitted to the released moments and what is known of their noise
 (`dppca.common.numerics.synthesis.rows`); where there is none, or its fit did not converge, they are
 the coded rows brought to valid values (`dppca.common.numerics.synthesis.discretize`).
 
+The law of the rows is fitted once; rows are drawn from it in blocks, so memory does not grow with
+their number. Only rows that are brought to valid values are drawn all at once, up to `MAX_VALUES`:
+they meet the released marginals on all of them together.
+
 Both forms are computed from the result alone, so both are `released`, free of further cost, and may
 be published.
 """
@@ -14,24 +18,26 @@ be published.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from dppca.common.attestation.tables import digest_columns, make_claims
+from dppca.common.attestation.tables import make_claims
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
+from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
-from dppca.common.numerics.synthesis.discretize import discretize
+from dppca.common.numerics.synthesis.discretize import DecodedColumn, discretize
 from dppca.common.numerics.synthesis.rows import fit_released
+from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
@@ -40,20 +46,10 @@ from dppca.common.results import Result
 from dppca.common.schema import Numeric, Schema
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
-from dppca.owner.synthesis.tables import publishable_bytes, read_label, with_metadata, write_table
-
-__all__ = [
-    "MAX_VALUES",
-    "SyntheticTables",
-    "make_receipt",
-    "publishable_bytes",
-    "read_label",
-    "synthesize",
-    "write_table",
-]
 
 MAX_VALUES = 1 << 28
-"""Coded values drawn at once, 2 GiB: decoding meets the released marginals on all rows together."""
+"""Coded values that are brought to valid values at once, 2 GiB."""
+_BLOCK_ROWS = 4096
 
 
 class DecodingMethod(StrEnum):
@@ -67,112 +63,107 @@ class DecodingMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SyntheticTables:
-    """The same synthetic rows in two forms.
+class SyntheticRows:
+    """Rows of one form; they are drawn while they are read.
 
     Attributes
     ----------
-    coded
-        ``pyarrow.Table``: one float64 column per coded column, in coded units.
-    decoded
-        ``pyarrow.Table``: one column per attribute, float64 in its own unit or labels.
+    fields
+        ``pyarrow.Schema``. Coded: one float64 column per coded column, in coded units. Decoded: one
+        column per attribute, float64 in its own unit or labels.
+    claims
+        The receipt of the table but for the digests of its columns.
     trace_scale
-        What variances were multiplied by to meet the released trace; 1 where they met it already,
-        as they do after shrinkage.
+        What variances of coded rows were multiplied by to meet the released trace; 1 where they met
+        it already, as they do after shrinkage.
     method
-        How decoded rows were made.
+        How decoded rows are made; None of coded ones.
     misfit
-        Of the field, in standard deviations (`FittedField`); None where there is none.
+        Of the field, in standard deviations (`FittedField`); None where none was fitted.
     """
 
-    coded: Any
-    decoded: Any
+    form: Form
     n_rows: int
+    fields: Any
+    claims: Mapping[str, object]
     trace_scale: float
-    method: DecodingMethod
+    method: DecodingMethod | None
     misfit: float | None
+    _draw: Callable[[], Iterator[list[Any]]]
     label: Label = Label.RELEASED
 
-    def table(self, form: Form) -> Any:
-        """The rows in one form."""
-        return self.coded if form is Form.CODED else self.decoded
+    def batches(self) -> Iterator[Any]:
+        """The rows as ``pyarrow.RecordBatch``, some thousands in each; the same each time."""
+        for arrays in self._draw():
+            yield pa.record_batch(arrays, schema=self.fields)
 
 
 def synthesize(
     result: Result,
     study: Study,
+    form: Form,
     *,
     n_rows: int,
     rng: np.random.Generator,
     shrinkage: bool = True,
     progress: Callable[[float], None] | None = None,
-) -> SyntheticTables:
-    """Draw rows from what a study released.
+) -> SyntheticRows:
+    """Fit what rows of one form are drawn from to what a study released.
 
     Parameters
     ----------
     rng
-        Decides which rows are drawn and protects nothing.
+        Decides which rows are drawn and protects nothing. From generators of one state, coded rows
+        are those that decoded ones are made of where these are not drawn from a field.
     shrinkage
         Take from the kept eigenvalues what the noise added to them
         (`dppca.common.numerics.spectrum.shrinkage`). Otherwise only scale all variances down to the
         released trace, which noise leaves unbiased, where dropping negative eigenvalues has raised
         them. It concerns coded rows.
     progress
-        Told the share of the field's fit that is done, from 0 to 1.
+        Told the share of the field's fit that is done, from 0 to 1; it never falls.
 
     Raises
     ------
     SettingError
-        ``n_rows`` is out of range.
+        ``n_rows`` is below 1, or more than can be brought to valid values at once.
     """
     schema = study.table
     if result.header.study_digest != study.digest:
         raise SchemaMismatchError("the result is of another study")
-    most = MAX_VALUES // schema.layout.n_columns
-    if not 1 <= n_rows <= most:
-        raise SettingError(
-            f"{n_rows} synthetic rows asked for; 1 to {most} are possible for this schema"
-        )
+    if n_rows < 1:
+        raise SettingError(f"{n_rows} synthetic rows asked for; at least 1 can be drawn")
     header, calibration = result.header, calibrate(study)
     variances = result.eigenvalues
     if shrinkage:
         variances = shrink(variances, count=header.count, noise_edge=header.noise_edge)
     model = fit_ppca(variances, result.vectors, result.mean, trace_scaling=True)
-    coded = sample(model, n_rows, rng=rng)
-    second = result.second_moment(study)
-    noise = _entry_noise(result, study, calibration)
-    # One thread: narrow matrices are multiplied, which a second thread delays on a busy machine
-    # and, by another order of summing, changes in the last bit.
-    with threadpool_limits(1, user_api="blas"):
-        fit = fit_released(
-            schema.layout,
-            mean=result.mean,
-            second=second,
-            entry_noise=noise,
-            rng=rng,
-            progress=progress,
+    of_coded, of_field = rng.spawn(2)
+    coded = partial(_coded_blocks, model, n_rows, of_coded)
+    if form is Form.CODED:
+        fields, arrays = _coded_fields(schema), _coded_arrays
+        decoding = _Decoding(None, None, coded)
+    else:
+        fields, arrays = _decoded_fields(schema), partial(_decoded_arrays, schema)
+        decoding = _fit_decoding(
+            result, study, coded, n_rows=n_rows, rng=of_field, progress=progress
         )
-        if fit is not None and fit.converged:
-            method, columns = DecodingMethod.FIELD, fit.columns(n_rows, rng=rng)
-        else:
-            method = DecodingMethod.NOT_CONVERGED if fit else DecodingMethod.THRESHOLDS
-            columns = discretize(
-                coded, schema.layout, mean=result.mean, second=second, entry_noise=noise, rng=rng
-            )
-    receipt = make_receipt(result, study, calibration)
-    extra = {"n_rows": n_rows, "shrinkage": shrinkage, "trace_scale": model.trace_scale}
-    return SyntheticTables(
-        coded=_coded_table(coded, schema, {**receipt, **extra, "form": Form.CODED.value}),
-        decoded=_decoded_table(
-            decode_columns(schema, columns),
-            schema,
-            {**receipt, **extra, "form": Form.DECODED.value},
-        ),
+    claims = {
+        **make_receipt(result, study, calibration),
+        "n_rows": n_rows,
+        "shrinkage": shrinkage,
+        "trace_scale": model.trace_scale,
+        "form": form.value,
+    }
+    return SyntheticRows(
+        form=form,
         n_rows=n_rows,
+        fields=fields,
+        claims=claims,
         trace_scale=model.trace_scale,
-        method=method,
-        misfit=None if fit is None else fit.fitted.misfit,
+        method=decoding.method,
+        misfit=decoding.misfit,
+        _draw=lambda: map(arrays, decoding.blocks()),
     )
 
 
@@ -198,39 +189,96 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
     return {**claims, "software": SOFTWARE}
 
 
-def _entry_noise(result: Result, study: Study, calibration: Calibration) -> float:
-    return entry_noise(
-        study.table.layout,
+@dataclass(frozen=True, slots=True)
+class _Decoding:
+    method: DecodingMethod | None
+    misfit: float | None
+    blocks: Callable[[], Iterator[Any]]
+
+
+def _fit_decoding(
+    result: Result,
+    study: Study,
+    coded: Callable[[], Iterator[NDArray[np.float64]]],
+    *,
+    n_rows: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None,
+) -> _Decoding:
+    layout, second = study.table.layout, result.second_moment(study)
+    calibration = calibrate(study)
+    noise = entry_noise(
+        layout,
         mechanism=calibration.mechanism.value,
         scale=calibration.width,
         owner_rows=[share.n_rows for share in result.header.shares],
     )
+    with one_blas_thread():
+        fit = fit_released(
+            layout, mean=result.mean, second=second, entry_noise=noise, rng=rng, progress=progress
+        )
+    misfit = None if fit is None else fit.fitted.misfit
+    if fit is not None and fit.converged:
+        draw = fit.blocks
+        return _Decoding(DecodingMethod.FIELD, misfit, lambda: draw(n_rows, rng=deepcopy(rng)))
+    method = DecodingMethod.THRESHOLDS if fit is None else DecodingMethod.NOT_CONVERGED
+    if n_rows > (most := MAX_VALUES // layout.n_columns):
+        raise SettingError(
+            f"{n_rows} synthetic rows asked for; where they are made by thresholds, which hold for "
+            f"all rows together, at most {most} are possible for this schema ({method.value})"
+        )
+    with one_blas_thread():
+        columns = discretize(
+            np.concatenate(list(coded())),
+            layout,
+            mean=result.mean,
+            second=second,
+            entry_noise=noise,
+            rng=rng,
+        )
+    return _Decoding(
+        method,
+        misfit,
+        lambda: (
+            [column[start : start + _BLOCK_ROWS] for column in columns]
+            for start in range(0, n_rows, _BLOCK_ROWS)
+        ),
+    )
 
 
-def _coded_table(coded: NDArray[np.float64], schema: Schema, metadata: dict[str, object]) -> Any:
-    fields = pa.schema([(name, pa.float64()) for name in schema.column_names])
-    columns = [np.ascontiguousarray(column) for column in coded.T]
-    return _with_digests(pa.table(columns, schema=fields), metadata)
+def _coded_blocks(
+    model: PPCAModel, n_rows: int, state: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
+    rng = deepcopy(state)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        with one_blas_thread():
+            block = sample(model, min(_BLOCK_ROWS, n_rows - start), rng=rng)
+        yield block
 
 
-def _decoded_table(columns: Any, schema: Schema, metadata: dict[str, object]) -> Any:
+def _coded_fields(schema: Schema) -> Any:
+    return pa.schema([(name, pa.float64()) for name in schema.column_names])
+
+
+def _coded_arrays(rows: NDArray[np.float64]) -> list[Any]:
+    return [pa.array(np.ascontiguousarray(column)) for column in rows.T]
+
+
+def _decoded_fields(schema: Schema) -> Any:
     labels = pa.dictionary(pa.int32(), pa.string())
-    fields = pa.schema(
+    return pa.schema(
         [(a.name, pa.float64() if isinstance(a, Numeric) else labels) for a in schema.attributes]
     )
-    arrays = [
+
+
+def _decoded_arrays(schema: Schema, columns: list[DecodedColumn]) -> list[Any]:
+    return [
         pa.array(column, pa.float64())
         if isinstance(attribute, Numeric)
         else pa.DictionaryArray.from_arrays(
             pa.array(column, pa.int32()), pa.array(attribute.labels, pa.string())
         )
-        for attribute, column in zip(schema.attributes, columns, strict=True)
+        for attribute, column in zip(
+            schema.attributes, decode_columns(schema, columns), strict=True
+        )
     ]
-    return _with_digests(pa.table(arrays, schema=fields), metadata)
-
-
-def _with_digests(table: Any, metadata: dict[str, object]) -> Any:
-    """The table with its receipt, which names every column's digest."""
-    parts = digest_columns(table)
-    labelled = with_metadata(table.schema, {**metadata, "parts": parts})
-    return table.replace_schema_metadata(labelled.metadata)

@@ -11,9 +11,11 @@ its owner only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import mmap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -21,7 +23,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import SUFFIXES, sealed_writer
+from dppca.common.attestation.tables import receipted_writer
 from dppca.common.csv_tables import CsvWriter
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.files import PRIVATE, open_new, replacing
@@ -30,6 +32,8 @@ from dppca.common.privacy.labels import Label, require_released
 from dppca.common.schema.document import canonical_json
 
 TABLE_SUFFIXES = (".parquet", ".arrow", ".csv")
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26
+"""A row group ends where it has one of them."""
 
 
 class TableWriter(Protocol):
@@ -81,40 +85,55 @@ def open_writer(path: Path, fields: Any, metadata: Mapping[str, object]) -> Iter
         ) from error
 
 
-def write_table(table: Any, path: Path) -> None:
-    """Write a table that has its metadata (`with_metadata`) in it."""
-    with open_writer(path, table.schema, parse_metadata(table.schema)) as writer:
-        for batch in table.to_batches():
-            writer.write(batch)
+def write_sealed(
+    path: Path,
+    batches: Iterable[Any],
+    signer: Signer,
+    *,
+    fields: Any,
+    claims: Mapping[str, object],
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Write a Parquet file batch by batch, with its receipt inside, sealed by this site.
 
-
-def write_sealed(table: Any, path: Path, signer: Signer) -> None:
-    """Write a table that has its receipt in it, sealed by this site.
+    Parameters
+    ----------
+    batches
+        ``pyarrow.RecordBatch`` of the columns ``fields``, in the file some to a row group.
+    fields
+        Arrow schema without metadata.
+    claims
+        The table's receipt without the digests of its columns.
+    progress
+        Told how many rows more were written.
 
     Raises
     ------
     LabelError
         The table may not leave: there is no seal for it.
     SettingError
-        The suffix is neither ``.parquet`` nor ``.arrow``, or the file cannot be written.
+        The file cannot be written.
     """
-    require_released(_label(parse_metadata(table.schema)), "the table")
-    if path.suffix not in SUFFIXES:
-        raise SettingError(f"the output {path.name} must end in one of {', '.join(SUFFIXES)}")
+    require_released(_label(claims), "the table")
     try:
         with (
             replacing(path, durable=False) as draft,
-            sealed_writer(draft, path.suffix, table.schema, signer, mode=PRIVATE) as writer,
+            receipted_writer(draft, fields, claims, signer, mode=PRIVATE) as write,
         ):
-            writer.write_table(table)
+            for group in _groups(batches):
+                table = pa.Table.from_batches(group, fields)
+                write(table)
+                if progress is not None:
+                    progress(table.num_rows)
     except OSError as error:
         raise SettingError(
             f"the output {path} cannot be written: {error.strerror or error}"
         ) from error
 
 
-def publishable_bytes(table: Any) -> bytes:
-    """An uncompressed Arrow IPC stream of a table that may leave.
+@contextmanager
+def publishable(path: Path) -> Iterator[mmap.mmap]:
+    """An uncompressed Arrow IPC stream of a Parquet table that may leave, while the block runs.
 
     Raises
     ------
@@ -122,13 +141,23 @@ def publishable_bytes(table: Any) -> bytes:
         The table's own label is not `released`.
     ArtefactError
         It has none.
+    SettingError
+        There is no room for the stream beside the file.
     """
-    require_released(_label(parse_metadata(table.schema)), "the table")
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    receipt = canonical_json(document := read_metadata(path))
+    require_released(_label(document), "the table")
+    with TemporaryFile(dir=path.parent) as sink:
+        try:
+            with pa.parquet.ParquetFile(str(path)) as file:
+                schema = file.schema_arrow.with_metadata({METADATA_KEY: receipt})
+                with pa.ipc.new_stream(sink, schema) as writer:
+                    for batch in file.iter_batches():
+                        writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+            sink.flush()
+        except OSError as error:
+            raise SettingError(f"{path} cannot be published: {error.strerror or error}") from error
+        with mmap.mmap(sink.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield content
 
 
 def read_metadata(path: Path) -> dict[str, object]:
@@ -166,6 +195,21 @@ def parse_metadata(schema: Any) -> dict[str, object]:
     if not isinstance(document, dict):
         raise ArtefactError("the table's label is damaged")
     return document
+
+
+def _groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """The batches of each row group."""
+    group: list[Any] = []
+    for batch in batches:
+        group.append(batch)
+        if (
+            sum(each.num_rows for each in group) >= _GROUP_ROWS
+            or sum(each.nbytes for each in group) >= _GROUP_BYTES
+        ):
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _label(document: Mapping[str, object]) -> Label:

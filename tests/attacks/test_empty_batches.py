@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ from dppca.curator.operator.downloads import write_table
 from dppca.curator.study import row_streams, synthetic_rows
 from dppca.curator.study.row_streams import BATCH_ROWS, SMALL_BATCHES, read_header
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
-from dppca.owner.synthesis.tables import publishable_bytes, with_metadata
+from dppca.owner.synthesis.tables import publishable, with_metadata
 from tests.support.census import decoded_rows, make_study
 from tests.support.certificates import new_authority
 
@@ -220,8 +221,12 @@ def test_what_this_software_writes_is_taken(
     tables = [decoded_rows(3).take(pa.array(np.zeros(size, np.int8))) for size in sizes]
     table = pa.concat_tables(tables)
     schema = with_metadata(table.schema, {"label": "released"})
+    with pa.parquet.ParquetWriter(folder / "rows.parquet", schema) as writer:
+        for each in tables:
+            writer.write_table(each.cast(schema))
     path = folder / "rows"
-    path.write_bytes(publishable_bytes(table.cast(schema)))
+    with publishable(folder / "rows.parquet") as content:
+        path.write_bytes(content)
     check_rows(path, SCHEMA, Form.DECODED, n_rows=sum(sizes))
     download = folder / "download"
     download.write_bytes(b"".join(join_rows([path] * 3, SCHEMA, Form.DECODED)))

@@ -25,6 +25,7 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.studies import DataSet, adult, nltcs, study_document, write_csv
+from dppca.common.messages import Form
 from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
@@ -35,6 +36,7 @@ from dppca.owner.synthesis.rows import synthesize
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, run_watched
 from tests.support.pooling import pooled_result
+from tests.support.tables import drawn_table
 
 pytestmark = pytest.mark.integration
 
@@ -206,8 +208,15 @@ def mean_accuracies(data: DataSet, study: Study, *targets: str) -> dict[str, tup
         division = divide(order, owners=len(study.owners), seed=seed)
         result = pooled_result(study, [rows[part] for part in division.owners], seed=seed)
         training, held_out = rows[division.training], rows[division.held_out]
-        made = synthesize(result, study, n_rows=len(training), rng=np.random.default_rng(seed))
-        coded = np.column_stack([made.coded[name].to_numpy() for name in study.table.column_names])
+        made = {
+            form: drawn_table(
+                synthesize(
+                    result, study, form, n_rows=len(training), rng=np.random.default_rng(seed)
+                )
+            )
+            for form in Form
+        }
+        coded = np.column_stack([column.to_numpy() for column in made[Form.CODED].columns])
         for target in targets:
             utility = evaluate(
                 study.table,
@@ -215,7 +224,7 @@ def mean_accuracies(data: DataSet, study: Study, *targets: str) -> dict[str, tup
                 training=training,
                 held_out=held_out,
                 coded=coded,
-                decoded=encode(study.table, read_columns(study.table, made.decoded)),
+                decoded=encode(study.table, read_columns(study.table, made[Form.DECODED])),
                 released_mean=result.mean,
             )
             found[target].append((utility.tstr_accuracy, utility.tstr_accuracy_decoded))

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.tables import sealed_writer
 from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.owner.client.session import load_site_credentials
 from dppca.owner.site.config import load_site
-from dppca.owner.synthesis.tables import write_sealed
 from tests.support.documents import require_documented
 from tests.support.proved_site import ProvedSite, make_proved_site
 
@@ -60,7 +60,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     assert proved.site.run(*asked, "--output", str(summary))[0] == 0
     arrow = folder / "rows.arrow"
     signer = make_signer(load_site_credentials(load_site(proved.site.folder)))
-    write_sealed(pq.read_table(decoded).combine_chunks(), arrow, signer)
+    table = pq.read_table(decoded).combine_chunks()
+    with sealed_writer(arrow, ".arrow", table.schema, signer, mode=0o600) as writer:
+        writer.write_table(table)
     paths = {
         "components": proved.components,
         "decoded rows": decoded,

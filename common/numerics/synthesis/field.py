@@ -111,15 +111,23 @@ def fit_field(
     scales
         tau of each pair of columns, shape (p, p): `coupling_scales`.
     progress
-        Told the share of a turn that is done, from 0 to 1.
+        Told the share that is done, from 0 to 1. The first turn is half of it, and each further
+        turn half of what is left: most fits take one.
     """
     chains = Chains.start(targets, _CHAINS, rng)
     field = Field(np.zeros_like(targets.products), tuple(np.log(q) for q in targets.marginals))
     for turn in range(_TURNS):
-        fitted = _improved(field, targets, scales, chains, rng, first=turn == 0, progress=progress)
+
+        def of_all(share: float, turn: int = turn) -> None:
+            if progress is not None:
+                progress(1 - (1 - share / 2) / 2**turn)
+
+        fitted = _improved(field, targets, scales, chains, rng, first=turn == 0, progress=of_all)
         if fitted.converged:
             break
         field = fitted.field
+    if progress is not None:
+        progress(1.0)
     return fitted
 
 
@@ -131,7 +139,7 @@ def _improved(
     rng: np.random.Generator,
     *,
     first: bool,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None],
 ) -> FittedField:
     """One turn of sweeps from a field on; the mean of its last half."""
     variance = np.outer(targets.variance, targets.variance)
@@ -150,8 +158,7 @@ def _improved(
         if sweep >= _SWEEPS // 2:
             kept.add(couplings, biases, products, shares, weight=1 / (_SWEEPS - _SWEEPS // 2))
         chains.sweep(Field(couplings, tuple(biases)), rng)
-        if progress is not None:
-            progress((sweep + 1) / _SWEEPS)
+        progress((sweep + 1) / _SWEEPS)
     left = targets.products - kept.products - pull * kept.couplings
     chance = targets.noise_variance + variance / _CHAINS
     return FittedField(

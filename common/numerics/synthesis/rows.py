@@ -12,7 +12,7 @@ and the caller is told so. Rows of the unit ball, releases without sums and sche
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,14 +37,14 @@ class FieldFit:
         """Whether rows may be drawn."""
         return self.fitted.converged
 
-    def columns(self, n_rows: int, *, rng: np.random.Generator) -> list[DecodedColumn]:
-        """Draw rows, one array of shape (n_rows,) per attribute in the layout's order.
+    def blocks(self, n_rows: int, *, rng: np.random.Generator) -> Iterator[list[DecodedColumn]]:
+        """Draw rows block by block, so that memory does not grow with their number.
 
-        A numeric is float64 in [-1/2, 1/2], anything else int32 codes, as `discretize`.
+        A block has one array per attribute in the layout's order, shape (rows of the block,): a
+        numeric is float64 in [-1/2, 1/2], anything else int32 codes, as `discretize`.
         """
-        blocks = draw_blocks(self.fitted, self.targets, n_rows, rng=rng)
-        codes = np.concatenate(list(blocks))
-        return _columns(codes, self.targets, rng)
+        for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
+            yield _columns(codes, self.targets, rng)
 
 
 def fit_released(
@@ -68,7 +68,7 @@ def fit_released(
     rng
         Decides the chains; the same state gives the same field.
     progress
-        Told the share that is done, from 0 to 1.
+        Told the share that is done, from 0 to 1; it never falls.
     """
     if (
         mean is None

@@ -29,7 +29,7 @@ from dppca.common.attestation.signatures import (
     require_issued,
     require_signed,
 )
-from dppca.common.attestation.tables import ColumnDigests, digest_columns
+from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import (
     AlteredError,
@@ -43,9 +43,10 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.transport.tls import Credentials, Identity, Role
-from dppca.owner.synthesis.tables import with_metadata, write_sealed
+from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority
 from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.tables import digest_columns
 
 
 @pytest.fixture(scope="module")
@@ -353,12 +354,12 @@ def test_digests_of_columns_do_not_depend_on_batches_or_dictionaries() -> None:
 
 
 def test_what_may_not_leave_is_not_sealed(owner: Credentials, tmp_path: Path) -> None:
-    table = pa.table({"x": [1.0]})
-    labelled = table.replace_schema_metadata(
-        with_metadata(table.schema, {"label": "site-only"}).metadata
-    )
+    table, path = pa.table({"x": [1.0]}), tmp_path / "rows.parquet"
+    claims = {"label": "site-only"}
     with pytest.raises(LabelError):
-        write_sealed(labelled, tmp_path / "rows.parquet", make_signer(owner))
+        write_sealed(
+            path, table.to_batches(), make_signer(owner), fields=table.schema, claims=claims
+        )
     assert not list(tmp_path.iterdir())
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.attestation.tables import digest_columns
 from dppca.common.errors import (
     ArtefactError,
     LimitError,
@@ -27,6 +26,7 @@ from dppca.curator.operator.downloads import require_format, require_proved, wri
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
 from tests.support.census import arrow, coded_rows, decoded_rows, make_study
 from tests.support.certificates import new_authority
+from tests.support.tables import digest_columns
 
 STUDY = make_study()
 SCHEMA = STUDY.table

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import stat
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from threadpoolctl import threadpool_limits
 
 from dppca.common.attestation.claims import describe_federation
+from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.ppca import fit_ppca
@@ -23,18 +26,22 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
 from dppca.common.study import Study
+from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records import check_table, open_table
-from dppca.owner.synthesis.rows import (
-    DecodingMethod,
-    SyntheticTables,
-    publishable_bytes,
+from dppca.owner.synthesis import rows
+from dppca.owner.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
+from dppca.owner.synthesis.tables import (
+    parse_metadata,
+    publishable,
     read_label,
-    synthesize,
-    write_table,
+    read_metadata,
+    with_metadata,
+    write_sealed,
 )
-from dppca.owner.synthesis.tables import parse_metadata, read_metadata, with_metadata
+from tests.support.certificates import new_authority
 from tests.support.latent_rows import make_latent_study, make_result, make_rows, save_rows
+from tests.support.tables import digest_columns, drawn_table
 
 N_ROWS = 400
 
@@ -51,44 +58,71 @@ def result(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 @pytest.fixture(scope="module")
-def tables(result: Result, study: Study) -> SyntheticTables:
-    return synthesize(result, study, n_rows=N_ROWS, rng=np.random.default_rng(8))
+def made(result: Result, study: Study) -> dict[Form, SyntheticRows]:
+    return {
+        form: synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(8))
+        for form in Form
+    }
+
+
+@pytest.fixture(scope="module")
+def signer() -> Signer:
+    return make_signer(new_authority().issue(Role.OWNER, "owner-1"))
+
+
+def _decoded(result: Result, study: Study, n_rows: int, seed: int = 1) -> SyntheticRows:
+    rng = np.random.default_rng(seed)
+    return synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
+
+
+def _write(rows: SyntheticRows, path: Path, signer: Signer) -> Path:
+    write_sealed(path, rows.batches(), signer, fields=rows.fields, claims=rows.claims)
+    return path
 
 
 def test_coded_rows_are_numbers_under_the_names_of_the_coded_columns(
-    tables: SyntheticTables, study: Study
+    made: dict[Form, SyntheticRows], study: Study
 ) -> None:
-    assert tables.coded.num_rows == tables.n_rows == N_ROWS
-    assert tuple(tables.coded.column_names) == study.table.column_names
-    assert set(tables.coded.schema.types) == {pa.float64()}
+    table = drawn_table(made[Form.CODED])
+    assert table.num_rows == made[Form.CODED].n_rows == N_ROWS
+    assert tuple(table.column_names) == study.table.column_names
+    assert set(table.schema.types) == {pa.float64()}
 
 
 def test_decoded_rows_are_valid_under_the_schema(
-    tables: SyntheticTables, study: Study, tmp_path: Path
+    made: dict[Form, SyntheticRows], study: Study, tmp_path: Path, signer: Signer
 ) -> None:
-    write_table(tables.decoded, tmp_path / "rows.parquet")
-    report = check_table(open_table(tmp_path / "rows.parquet", study.table), study.table)
+    path = _write(made[Form.DECODED], tmp_path / "rows.parquet", signer)
+    report = check_table(open_table(path, study.table), study.table)
     assert report.faultless
     assert report.n_rows == N_ROWS
     assert report.extra_columns == ()
 
 
 @pytest.mark.parametrize("form", list(Form))
-def test_published_rows_are_what_a_curator_accepts(
-    tables: SyntheticTables, study: Study, tmp_path: Path, form: Form
+@pytest.mark.parametrize("n_rows", [1, N_ROWS, 70_000])
+def test_published_rows_are_those_of_the_file_and_what_a_curator_accepts(
+    result: Result, study: Study, tmp_path: Path, signer: Signer, form: Form, n_rows: int
 ) -> None:
-    path = tmp_path / "upload"
-    path.write_bytes(publishable_bytes(tables.table(form)))
-    check_rows(path, study.table, form, n_rows=N_ROWS)
+    rows = synthesize(result, study, form, n_rows=n_rows, rng=np.random.default_rng(1))
+    path, upload = _write(rows, tmp_path / "rows.parquet", signer), tmp_path / "upload"
+    with publishable(path) as content:
+        upload.write_bytes(content)
+    check_rows(upload, study.table, form, n_rows=n_rows)
+    with pa.memory_map(str(upload)) as source, pa.ipc.open_stream(source) as stream:
+        sent = stream.read_all()
+    assert sent.equals(drawn_table(rows))
+    document = parse_metadata(sent.schema)
+    assert document == read_metadata(path)
+    assert document["parts"] == digest_columns(sent)
+    assert set(tmp_path.iterdir()) == {path, upload}
 
 
 @pytest.mark.parametrize("form", list(Form))
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_file_says_that_it_may_leave_and_what_it_cost(
-    tables: SyntheticTables, study: Study, tmp_path: Path, form: Form, suffix: str
+    made: dict[Form, SyntheticRows], study: Study, tmp_path: Path, signer: Signer, form: Form
 ) -> None:
-    path = tmp_path / f"rows{suffix}"
-    write_table(tables.table(form), path)
+    path = _write(made[form], tmp_path / "rows.parquet", signer)
     assert read_label(path) is Label.RELEASED
     found = read_metadata(path)
     assert found["study_digest"] == study.digest
@@ -102,83 +136,172 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_csv_has_the_rows_and_no_label(tables: SyntheticTables, tmp_path: Path) -> None:
-    write_table(tables.decoded, tmp_path / "rows.csv")
-    assert pa.csv.read_csv(tmp_path / "rows.csv").num_rows == N_ROWS
-    with pytest.raises(ArtefactError):
-        read_label(tmp_path / "rows.csv")
+def test_many_rows_are_in_row_groups_that_fit_in_memory(
+    result: Result, study: Study, tmp_path: Path, signer: Signer
+) -> None:
+    told: list[int] = []
+    rows, path = _decoded(result, study, 150_000), tmp_path / "rows.parquet"
+    write_sealed(
+        path,
+        rows.batches(),
+        signer,
+        fields=rows.fields,
+        claims=rows.claims,
+        progress=told.append,
+    )
+    footer = pq.read_metadata(path)
+    groups = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+    assert groups == told == [65_536, 65_536, 150_000 - 2 * 65_536]
+
+
+def test_what_fails_while_rows_are_drawn_leaves_no_file(
+    made: dict[Form, SyntheticRows], tmp_path: Path, signer: Signer
+) -> None:
+    rows = made[Form.DECODED]
+
+    def broken() -> Iterator[Any]:
+        yield from rows.batches()
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        write_sealed(
+            tmp_path / "rows.parquet", broken(), signer, fields=rows.fields, claims=rows.claims
+        )
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(SettingError, match="cannot be written"):
+        _write(rows, tmp_path / "missing" / "rows.parquet", signer)
 
 
 @pytest.mark.parametrize("label", [Label.SITE_ONLY, Label.PUBLISHED_METHOD])
-def test_only_released_tables_are_published(tables: SyntheticTables, label: Label) -> None:
-    fields = with_metadata(tables.decoded.schema, {"label": label.value})
-    with pytest.raises(LabelError, match=label.value):
-        publishable_bytes(tables.decoded.cast(fields))
+def test_only_released_tables_are_published(
+    made: dict[Form, SyntheticRows], tmp_path: Path, label: Label
+) -> None:
+    table, path = drawn_table(made[Form.DECODED]), tmp_path / "rows.parquet"
+    pq.write_table(table.cast(with_metadata(table.schema, {"label": label.value})), path)
+    with pytest.raises(LabelError, match=label.value), publishable(path):
+        pass
 
 
-def test_table_without_a_label_is_not_published(tables: SyntheticTables, tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match="no label"):
-        publishable_bytes(tables.decoded.replace_schema_metadata({}))
-    odd = with_metadata(tables.decoded.schema, {"label": "harmless"})
+def test_table_without_a_label_is_not_published(
+    made: dict[Form, SyntheticRows], tmp_path: Path
+) -> None:
+    table, path = drawn_table(made[Form.DECODED]), tmp_path / "rows.parquet"
+    pq.write_table(table, path)
+    with pytest.raises(ArtefactError, match="no label"), publishable(path):
+        pass
+    pq.write_table(table.cast(with_metadata(table.schema, {"label": "harmless"})), path)
+    with pytest.raises(ArtefactError, match="not one that this version knows"), publishable(path):
+        pass
     with pytest.raises(ArtefactError, match="not one that this version knows"):
-        publishable_bytes(tables.decoded.cast(odd))
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "rows.parquet")
-    with pytest.raises(ArtefactError, match="no label"):
-        read_label(tmp_path / "rows.parquet")
+        read_label(path)
     (tmp_path / "rows.arrow").write_bytes(b"ARROW1")
     with pytest.raises(ArtefactError, match="damaged"):
         read_label(tmp_path / "rows.arrow")
 
 
-def test_synthesis_takes_no_rows(result: Result, study: Study, tables: SyntheticTables) -> None:
+def test_synthesis_takes_no_rows(
+    result: Result, study: Study, made: dict[Form, SyntheticRows]
+) -> None:
     assert set(inspect.signature(synthesize).parameters) == {
         "result",
         "study",
+        "form",
         "n_rows",
         "rng",
         "shrinkage",
         "progress",
     }
-    again = synthesize(result, study, n_rows=N_ROWS, rng=np.random.default_rng(8))
-    assert again.coded.equals(tables.coded)
-    assert again.decoded.equals(tables.decoded)
-    other = synthesize(result, study, n_rows=N_ROWS, rng=np.random.default_rng(9))
-    assert not other.coded.equals(tables.coded)
+    for form in Form:
+        again = synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(8))
+        assert drawn_table(again).equals(drawn_table(made[form]))
+        assert drawn_table(again).equals(drawn_table(again)), "read twice"
+        other = synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(9))
+        assert not drawn_table(other).equals(drawn_table(made[form]))
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_rows_are_the_same_whatever_the_number_of_threads(
+    result: Result, study: Study, form: Form
+) -> None:
+    tables = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            rng = np.random.default_rng(8)
+            tables.append(drawn_table(synthesize(result, study, form, n_rows=9000, rng=rng)))
+    assert tables[0].equals(tables[1])
+
+
+def test_coded_rows_need_no_field_and_decoded_ones_no_coordinates(
+    result: Result, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        pytest.fail("not needed for this form")
+
+    for form, name in ((Form.CODED, "fit_released"), (Form.DECODED, "sample")):
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, name, forbidden)
+            made = synthesize(result, study, form, n_rows=10, rng=np.random.default_rng(0))
+            assert drawn_table(made).num_rows == 10
+            assert (made.method is None) == (made.misfit is None) == (form is Form.CODED)
 
 
 def test_many_coded_rows_have_the_moments_of_the_model(result: Result, study: Study) -> None:
     # Fixed seed: no false alarms. 100,000 rows put standard errors at 0.3 % of the variances.
-    made = synthesize(result, study, n_rows=100_000, rng=np.random.default_rng(1))
-    rows = np.column_stack([column.to_numpy() for column in made.coded.columns])
+    rng = np.random.default_rng(1)
+    table = drawn_table(synthesize(result, study, Form.CODED, n_rows=100_000, rng=rng))
+    drawn = np.column_stack([column.to_numpy() for column in table.columns])
     variances = shrink(
         result.eigenvalues, count=result.header.count, noise_edge=result.header.noise_edge
     )
     model = fit_ppca(variances, result.vectors, result.mean, trace_scaling=False)
-    np.testing.assert_allclose(rows.mean(axis=0), model.mean, atol=0.01)
-    np.testing.assert_allclose(np.cov(rows.T), model.covariance(), atol=0.01)
+    np.testing.assert_allclose(drawn.mean(axis=0), model.mean, atol=0.01)
+    np.testing.assert_allclose(np.cov(drawn.T), model.covariance(), atol=0.01)
 
 
 def test_rows_fall_back_to_thresholds_where_the_field_did_not_converge_and_say_so(
-    result: Result, study: Study, tables: SyntheticTables, monkeypatch: pytest.MonkeyPatch
+    result: Result,
+    study: Study,
+    made: dict[Form, SyntheticRows],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert tables.method is DecodingMethod.FIELD
-    assert tables.misfit is not None
-    assert tables.misfit < 0.5
+    assert made[Form.DECODED].method is DecodingMethod.FIELD
+    assert made[Form.DECODED].misfit is not None
+    assert made[Form.DECODED].misfit < 0.5
     monkeypatch.setattr(field, "_TURNS", 1)
     monkeypatch.setattr(field, "_SWEEPS", 2)
-    made = synthesize(result, study, n_rows=50, rng=np.random.default_rng(0))
-    assert made.method is DecodingMethod.NOT_CONVERGED
-    assert made.decoded.num_rows == 50
+    fallen = _decoded(result, study, 5000)
+    assert fallen.method is DecodingMethod.NOT_CONVERGED
+    table = drawn_table(fallen)
+    assert table.num_rows == 5000
+    assert table.equals(drawn_table(fallen)), "read twice"
+    rng = np.random.default_rng(1)
+    coded = drawn_table(synthesize(result, study, Form.CODED, n_rows=5000, rng=rng))
+    for name in ("x0", "x1", "x2", "x3"):
+        ranks = np.corrcoef(coded[name].to_numpy(), table[name].to_numpy())[0, 1]
+        assert ranks > 0.95, "the coded rows of the same state, cut"
+    monkeypatch.setattr(rows, "MAX_VALUES", 5000 * study.table.layout.n_columns - 1)
+    with pytest.raises(SettingError, match="4999 are possible"):
+        _decoded(result, study, 5000)
+
+
+def test_progress_never_falls_and_ends(
+    result: Result, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(field, "_MOST_MISFIT", 0.0)
+    told: list[float] = []
+    rng = np.random.default_rng(0)
+    synthesize(result, study, Form.DECODED, n_rows=5, rng=rng, progress=told.append)
+    assert told == sorted(told)
+    assert 0 < told[0] < 0.01
+    assert told[-1] == 1
+    assert len(told) == 5 * field._SWEEPS + 1
 
 
 def test_decoded_rows_keep_the_released_marginals(result: Result, study: Study) -> None:
-    made = synthesize(result, study, n_rows=50_000, rng=np.random.default_rng(1))
-    real = make_rows(500)
+    drawn, real = drawn_table(_decoded(result, study, 50_000)), make_rows(500)
     for name in ("ill", "colour"):
         for value in set(real[name].to_pylist()):
-            shares = [
-                np.mean(np.array(rows[name].to_pylist()) == value) for rows in (real, made.decoded)
-            ]
+            shares = [np.mean(np.array(each[name].to_pylist()) == value) for each in (real, drawn)]
             assert abs(shares[0] - shares[1]) < 0.02, (name, value)
 
 
@@ -186,36 +309,48 @@ def test_noise_that_raises_variances_is_taken_out_of_them_and_said(
     result: Result, study: Study
 ) -> None:
     noisy = replace(result, eigenvalues=result.eigenvalues - 0.5 * result.eigenvalues.mean())
-    shrunk = synthesize(noisy, study, n_rows=10, rng=np.random.default_rng(1))
-    scaled = synthesize(noisy, study, n_rows=10, rng=np.random.default_rng(1), shrinkage=False)
+    shrunk, scaled = (
+        synthesize(
+            noisy,
+            study,
+            Form.CODED,
+            n_rows=10,
+            rng=np.random.default_rng(1),
+            shrinkage=shrinkage,
+        )
+        for shrinkage in (True, False)
+    )
     assert scaled.trace_scale < 1
     assert shrunk.trace_scale == pytest.approx(1)
     for made, shrinkage in ((shrunk, True), (scaled, False)):
-        assert parse_metadata(made.coded.schema)["trace_scale"] == made.trace_scale
-        assert parse_metadata(made.coded.schema)["shrinkage"] is shrinkage
+        assert made.claims["trace_scale"] == made.trace_scale
+        assert made.claims["shrinkage"] is shrinkage
 
 
-def test_unit_ball_rows_are_synthesized_without_a_mean(tmp_path: Path) -> None:
+def test_unit_ball_rows_are_synthesized_without_a_mean(tmp_path: Path, signer: Signer) -> None:
     ball = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 4} for i in range(4)]
     study = make_latent_study(
         schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}}
     )
     result = make_result(study, save_rows(make_rows(100), tmp_path / "rows.parquet"))
-    made = synthesize(result, study, n_rows=50, rng=np.random.default_rng(0))
-    write_table(made.decoded, tmp_path / "decoded.parquet")
-    assert check_table(open_table(tmp_path / "decoded.parquet", study.table), study.table).faultless
+    made = _decoded(result, study, 50)
+    assert made.method is DecodingMethod.THRESHOLDS
+    path = _write(made, tmp_path / "decoded.parquet", signer)
+    assert check_table(open_table(path, study.table), study.table).faultless
 
 
-@pytest.mark.parametrize("n_rows", [0, -1, 1 << 40])
-def test_number_of_rows_is_bounded(result: Result, study: Study, n_rows: int) -> None:
-    with pytest.raises(SettingError, match="are possible"):
-        synthesize(result, study, n_rows=n_rows, rng=np.random.default_rng(0))
+@pytest.mark.parametrize("n_rows", [0, -1])
+def test_at_least_one_row_is_drawn(result: Result, study: Study, n_rows: int) -> None:
+    with pytest.raises(SettingError, match="at least 1"):
+        _decoded(result, study, n_rows)
 
 
-def test_one_row_can_be_drawn(result: Result, study: Study) -> None:
-    assert synthesize(result, study, n_rows=1, rng=np.random.default_rng(0)).n_rows == 1
+@pytest.mark.parametrize("form", list(Form))
+def test_one_row_can_be_drawn(result: Result, study: Study, form: Form) -> None:
+    made = synthesize(result, study, form, n_rows=1, rng=np.random.default_rng(0))
+    assert drawn_table(made).num_rows == 1
 
 
 def test_result_of_another_study_is_refused(result: Result) -> None:
     with pytest.raises(SchemaMismatchError, match="another study"):
-        synthesize(result, make_latent_study(name="other"), n_rows=5, rng=np.random.default_rng(0))
+        _decoded(result, make_latent_study(name="other"), 5)

@@ -79,7 +79,10 @@ def _fit(schema: Schema, rows: NDArray[np.int32], noise: float = 0.0, seed: int 
 
 
 def _coded(schema: Schema, fit: FieldFit, n: int) -> NDArray[np.int32]:
-    columns = decode_columns(schema, fit.columns(n, rng=np.random.default_rng(2)))
+    blocks = fit.blocks(n, rng=np.random.default_rng(2))
+    columns = decode_columns(
+        schema, [np.concatenate(column) for column in zip(*blocks, strict=True)]
+    )
     for faults in find_faults(schema, columns).values():
         assert not (faults.missing | faults.invalid | faults.out).any()
     return encode(schema, columns)
