@@ -1,4 +1,4 @@
-"""A command's process ends with the command's exit code, whatever its libraries' threads do."""
+"""The progress bar, and the end of a command's process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,51 @@ import sys
 
 import pytest
 
+from dppca.common import console
+from dppca.common.console import Progress, progress
 from tests.support.patience import WAIT_S
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error as a terminal wide enough, where a bar appears at once."""
+    monkeypatch.setattr(console, "_PROGRESS_AFTER_S", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_a_bar_shows_how_far_and_how_fast(
+    terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bar = Progress("Reading rows", 4000, shown=True, unit="rows")
+    bar.advance(1000)
+    bar.advance(2000)
+    bar.close()
+    drawn = capsys.readouterr()
+    assert "Reading rows" in drawn.err
+    assert "3000/4000" in drawn.err
+    assert " rows/s" in drawn.err
+    assert drawn.out == ""
+
+
+def test_what_has_no_unit_has_no_rate(terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Progress("Waiting", None, shown=True)
+    bar.advance()
+    bar.close()
+    drawn = capsys.readouterr().err
+    assert "Waiting" in drawn
+    assert "/s" not in drawn
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal(
+    terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("Reading rows", 10, unit="rows") as bar:
+        bar.advance(10)
+    assert capsys.readouterr() == ("", "")
+
 
 # A library that aborts while Python unwinds, as a thread of C++ does that nobody has joined.
 _ABORTS_AT_EXIT = "import atexit, os, sys; atexit.register(os.abort); "
