@@ -19,13 +19,13 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from dppca.common.documents import ErrorDocument
+from dppca.common.documents import Document, ErrorDocument
 from dppca.common.errors import DppcaError
 from dppca.common.names import escaped_json, shown
 
@@ -35,8 +35,6 @@ INTERRUPTED_EXIT_CODE = 130
 _PROGRESS_AFTER_S = 1.0
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 class JsonOption(click.Option):
@@ -120,7 +118,7 @@ def run_and_end(group: click.Command) -> NoReturn:
     os._exit(code)
 
 
-def emit(document: Mapping[str, object], text: str, *, as_json: bool) -> None:
+def emit(document: Document, text: str, *, as_json: bool) -> None:
     """Print a command's result in the form that was asked for."""
     if as_json:
         click.echo(escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False)))

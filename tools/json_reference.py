@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any
@@ -87,7 +87,7 @@ def make_schema(annotation: object) -> dict[str, Any]:
         return {"anyOf": [make_schema(each) for each in arguments]}
     if origin is typing.Literal:
         return {"enum": list(arguments)}
-    if origin is list:
+    if origin in {list, Sequence}:
         return {"type": "array", "items": make_schema(arguments[0])}
     if origin in {dict, Mapping}:
         return {"type": "object", "additionalProperties": make_schema(arguments[1])}
@@ -146,7 +146,7 @@ def _describe(annotation: object) -> str:
         return " or ".join(_describe(each) for each in arguments)
     if origin is typing.Literal:
         return " or ".join(f"`{each}`" for each in arguments)
-    if origin is list:
+    if origin in {list, Sequence}:
         return f"list of {_describe(arguments[0])}"
     if origin in {dict, Mapping}:
         return f"object, by name: {_describe(arguments[1])}"

@@ -6,11 +6,23 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from dppca.common.console import emit, json_option, run
+from dppca.common.console import emit, prints, run
+from dppca.common.documents import Document, PathText
 from dppca.common.errors import SettingError
+
+
+class ExperimentDocument(Document):
+    """A published experiment, run again."""
+
+    experiment: Annotated[str, "its name"]
+    runs: Annotated[int, "finished runs"]
+    csv: Annotated[PathText, "file of all runs"]
+    table: Annotated[PathText, "file of the table"]
+    plots: Annotated[list[str], "files of the plots"]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,7 +50,7 @@ from dppca.common.errors import SettingError
     show_default="one per core",
     help="Processes.",
 )
-@json_option
+@prints(ExperimentDocument)
 def cli(
     name: str,
     data: str | None,
@@ -77,7 +89,7 @@ def cli(
     scope = Scope(source=source, quick=quick, runs=runs, rows=rows)
     command = shlex.join(["python", "-m", "benchmarks.papers", *sys.argv[1:]])
     report = make_report(experiment, scope, output, jobs=jobs, command=command)
-    document = {
+    document: ExperimentDocument = {
         "command": "papers",
         "experiment": name,
         "runs": report.n_runs,

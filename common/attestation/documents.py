@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, NotRequired, TypedDict
 
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
@@ -71,6 +72,39 @@ class ProvedSummary(TypedDict):
     epsilon: Annotated[DecimalText, "epsilon of its guarantee"]
     delta: Annotated[DecimalText, "delta of its guarantee"]
     release_id: Annotated[DigestText, "identifier of the release"]
+
+
+class NoisedVariation(TypedDict):
+    """How far synthetic rows are from the site's in one attribute, from noised counts."""
+
+    attribute: Annotated[str, "name of the attribute"]
+    total_variation: Annotated[float, "total variation, in [0, 1]"]
+    noise: Annotated[float, "how much of it noise makes on average"]
+
+
+class NoisedAccuracy(TypedDict):
+    """How well a classifier trained on synthetic rows does, from noised counts."""
+
+    target: Annotated[str, "attribute that is predicted"]
+    trained_on_synthetic: Annotated[float, "share of the site's rows that it classifies rightly"]
+    noise: Annotated[float, "mean size of the noise in it"]
+
+
+class SummaryFigures(TypedDict):
+    """What a quality summary says: computed from its noised counts."""
+
+    marginals: Annotated[list[NoisedVariation], "one entry for each attribute"]
+    accuracies: Annotated[list[NoisedAccuracy], "one entry for each target"]
+
+
+class SummaryFile(SummaryFigures):
+    """The file of a quality summary, without its seal."""
+
+    label: Annotated[str, "where it may go"]
+    kind: Annotated[str, "`quality-summary`"]
+    study: Annotated[str, "name of the study"]
+    receipt: Annotated[Mapping[str, object], "what it claims, and how to check it"]
+    noised_counts: Annotated[list[int], "rows in each cell, then right predictions; with noise"]
 
 
 class MetCertificate(TypedDict):

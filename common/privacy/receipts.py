@@ -17,9 +17,10 @@ from decimal import Decimal
 from functools import reduce
 from importlib.metadata import version
 from operator import add
-from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypedDict, TypeVar
 
 from dppca.common.amounts import decimal_text
+from dppca.common.documents import DecimalText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration, Mechanism
@@ -172,12 +173,12 @@ def _take(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CostFields(TypedDict):
-    """A claim and a charge; decimals are text."""
+    """A claim and a charge."""
 
-    epsilon: str
-    delta: str
-    charged_epsilon: str
-    charged_rho: str
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
+    delta: Annotated[DecimalText, "delta of the guarantee"]
+    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
 
 
 def cost_fields(epsilon: Decimal, delta: Decimal, charge: PrivacyCost) -> CostFields:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import json_option
+from dppca.common.console import prints
 from dppca.common.errors import SettingError
 
 HARNESS = Path("tests/fault_injection/command.py")
@@ -28,7 +28,7 @@ def find_faults_command(here: Path = Path(__file__)) -> click.Command:
 
 @click.command("faults", context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@json_option
+@prints()
 def _elsewhere(arguments: tuple[str, ...], as_json: bool) -> None:  # noqa: ARG001 - not for us
     """Do faults to whole studies; needs a checkout of the source code.
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
 
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.console import emit, json_option, progress, say
+from dppca.common.console import emit, prints, progress, say
+from dppca.common.documents import CodedByRule
 from dppca.common.messages import StudyState
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
@@ -36,7 +37,12 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.path import ContributionPlan, send_release, store_release
 from dppca.owner.render.faults import counts_text
-from dppca.owner.render.texts import contribution_text, review_text
+from dppca.owner.render.texts import (
+    ContributionDocument,
+    ContributionSeconds,
+    contribution_text,
+    review_text,
+)
 from dppca.owner.site.config import Site, load_policy, load_site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
 
@@ -46,7 +52,7 @@ from dppca.owner.site.kept_studies import acknowledgement_path, save
 @data_set_option
 @study_file_option
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
-@json_option
+@prints(ContributionDocument)
 @click.pass_obj
 def command(
     folder: Path,
@@ -70,7 +76,7 @@ def command(
       dppca-owner contribute nltcs --data-set survey --yes --json
     """
     site = load_site(folder)
-    seconds: dict[str, float] = {"read": 0.0, "draw": 0.0, "send": 0.0}
+    seconds: ContributionSeconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with report_charges_on_interrupt(site, study_name), connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
         held = compare_ledger(site, client)
@@ -86,10 +92,7 @@ def command(
             stored, answer, counts = _release(
                 site, client, study, state, data_set_name, seconds, yes=yes, as_json=as_json
             )
-    document = {
-        **_document(site, study, stored, answer, seconds),
-        "coded_by_rule": counts,  # None where no row was read: the bytes were stored already
-    }
+    document = _document(site, study, stored, answer, seconds, counts)
     emit(document, contribution_text(document), as_json=as_json)
 
 
@@ -99,11 +102,11 @@ def _release(
     study: Study,
     state: StudyState,
     data_set_name: str | None,
-    seconds: dict[str, float],
+    seconds: ContributionSeconds,
     *,
     yes: bool,
     as_json: bool,
-) -> tuple[StoredRelease, Acknowledgement, dict[str, Any]]:
+) -> tuple[StoredRelease, Acknowledgement, CodedByRule]:
     """Read, ask, charge, draw, store and send; refused before a charge where it can be.
 
     Returned last: what was coded by rule, for the steward alone.
@@ -152,7 +155,7 @@ def _send(
     ledger: Ledger,
     stored: StoredRelease,
     client: CuratorClient,
-    seconds: dict[str, float],
+    seconds: ContributionSeconds,
 ) -> Acknowledgement:
     with _timed(seconds, "send"), progress("Sending", len(stored.payload), unit="bytes") as bar:
 
@@ -166,7 +169,7 @@ def _send(
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+def _timed(seconds: ContributionSeconds, step: Literal["read", "draw", "send"]) -> Iterator[None]:
     started = time.perf_counter()
     yield
     seconds[step] = round(time.perf_counter() - started, 6)
@@ -177,8 +180,9 @@ def _document(
     study: Study,
     stored: StoredRelease,
     answer: Acknowledgement,
-    seconds: dict[str, float],
-) -> dict[str, Any]:
+    seconds: ContributionSeconds,
+    counts: CodedByRule | None,
+) -> ContributionDocument:
     request = stored.reservation.request
     return {
         "command": "contribute",
@@ -194,6 +198,7 @@ def _document(
         "release_id": stored.reservation.release_id.hex(),
         "already_stored": answer.already_stored,
         "acknowledgement": str(acknowledgement_path(site, study.name)) if answer.signed else None,
-        "state": answer.state.value,
+        "state": answer.state,
         "seconds": seconds,
+        "coded_by_rule": counts,
     }

@@ -11,11 +11,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.clock import utc_now
 from dppca.common.console import progress, say
+from dppca.common.documents import CodedByRule
+from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
@@ -28,7 +30,7 @@ from dppca.owner.records import Table, open_table
 from dppca.owner.release.contribution import NextStep, compute_budget_status, decide_step
 from dppca.owner.release.path import FilePlan, store_release
 from dppca.owner.render.faults import counts_text
-from dppca.owner.render.releases import Offer, offer_text
+from dppca.owner.render.releases import Offer, ReleasedFile, offer_text
 from dppca.owner.site.config import DataSet, Site
 from dppca.owner.site.kept_studies import make_folder
 
@@ -49,21 +51,21 @@ class Made:
     signer: Signer
     path: Path
     already_stored: bool
-    coded_by_rule: dict[str, Any] | None
+    coded_by_rule: CodedByRule | None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> ReleasedFile:
         """What both commands print; all but the counts is the same each time."""
-        request = self.stored.reservation.request
+        request, receipt = self.stored.reservation.request, json.loads(self.stored.receipt)
         return {
             "study": request.study,
             "data_set": request.data_set,
-            "label": json.loads(self.stored.receipt)["label"],
+            "label": Label(receipt["label"]),
             "rows": self.stored.commitment.n_rows,
             "mechanism": request.mechanism,
             **request.cost_fields(),
             "release_id": self.stored.reservation.release_id.hex(),
             "bytes": len(self.stored.payload),
-            "receipt": json.loads(self.stored.receipt),
+            "receipt": receipt,
             "already_stored": self.already_stored,
             "coded_by_rule": self.coded_by_rule,
         }

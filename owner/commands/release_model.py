@@ -22,6 +22,7 @@ from dppca.owner.records import Table
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.release.estimators import EstimatorRelease, plan_estimator, request_estimator
 from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
+from dppca.owner.render.models import ReleasedModelDocument
 from dppca.owner.render.releases import Offer
 from dppca.owner.site.config import Site, load_policy
 from dppca.owner.site.kept_studies import kept_result, model_path
@@ -37,7 +38,7 @@ def release_model(
     target: str,
     output: Path | None,
     quiet: bool,
-) -> dict[str, Any]:
+) -> ReleasedModelDocument:
     """Make a model that may leave, or find it; the command's JSON document.
 
     Parameters

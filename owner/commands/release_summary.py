@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import time
 from pathlib import Path
-from typing import Any
 
 from dppca.common.amounts import decimal_text
 from dppca.common.attestation.summaries import sealed_summary
@@ -23,6 +23,7 @@ from dppca.owner.release.summary import (
     request_summary,
 )
 from dppca.owner.render.releases import Offer
+from dppca.owner.render.summary import ReleasedSummaryDocument
 from dppca.owner.site.config import Site, load_policy
 from dppca.owner.site.kept_studies import decoded_path, save
 from dppca.owner.synthesis.tables import read_metadata
@@ -40,7 +41,7 @@ def release_summary(
     output: Path | None,
     yes: bool,
     quiet: bool,
-) -> dict[str, Any]:
+) -> ReleasedSummaryDocument:
     """Make a summary that may leave, or find it; the command's JSON document.
 
     Parameters
@@ -48,6 +49,7 @@ def release_summary(
     source
         Synthetic rows whose own label is `released` and which are of this study's schema.
     """
+    started = time.perf_counter()
     metadata = read_metadata(source)
     require_released(Label(str(metadata.get("label"))), f"the file {source.name}")
     if metadata.get("schema_digest") != study.table.digest:
@@ -86,6 +88,7 @@ def release_summary(
         "summary": str(made.path),
         "marginals": summary["marginals"],
         "accuracies": summary["accuracies"],
+        "seconds": round(time.perf_counter() - started, 6),
     }
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 import numpy as np
 
-from dppca.common.console import emit, json_option, progress
+from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
 from dppca.common.privacy.labels import Label, require_released
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.render.summary import (
+    QualityDocument,
+    QualityFigures,
+    ReleasedSummaryDocument,
+    quality_text,
+    released_summary_text,
+)
 from dppca.owner.site.config import load_policy, load_site
 from dppca.owner.site.kept_studies import decoded_path, kept_result, kept_study, save
 
@@ -54,7 +61,7 @@ _SEED = 1  # of samples; nothing is protected by it
 @click.option("--epsilon", metavar="DECIMAL", help="--release: what it may cost; no default.")
 @click.option("--delta", metavar="DECIMAL", help="--release: for Gaussian noise; else Laplace.")
 @click.option("--yes", is_flag=True, help="--release: consent without being asked.")
-@json_option
+@prints(QualityDocument, ReleasedSummaryDocument)
 @click.pass_obj
 def command(
     folder: Path,
@@ -99,10 +106,9 @@ def command(
         )
     if release:
         from dppca.owner.commands.release_summary import release_summary
-        from dppca.owner.render.summary import released_summary_text
 
         with report_charges_on_interrupt(site, study.name):
-            document = release_summary(
+            released = release_summary(
                 site,
                 study,
                 source,
@@ -114,12 +120,10 @@ def command(
                 yes=yes,
                 quiet=as_json,
             )
-        document["seconds"] = round(time.perf_counter() - started, 6)
-        emit(document, released_summary_text(document), as_json=as_json)
+        emit(released, released_summary_text(released), as_json=as_json)
         return
     from dppca.common.plotting import check_plotting
     from dppca.owner.render.faults import counts_text
-    from dppca.owner.render.summary import quality_text
 
     check_plotting()
     path = output or site.study_folder(study_name) / "report.html"
@@ -129,13 +133,13 @@ def command(
         site, study, source, data_set.path, data_set.name, chosen, quiet=as_json
     )
     save(path, page.encode())
-    document = {
+    document: QualityDocument = {
         "command": "report",
         "study": study.name,
         "data_set": data_set.name,
         "synthetic": str(source),
         "page": str(path),
-        **_figures(found),
+        **cast("QualityFigures", asdict(found)),
         "coded_by_rule": counted.counts_document(study.faults),
         "seconds": round(time.perf_counter() - started, 6),
     }
@@ -211,12 +215,6 @@ def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(given)) != len(given):
         raise SettingError("a --target is given twice")
     return given or list_targets(schema)
-
-
-def _figures(found: Quality) -> dict[str, Any]:
-    figures = asdict(found)
-    figures["label"] = found.label.value
-    return figures
 
 
 def _require_meant(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from dppca.common.console import emit, json_option, progress
+from dppca.common.console import emit, prints, progress
 from dppca.common.privacy.labels import Label
 from dppca.common.study import Study
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
@@ -28,7 +28,12 @@ from dppca.owner.models.catalogue import (
 from dppca.owner.records import FaultCounts, open_table
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.render.faults import counts_text
-from dppca.owner.render.models import released_model_text, training_text
+from dppca.owner.render.models import (
+    ReleasedModelDocument,
+    TrainedDocument,
+    released_model_text,
+    training_text,
+)
 from dppca.owner.site.config import Site, load_policy, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, model_path
 
@@ -75,7 +80,7 @@ from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, 
 @click.option("--output", type=file_path, help="The model's file; in the study's folder otherwise.")
 @click.option("--publish", is_flag=True, help="Refused: models are not published.")
 @click.option("--yes", is_flag=True, help="A model that may leave: consent without being asked.")
-@json_option
+@prints(TrainedDocument, ReleasedModelDocument)
 @click.pass_obj
 def command(
     folder: Path,
@@ -125,7 +130,7 @@ def command(
         from dppca.owner.commands.release_model import release_model
 
         with report_charges_on_interrupt(site, study.name):
-            document = release_model(
+            released = release_model(
                 site,
                 study,
                 resolved,
@@ -135,7 +140,7 @@ def command(
                 output=output,
                 quiet=as_json,
             )
-        text = released_model_text(document)
+        emit(released, released_model_text(released), as_json=as_json)
     else:
         path = output or model_path(site, study.name, target, resolved.kernel)
         document, text = _train_site_only(
@@ -147,7 +152,7 @@ def command(
             max_rows=options.max_rows,
             path=path,
         )
-    emit(document, text, as_json=as_json)
+        emit(document, text, as_json=as_json)
 
 
 def _train_site_only(
@@ -159,7 +164,7 @@ def _train_site_only(
     target: str,
     max_rows: int | None,
     path: Path,
-) -> tuple[dict[str, Any], str]:
+) -> tuple[TrainedDocument, str]:
     """Train a model that stays, and save it: the command's JSON document, and its text."""
     from dppca.owner.models.model import pack_model, write_model
     from dppca.owner.models.training import train
@@ -187,14 +192,14 @@ def _train_site_only(
     assert fit is not None  # noqa: S101 - it stays
     make_folder(path.parent)
     write_model(pack_model(model), path)
-    document = {
+    document: TrainedDocument = {
         "command": "train",
         "study": study.name,
         "target": target,
         "method": resolved.method.name,
         "kernel": resolved.kernel,
         "model": str(path),
-        "label": resolved.label.value,
+        "label": resolved.label,
         "rows": fit.n_rows,
         "unlabelled": fit.n_unlabelled,
         "training_accuracy": fit.training_accuracy,

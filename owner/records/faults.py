@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, NotRequired, TypedDict, cast
 
-from dppca.common.documents import CodedAttribute
+from dppca.common.documents import CodedAttribute, CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Attribute, Categorical, Numeric
 from dppca.common.study import FaultRule
@@ -262,7 +262,7 @@ class CheckReport:
             },
         }
 
-    def counts_document(self, rule: FaultRule | None) -> Any:
+    def counts_document(self, rule: FaultRule | None) -> CodedByRule:
         """Counts without row numbers, for the documents of other commands; plain values."""
         return {
             "label": self.label,

@@ -32,12 +32,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from math import sqrt
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
+from dppca.common.attestation.documents import (
+    NoisedAccuracy,
+    NoisedVariation,
+    SummaryFigures,
+    SummaryFile,
+)
 from dppca.common.attestation.summaries import (
     KIND,
     SummaryClaims,
@@ -169,7 +175,7 @@ class SummaryRelease:
         noised = add_noise(prepared.exact, noise, entropy=entropy)
 
         def pack(receipt: SummaryReceipt) -> bytes:
-            document = {
+            document: SummaryFile = {
                 "label": Label.RELEASED.value,
                 "kind": KIND,
                 "study": study.name,
@@ -267,10 +273,10 @@ def cell_sizes(study: Study) -> tuple[int, ...]:
     )
 
 
-def read_summary(content: bytes) -> dict[str, Any]:
+def read_summary(content: bytes) -> SummaryFile:
     """Read a summary's file; `ArtefactError` where it is none or its counts were changed."""
     try:
-        document: dict[str, Any] = json.loads(content)
+        document = json.loads(content)
         known = (document["kind"], document["receipt"]["version"]) == (KIND, _VERSION)
         digest = counts_digest(document["noised_counts"])
         sound = known and document["receipt"]["counts_sha256"] == digest
@@ -280,16 +286,17 @@ def read_summary(content: bytes) -> dict[str, Any]:
         ) from error
     if not sound:
         raise ArtefactError("the quality summary is of another version, or its counts were changed")
-    return document
+    return cast("SummaryFile", document)
 
 
 def _describe_counts(
     request: SummaryRequest, noised: NDArray[np.int64], counts: Counts
-) -> dict[str, Any]:
+) -> SummaryFigures:
     """What the noised counts say: post-processing, free of further cost."""
     noise, n_rows, synthetic = request.calibration, counts.n_rows, counts.synthetic
     deviation = _mean_size(noise)
-    marginals, start = [], 0
+    marginals: list[NoisedVariation] = []
+    start = 0
     for attribute, size, theirs in zip(
         request.study.table.attributes,
         cell_sizes(request.study),
@@ -308,7 +315,7 @@ def _describe_counts(
             }
         )
         start += size
-    accuracies = [
+    accuracies: list[NoisedAccuracy] = [
         {
             "target": target,
             "trained_on_synthetic": float(np.clip(count / n_rows, 0, 1)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
+from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 
 
@@ -30,7 +31,7 @@ class DataSetBudget(TypedDict):
     remaining: Annotated[DecimalText | None, "epsilon that is left"]
 
 
-class ChargedRelease(TypedDict):
+class ChargedRelease(CostFields):
     """One charge and the state of its release."""
 
     sequence: Annotated[int, "number of the ledger's entry"]
@@ -41,10 +42,6 @@ class ChargedRelease(TypedDict):
     digest: Annotated[DigestText, "digest of the study, or of the request for a model or summary"]
     release_id: Annotated[DigestText, "identifier of the release"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
-    delta: Annotated[DecimalText, "delta of the guarantee"]
-    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
     rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
     state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
 
@@ -69,7 +66,7 @@ class BudgetDocument(Document):
     disowned: Annotated[list[DisownedRelease], "contributions that this site did not send"]
 
 
-class RecoveredRelease(TypedDict):
+class RecoveredRelease(CostFields):
     """A contribution that the curator holds and the ledger did not know."""
 
     study: Annotated[str, "name of the study"]
@@ -77,10 +74,6 @@ class RecoveredRelease(TypedDict):
     release_id: Annotated[DigestText, "identifier of the release"]
     received: Annotated[TimeText, "when the curator received it"]
     rows: Annotated[int, "rows that its receipt states"]
-    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
-    delta: Annotated[DecimalText, "delta of the guarantee"]
-    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
     charged_before: Annotated[bool, "whether the ledger holds the charge already"]
     signed: Annotated[bool, "whether this site's signature of the receipt verifies"]
     unproved: Annotated[str, "why it does not; empty if it does"]

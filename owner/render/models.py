@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
-from dppca.common.documents import Document, PathText
+from dppca.common.documents import CodedByRule, Document, PathText
 from dppca.common.privacy.labels import Label
-from dppca.owner.render.releases import charge_text
+from dppca.owner.render.releases import ReleasedFile
+from dppca.owner.render.texts import charge_text
 
 
 class PredictionDocument(Document):
@@ -21,7 +21,40 @@ class PredictionDocument(Document):
     seconds: Annotated[float, "time that the command took"]
 
 
-def training_text(document: Mapping[str, Any]) -> str:
+class TrainedDocument(Document):
+    """A model that stays at the site."""
+
+    study: Annotated[str, "name of the study"]
+    target: Annotated[str, "attribute that it predicts"]
+    method: Annotated[str, "the method"]
+    kernel: Annotated[str, "kernel of the SVM"]
+    model: Annotated[PathText, "the model's file"]
+    label: Annotated[Label, "where the file may go"]
+    rows: Annotated[int, "rows that it was trained on"]
+    unlabelled: Annotated[int, "rows that were left out because their target is not known"]
+    training_accuracy: Annotated[float, "share of those rows that it classifies rightly"]
+    n_components: Annotated[int | None, "components that rows are projected on"]
+    converged: Annotated[bool, "whether the solver converged"]
+    charged_epsilon: Annotated[Literal["0"], "nothing is charged, for nothing leaves"]
+    charged_rho: Annotated[Literal["0"], "nothing is charged"]
+    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+class ReleasedModelDocument(Document, ReleasedFile):
+    """A model that may leave."""
+
+    target: Annotated[str, "attribute that it predicts"]
+    method: Annotated[str, "the method"]
+    kernel: Annotated[str, "kernel of the SVM"]
+    model: Annotated[PathText, "the model's file"]
+    training_accuracy: Annotated[None, "not computed: it would say something of rows without noise"]
+    n_components: Annotated[int | None, "components; null for a method without any"]
+    split: Annotated[str, "how epsilon is divided; empty if it is not"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+def training_text(document: TrainedDocument) -> str:
     """How well a model that stays fits, and where it is."""
     lines = [
         f"Trained {document['method']} ({document['kernel']}) for {document['target']} on "
@@ -34,7 +67,7 @@ def training_text(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def released_model_text(document: Mapping[str, Any]) -> str:
+def released_model_text(document: ReleasedModelDocument) -> str:
     """Where a model that may leave is, and what it cost."""
     charged = charge_text(document)
     k, of = document["n_components"], "weights" if document["method"] == "dp-svm" else "model"

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
+from dppca.common.documents import CodedByRule, DigestText
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release.contribution import BudgetStatus, NextStep
-from dppca.owner.render.texts import standing_text
+from dppca.owner.render.texts import charge_text, standing_text
+
+
+class ReleasedFile(CostFields):
+    """A file that may leave, as the ledger stores it."""
+
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that was charged"]
+    label: Annotated[Label, "where the file may go"]
+    rows: Annotated[int, "rows that it was computed from"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    bytes: Annotated[int, "size of the file without its seal"]
+    receipt: Annotated[Mapping[str, object], "the receipt that the file holds"]
+    already_stored: Annotated[bool, "whether it was made and charged before"]
+    coded_by_rule: Annotated[
+        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +85,3 @@ def offer_text(
         f"Next: {offer.work}, charge, draw the noise, and store the {offer.noun}{again}",
     ]
     return "\n".join(lines)
-
-
-def charge_text(document: Mapping[str, Any]) -> str:
-    """A charge, which may be of both kinds."""
-    parts = [f"epsilon {document['charged_epsilon']}", f"rho {document['charged_rho']} (zCDP)"]
-    amounts = (document["charged_epsilon"], document["charged_rho"])
-    return " and ".join(part for part, amount in zip(parts, amounts, strict=True) if amount != "0")

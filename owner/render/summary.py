@@ -2,13 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from dppca.common.attestation.documents import SummaryFigures
+from dppca.common.documents import CodedByRule, Document, PathText
+from dppca.common.privacy.labels import Label
+from dppca.owner.render.releases import ReleasedFile
+from dppca.owner.render.texts import charge_text
 
 _WORST = 5
 
 
-def quality_text(document: Mapping[str, Any]) -> str:
+class VariationFigures(TypedDict):
+    """How far two tables are apart in one or two attributes."""
+
+    attributes: Annotated[Sequence[str], "their names"]
+    found: Annotated[float, "total variation, in [0, 1]"]
+    by_chance: Annotated[float, "what two samples of one distribution would give on average"]
+
+
+class PropensityFigures(TypedDict):
+    """How well a logistic regression tells synthetic rows from real ones."""
+
+    pmse: Annotated[float, "mean square of its probability minus the synthetic share"]
+    expected: Annotated[float, "the same for rows that cannot be told apart"]
+    ratio: Annotated[float, "pmse over expected; 1 is best"]
+    coefficients: Annotated[int, "coefficients that were fitted"]
+    products: Annotated[bool, "whether products of columns are among the features"]
+
+
+class AccuracyFigures(TypedDict):
+    """Shares of the site's rows whose target is predicted rightly, in [0, 1]."""
+
+    target: Annotated[str, "attribute that is predicted"]
+    trained_on_real: Annotated[float, "trained on the site's rows, tested on others of them"]
+    trained_on_synthetic: Annotated[float, "trained on decoded synthetic rows"]
+    trained_on_coded: Annotated[float | None, "trained on coded synthetic rows; null without any"]
+    majority: Annotated[float, "always the commonest class"]
+
+
+class DistanceFigures(TypedDict):
+    """Distances to the nearest record at the quantiles 0.01, 0.05, 0.25 and 0.5, coded units."""
+
+    synthetic: Annotated[Sequence[float], "from synthetic rows to real ones"]
+    real: Annotated[Sequence[float], "from real rows to other real ones"]
+    copies: Annotated[float, "share of synthetic rows that equal a real one"]
+    repeats: Annotated[float, "share of real rows that equal another"]
+
+
+class QualityFigures(TypedDict):
+    """Synthetic rows against the site's own, as `dppca.owner.report.comparison.Quality`."""
+
+    n_real: Annotated[int, "rows of the data set"]
+    n_synthetic: Annotated[int, "synthetic rows"]
+    marginals: Annotated[Sequence[VariationFigures], "one entry for each attribute"]
+    pairs: Annotated[Sequence[VariationFigures], "one entry for each pair of attributes"]
+    propensity: Annotated[PropensityFigures, "how well the two can be told apart"]
+    accuracies: Annotated[Sequence[AccuracyFigures], "one entry for each target"]
+    distances: Annotated[DistanceFigures, "distances to the nearest record"]
+    label: Annotated[Label, "where these figures may go: nowhere"]
+
+
+class QualityDocument(Document, QualityFigures):
+    """A comparison that stays at the site."""
+
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that was compared"]
+    synthetic: Annotated[PathText, "file of synthetic rows"]
+    page: Annotated[PathText, "the page with the plots"]
+    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+class ReleasedSummaryDocument(Document, ReleasedFile, SummaryFigures):
+    """A quality summary that may leave."""
+
+    summary: Annotated[PathText, "the summary's file"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+def quality_text(document: QualityDocument) -> str:
     """A report in short."""
     propensity, distances = document["propensity"], document["distances"]
     lines = [
@@ -33,13 +107,8 @@ def quality_text(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def released_summary_text(document: Mapping[str, Any]) -> str:
+def released_summary_text(document: ReleasedSummaryDocument) -> str:
     """Where a summary is, what it says and what it cost."""
-    charged = (
-        f"epsilon {document['charged_epsilon']}"
-        if document["charged_rho"] == "0"
-        else f"rho {document['charged_rho']}"
-    )
     again = (
         " (it was stored already; these are the same bytes)" if document["already_stored"] else ""
     )
@@ -58,16 +127,16 @@ def released_summary_text(document: Mapping[str, Any]) -> str:
                 for each in document["accuracies"]
             ),
             f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}",
-            f"  charged once to data set {document['data_set']}: {charged}",
+            f"  charged once to data set {document['data_set']}: {charge_text(document)}",
             f"  saved (released, may go anywhere): {document['summary']}",
         ]
     )
 
 
-def _worst(name: str, found: list[dict[str, Any]]) -> list[str]:
+def _worst(name: str, found: Sequence[VariationFigures]) -> list[str]:
     if not found:
         return []
-    worst = max(found, key=lambda each: float(each["found"]))
+    worst = max(found, key=lambda each: each["found"])
     return [
         f"  {name}: total variation up to {worst['found']:.3f} ({', '.join(worst['attributes'])}; "
         f"{worst['by_chance']:.3f} by chance)"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
@@ -12,6 +11,7 @@ from dppca.common.messages import StudyState
 from dppca.common.names import one_line
 from dppca.common.privacy.composition import describe_overlap
 from dppca.common.privacy.labels import Label
+from dppca.common.privacy.receipts import CostFields
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 
 _MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
@@ -57,7 +57,7 @@ class ReviewForecast(TypedDict):
     rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
 
 
-class Reviewed(TypedDict):
+class Reviewed(CostFields):
     """What would leave, and what it would cost."""
 
     study: Annotated[str, "name of the study"]
@@ -68,11 +68,7 @@ class Reviewed(TypedDict):
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
-    delta: Annotated[DecimalText, "delta of the guarantee"]
     nominal_epsilon: Annotated[DecimalText | None, "the study's epsilon where the charge differs"]
-    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
     federation: Annotated[FederationGuarantee, "the guarantee over all owners"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
@@ -88,6 +84,35 @@ class ReviewDocument(Document, Reviewed):
     """What a contribution would hold and cost."""
 
     coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+
+
+class ContributionSeconds(TypedDict):
+    """Time that the steps of a contribution took; 0 for a step that was not needed."""
+
+    read: Annotated[float, "reading and coding the rows"]
+    draw: Annotated[float, "charge, noise and storing"]
+    send: Annotated[float, "sending"]
+
+
+class ContributionDocument(Document, CostFields):
+    """A contribution that the curator holds."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    owner: Annotated[str, "name of this site"]
+    data_set: Annotated[str, "data set that was charged"]
+    rows: Annotated[int, "rows that it was computed from"]
+    entries: Annotated[int, "noised sums that were sent"]
+    bytes: Annotated[int, "their size"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    already_stored: Annotated[bool, "whether the curator had it before"]
+    acknowledgement: Annotated[PathText | None, "the curator's signed one; null if it signed none"]
+    state: Annotated[StudyState, "state of the study"]
+    seconds: Annotated[ContributionSeconds, "time that the steps took"]
+    coded_by_rule: Annotated[
+        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+    ]
 
 
 class ComponentsDocument(Document):
@@ -165,11 +190,8 @@ def review_document(found: Review, state: StudyState, expected: Forecast) -> Rev
         "entries": found.n_entries,
         "bytes": found.n_bytes,
         "mechanism": request.mechanism,
-        "epsilon": decimal_text(request.epsilon),
-        "delta": decimal_text(request.delta),
+        **request.cost_fields(),
         "nominal_epsilon": optional_text(calibration.nominal),
-        "charged_epsilon": decimal_text(request.charge.epsilon),
-        "charged_rho": decimal_text(request.charge.rho),
         "federation": {
             "epsilon": found.federation.epsilon,
             "delta": found.federation.delta,
@@ -217,7 +239,8 @@ def review_text(found: Review, state: StudyState, expected: Forecast | None) -> 
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         "What that costs:",
         f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
-        f"delta {decimal_text(request.delta)}; charged: {_charge(found)}",
+        f"delta {decimal_text(request.delta)}; charged: "
+        f"{charge_text(request.cost_fields())}",
         f"  {standing_text(request.data_set, found.budget_status)}",
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
@@ -239,11 +262,11 @@ def _federation_lines(found: Review) -> list[str]:
     ]
 
 
-def _charge(found: Review) -> str:
-    charge = found.request.charge
-    if charge.rho:
-        return f"rho {decimal_text(charge.rho)} (zCDP)"
-    return f"epsilon {decimal_text(charge.epsilon)}"
+def charge_text(cost: CostFields) -> str:
+    """A charge, which may be of both kinds."""
+    parts = [f"epsilon {cost['charged_epsilon']}", f"rho {cost['charged_rho']} (zCDP)"]
+    amounts = (cost["charged_epsilon"], cost["charged_rho"])
+    return " and ".join(part for part, amount in zip(parts, amounts, strict=True) if amount != "0")
 
 
 def standing_text(data_set: str, status: BudgetStatus) -> str:
@@ -273,14 +296,9 @@ def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
     return lines
 
 
-def contribution_text(document: Mapping[str, Any]) -> str:
+def contribution_text(document: ContributionDocument) -> str:
     """What was sent."""
     again = " (the curator had it already)" if document["already_stored"] else ""
-    charged = (
-        f"epsilon {document['charged_epsilon']}"
-        if document["charged_rho"] == "0"
-        else f"rho {document['charged_rho']}"
-    )
     signed = (
         f"The curator's signed acknowledgement: {document['acknowledgement']}"
         if document["acknowledgement"]
@@ -288,8 +306,8 @@ def contribution_text(document: Mapping[str, Any]) -> str:
     )
     return (
         f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
-        f"{again}.\nCharged once to data set {document['data_set']}: {charged}. "
-        f"The study is {document['state']}.\n{signed}.\n"
+        f"{again}.\nCharged once to data set {document['data_set']}: "
+        f"{charge_text(document)}. The study is {document['state']}.\n{signed}.\n"
         f"Next: dppca-owner components {document['study']}"
     )
 

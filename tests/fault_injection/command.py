@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from dppca.common.console import emit, json_option, progress, terminable
+from dppca.common.console import emit, prints, progress, terminable
 from dppca.common.errors import BrokenPromiseError, SettingError
 from dppca.deploy.containers import DEFAULT_IMAGE
+from tests.fault_injection.documents import FaultsDocument
 
 
 @click.command()
@@ -48,7 +49,7 @@ from dppca.deploy.containers import DEFAULT_IMAGE
     type=click.Path(dir_okay=False, path_type=Path),
     help="Markdown file that gets the page with the table; what was there is replaced.",
 )
-@json_option
+@prints(FaultsDocument)
 def faults(
     written: tuple[str, ...],
     runtime: str,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from tests.fault_injection.case import CaseOutcome
 from tests.fault_injection.catalogue import MEANING, End
+from tests.fault_injection.documents import FaultCell, FaultsDocument
 from tests.fault_injection.spec import CURATOR, FaultKind, list_steps
 
 _PAGE = """# Faults, one at a time
@@ -72,7 +72,7 @@ _ENDS = {
 }
 
 
-def make_document(outcomes: Sequence[CaseOutcome], *, runtime: str) -> dict[str, Any]:
+def make_document(outcomes: Sequence[CaseOutcome], *, runtime: str) -> FaultsDocument:
     """The outcomes as one JSON document."""
     return {
         "command": "faults",
@@ -82,7 +82,7 @@ def make_document(outcomes: Sequence[CaseOutcome], *, runtime: str) -> dict[str,
     }
 
 
-def make_markdown(document: Mapping[str, Any]) -> str:
+def make_markdown(document: FaultsDocument) -> str:
     """The table of steps and faults, and one line for every cell."""
     cells = document["cells"]
     failed = [cell for cell in cells if cell["problems"]]
@@ -100,7 +100,7 @@ def make_markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def make_page(document: Mapping[str, Any], *, everything: bool, output: str) -> str:
+def make_page(document: FaultsDocument, *, everything: bool, output: str) -> str:
     """A page of the reference with the outcomes, for the file of this name."""
     asked = ["--all"] if everything else [f"--fault {cell['fault']}" for cell in document["cells"]]
     runtime = f"--runtime {document['runtime']}"
@@ -113,7 +113,7 @@ def make_page(document: Mapping[str, Any], *, everything: bool, output: str) -> 
     )
 
 
-def _grid(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _grid(cells: Sequence[FaultCell]) -> list[str]:
     """Step by fault, for the cells that have a step; nothing where there are none."""
     kinds = [kind for kind in FaultKind if any(c["step"] and c["kind"] == kind for c in cells)]
     if not kinds:
@@ -130,7 +130,7 @@ def _grid(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _grid_cell(cells: Sequence[Mapping[str, Any]], party: str, step: str, kind: FaultKind) -> str:
+def _grid_cell(cells: Sequence[FaultCell], party: str, step: str, kind: FaultKind) -> str:
     found = [
         _verdict(cell)
         for cell in cells
@@ -140,28 +140,28 @@ def _grid_cell(cells: Sequence[Mapping[str, Any]], party: str, step: str, kind: 
     return ", ".join(dict.fromkeys(found))
 
 
-def _verdict(cell: Mapping[str, Any]) -> str:
+def _verdict(cell: FaultCell) -> str:
     return f"**{cell['end'] or 'no end'}: broken**" if cell["problems"] else str(cell["end"])
 
 
-def _line(cell: Mapping[str, Any]) -> str:
+def _line(cell: FaultCell) -> str:
     said = "<br>".join(text.replace("|", "/").replace("\n", " ") for text in cell["said"])
-    numbers = (" ".join(str(n) for n in cell[key].values()) for key in ("charges", "commands"))
+    numbers = (" ".join(map(str, each.values())) for each in (cell["charges"], cell["commands"]))
     return (
         f"| `{cell['fault']}` | {_verdict(cell)} | {' | '.join(numbers)} | "
         f"{cell['seconds']:.0f} | {said} |"
     )
 
 
-def _cell_document(outcome: CaseOutcome) -> dict[str, Any]:
+def _cell_document(outcome: CaseOutcome) -> FaultCell:
     fault = outcome.fault
     return {
         "fault": str(fault),
         "party": fault.party,
-        "kind": fault.kind.value,
+        "kind": fault.kind,
         "step": fault.step,
-        "expected": outcome.expected.end.value,
-        "end": None if outcome.end is None else outcome.end.value,
+        "expected": outcome.expected.end,
+        "end": outcome.end,
         "charges": dict(outcome.charges),
         "commands": dict(outcome.commands),
         "said": list(outcome.said),

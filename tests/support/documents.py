@@ -13,16 +13,16 @@ from tools.json_reference import schema_page
 
 def require_documented(program: str, document: dict[str, Any]) -> dict[str, Any]:
     """Return the document; fail unless the reference of ``program`` describes it."""
-    validator(program, document.get("command", "")).validate(document)
+    command = None if "error" in document else f"{program} {document['command']}"
+    validator(command).validate(document)
     return document
 
 
 @functools.cache
-def validator(program: str, command: str) -> Draft202012Validator:
-    """Checks what one command may print: its documents and, always, an error."""
+def validator(command: str | None) -> Draft202012Validator:
+    """Checks what a command may print, by its full name; None for an error, of any command."""
     whole = json.loads(schema_page())
     for definition in whole["$defs"].values():
         definition["additionalProperties"] = False
-    error = {"$ref": "#/$defs/ErrorDocument"}
-    kinds = whole["commands"].get(f"{program} {command}", [{}]) if command else [error]
+    kinds = whole["commands"][command] if command else [{"$ref": "#/$defs/ErrorDocument"}]
     return Draft202012Validator({"$defs": whole["$defs"], "anyOf": kinds})
