@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dppca.common.archives import array_in, read_archive
 from dppca.common.errors import ArtefactError
-from dppca.common.numerics.moments.moments import unpack
+from dppca.common.numerics.moments.moments import unpack, unpack_histograms
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Covariance, Study
@@ -113,6 +113,10 @@ class Result:
     def second_moment(self, study: Study) -> NDArray[np.float64]:
         """Pooled second-moment matrix, shape (p, p), coded units."""
         return unpack(self.pooled, self.header.n_rows, study.table.layout)[1]
+
+    def histograms(self, study: Study) -> tuple[NDArray[np.float64] | None, ...]:
+        """Released share of the rows in each cell of each attribute; None where there is none."""
+        return unpack_histograms(self.pooled, self.header.n_rows, study.table.layout)
 
     def covariance(self, study: Study) -> NDArray[np.float64]:
         """The matrix that was decomposed, shape (p, p): free post-processing."""

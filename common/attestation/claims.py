@@ -37,13 +37,23 @@ def formula_inputs(schema: Schema) -> SensitivityInputs:
             "with_sums": shape.with_sums,
             "sum_weight": str(shape.sum_weight),
         }
-    return {
+    inputs: SensitivityInputs = {
         "coding": "box",
         "n_scalars": shape.n_scalars,
         "n_numeric": shape.n_numeric,
         "n_categoricals": shape.n_categoricals,
         "sum_weight": str(shape.sum_weight),
     }
+    if shape.n_histograms:
+        inputs["n_histograms"] = shape.n_histograms
+        inputs["histogram_weight"] = str(shape.histogram_weight)
+    if any(shape.target_counts):
+        scalars, numeric, categoricals = shape.target_counts
+        inputs["target_scalars"] = scalars
+        inputs["target_numeric"] = numeric
+        inputs["target_categoricals"] = categoricals
+        inputs["target_weight"] = shape.target_weight
+    return inputs
 
 
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:

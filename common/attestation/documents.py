@@ -28,6 +28,12 @@ class SensitivityInputs(TypedDict):
     n_scalars: NotRequired[Annotated[int, "numeric and binary columns; `box`"]]
     n_numeric: NotRequired[Annotated[int, "numeric columns; `box`"]]
     n_categoricals: NotRequired[Annotated[int, "categorical attributes; `box`"]]
+    n_histograms: NotRequired[Annotated[int, "numerics whose histogram is released"]]
+    histogram_weight: NotRequired[Annotated[DecimalText, "weight of histograms"]]
+    target_scalars: NotRequired[Annotated[int, "targets among the scalars"]]
+    target_numeric: NotRequired[Annotated[int, "targets among the numerics"]]
+    target_categoricals: NotRequired[Annotated[int, "targets among the categoricals"]]
+    target_weight: NotRequired[Annotated[int, "weight of products with targets"]]
 
 
 class ProvedMechanism(TypedDict):

@@ -17,9 +17,9 @@ paper prints for it stands beside the charge and has no effect.
 Noise is added modulo 2^64, which is a function of the noised sums and so costs nothing. That the
 sums can be read back is settled when the study is made: every entry stays within 2^62 if
 
-    n max(1, w) 4^g + m b (ln(mD) + 42) < 2^62    or    n max(1, w) 4^g + 13 m sigma < 2^62    (3)
+    n W 4^g + m b (ln(mD) + 42) < 2^62    or    n W 4^g + 13 m sigma < 2^62    (3)
 
-for the n rows of m owners together, D entries and sums weighted by w. The noise of some entry
+for the n rows of m owners together, D entries and no weight above W >= 1. The noise of some entry
 leaves its part of (3) with probability below 1e-18 (Laplace, mD draws), 1e-37 (Gaussian, each).
 
 Limits: the figures hold for the sums of one data set of one owner, and only while each is noised
@@ -234,7 +234,7 @@ def check_range(
     max_rows: int,
     n_entries: int,
     n_owners: int,
-    sum_weight: Fraction,
+    largest_weight: Fraction,
 ) -> None:
     """Refuse a study whose noised sums could leave the range of exact integers, equation (3).
 
@@ -256,7 +256,7 @@ def check_range(
             f"a study needs rows, entries and owners, not {max_rows} rows, {n_entries} entries "
             f"and {n_owners} owners"
         )
-    sums = ceil(max_rows * max(sum_weight, Fraction(1)) * 4**resolution_bits)
+    sums = ceil(max_rows * max(largest_weight, Fraction(1)) * 4**resolution_bits)
     noise = n_owners * _largest_noise(calibration, n_entries=n_owners * n_entries)
     if sums + noise >= RANGE:
         raise RangeError(

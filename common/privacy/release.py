@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -33,7 +34,7 @@ from dppca.common.privacy.mechanisms import (
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.privacy.sensitivity import BallShape, BoxShape, sensitivity
-from dppca.common.schema import Categorical, Numeric, Schema
+from dppca.common.schema import Attribute, Categorical, Numeric, Schema
 from dppca.common.study import LaplacePrivacy, Study
 
 
@@ -99,13 +100,22 @@ def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
             with_sums=layout.with_sums,
             sum_weight=Fraction(schema.sum_weight),
         )
-    categoricals = sum(isinstance(a, Categorical) for a in schema.attributes)
+    targets = [schema.attributes[index] for index in layout.targets]
     return BoxShape(
-        n_scalars=len(schema.attributes) - categoricals,
-        n_numeric=sum(isinstance(a, Numeric) for a in schema.attributes),
-        n_categoricals=categoricals,
+        *_counts(schema.attributes),
         sum_weight=Fraction(schema.sum_weight),
+        n_histograms=len(layout.histograms),
+        histogram_weight=layout.histogram_weight if layout.histograms else Fraction(1),
+        target_counts=_counts(targets),
+        target_weight=schema.target_weight if targets else 1,
     )
+
+
+def _counts(attributes: Sequence[Attribute]) -> tuple[int, int, int]:
+    """Scalars, numerics among them, categoricals."""
+    categoricals = sum(isinstance(each, Categorical) for each in attributes)
+    numerics = sum(isinstance(each, Numeric) for each in attributes)
+    return len(attributes) - categoricals, numerics, categoricals
 
 
 def calibrate(study: Study) -> Calibration:
@@ -145,7 +155,7 @@ def calibrate(study: Study) -> Calibration:
         max_rows=study.max_rows,
         n_entries=schema.layout.n_entries,
         n_owners=len(study.owners),
-        sum_weight=Fraction(schema.sum_weight),
+        largest_weight=schema.layout.largest_weight,
     )
     return noise
 

@@ -32,6 +32,36 @@ beta_i (1 - beta_i) and gains t min(beta_i, 1 - beta_i), never less: corners suf
 For L2, corners suffice unless the row is a single numeric column with w < 1/2, which gets
 (1 - 4 w^2)/16 on top: see ``docs/decisions/0002-l2-at-small-sum-weights.md``.
 
+Targets. Where products of some attributes, the targets, with others carry a weight omega, each term
+of a pair in (1) is multiplied by its weight W (and by W^2 for L2): with counts of flipped scalars
+r = (r_0, r_1) and of changed categoricals t = (t_0, t_1), others and targets apart, the corners are
+
+    sum over pairs of scalars of which one flips       W/2   (L2: W^2/4)
+    + changed categoricals beside scalars              W     (L2: W^2/2)                        (5)
+    + unchanged categoricals beside flipped scalars    W     (L2: W^2)
+    + pairs of categoricals of which one changes       2 W   (L2: 2 W^2)
+    + w (r_0 + r_1 + 2 t_0 + 2 t_1)                    (L2: w^2 (...))
+
+with W = 1 between two others and omega >= 2, a whole number, otherwise. Corners suffice as before:
+with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categorical, whatever
+W >= 1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less
+where w >= 1/2, as is asked of a schema with targets, while no other term goes down. With c = 0,
+L1 is for s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of
+two of them it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along
+a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in
+(beta_0, beta_1), whose maximum is at a critical point of the square, of a side, or at a corner.
+
+Histograms. Each of H numerics may have the number of rows in each of its cells released, times h.
+A replaced row leaves one cell and enters another, or none of both:
+
+    L1 <= box + 2 h H,          L2^2 <= box + 2 h^2 H.                                          (6)
+
+That is attained where H numerics are among the flipped scalars of a best corner. It is also
+approached where they are not but have an edge next to a bound (as ``zero: separate`` is for money):
+x and y on either side of it then move the products by as little as one likes, and u is still 1.
+Corners alone, at which a scalar that does not flip keeps its cell, would be too few: a row of seven
+scalars with six histograms has one unit less of L1 at its best corner than such rows attain.
+
 Rows in the unit ball. D = xx' - yy' has at most one positive and one negative eigenvalue. The sum
 of |D_ij| over all entries is <S, D> for a symmetric sign matrix S, so at most sqrt(2) |S|_F =
 sqrt(2) d; the diagonal holds at most 2; a triangle is half of each. By Cauchy-Schwarz it is also at
@@ -39,13 +69,13 @@ most sqrt(d (d+3)/2). With sums, append the constant a to the rows and apply Cau
 larger matrix, with any s = a^2 > 0; and |D|_F^2 + w^2 |x - y|^2 is largest for unit x, y, where it
 is 2 - 2 z^2 + 2 w^2 (1 - z) with z = <x, y>, so at z = -min(w^2/2, 1):
 
-    L1 <= min(d / sqrt(2) + 1, sqrt(d (d + 3)/2)),          L2^2 <= 2                          (5)
-    L1 <= sqrt(2) (1 + s) sqrt(d (d + 3)/4 + w^2 d/(2 s)),  L2^2 <= 2 - 2 z^2 + 2 w^2 (1 - z)  (6)
+    L1 <= min(d / sqrt(2) + 1, sqrt(d (d + 3)/2)),          L2^2 <= 2                          (7)
+    L1 <= sqrt(2) (1 + s) sqrt(d (d + 3)/4 + w^2 d/(2 s)),  L2^2 <= 2 - 2 z^2 + 2 w^2 (1 - z)  (8)
 
 and the latter is 9/2 for w = 1.
 
 Limits: rows attain (2), (3) and the bounds on L2 (a single numeric column with w < 1/2 stays below
-its own), and (4) up to the grid. The bounds on L1 in (5) and (6) are upper ones, of which search
+its own), and (4) up to the grid. The bounds on L1 in (7) and (8) are upper ones, of which search
 finds nine tenths or more for d >= 2. Rows must be integers on the grid of 2^-g: numerics within
 -2^(g-1) to 2^(g-1), ``row_norm`` rows with a sum of squares of at most 4^g. Nothing is known here
 about people: a person with k rows costs k times as much, which ``mechanisms`` multiplies in.
@@ -56,9 +86,12 @@ Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Priv
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
+from itertools import product, takewhile
 from math import ceil, comb, floor, isqrt
 
 from dppca.common.errors import SettingError
@@ -87,12 +120,24 @@ class BoxShape:
         c, attributes coded as a block of indicators.
     sum_weight
         w > 0, what the released column sums are multiplied by; public, fixed in the study.
+    n_histograms
+        H, numerics whose histogram is released.
+    histogram_weight
+        h > 0, what its counts are multiplied by.
+    target_counts
+        Scalars, numerics among them, and categoricals that are targets; counted above, too.
+    target_weight
+        omega, at least 2 where there are targets.
     """
 
     n_scalars: int
     n_numeric: int
     n_categoricals: int
     sum_weight: Fraction = Fraction(1)
+    n_histograms: int = 0
+    histogram_weight: Fraction = Fraction(1)
+    target_counts: tuple[int, int, int] = (0, 0, 0)
+    target_weight: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_numeric <= self.n_scalars or self.n_categoricals < 0:
@@ -103,6 +148,33 @@ class BoxShape:
         if self.n_scalars + self.n_categoricals == 0:
             raise SettingError("a schema needs at least one attribute")
         _require_weight(self.sum_weight)
+        _require_weight(self.histogram_weight)
+        if not 0 <= self.n_histograms <= self.n_numeric:
+            raise SettingError(
+                f"{self.n_histograms} histograms for {self.n_numeric} numeric attributes"
+            )
+        scalars, numeric, categoricals = self.target_counts
+        others = (self.n_scalars - scalars, self.n_numeric - numeric)
+        if not (
+            0 <= numeric <= scalars
+            and 0 <= others[1] <= others[0]
+            and 0 <= categoricals <= self.n_categoricals
+        ):
+            raise SettingError("the targets are not among the attributes")
+        if any(self.target_counts) and (self.target_weight < 2 or self.sum_weight < Fraction(1, 2)):
+            raise SettingError(
+                "targets need a weight of at least 2, and the sums one of at least 1/2"
+            )
+
+    @property
+    def other_counts(self) -> tuple[int, int, int]:
+        """As `target_counts`, of the attributes that are no targets."""
+        scalars, numeric, categoricals = self.target_counts
+        return (
+            self.n_scalars - scalars,
+            self.n_numeric - numeric,
+            self.n_categoricals - categoricals,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,61 +248,158 @@ def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensiti
     )
 
 
+@lru_cache(maxsize=64)
 def real_l1(shape: BoxShape | BallShape) -> Fraction:
-    """L1 sensitivity in real units: equations (2) and (4) exactly; (5), (6) rounded up."""
+    """L1 sensitivity in real units: equations (2), (4) to (6) exactly; (7), (8) rounded up."""
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
     if shape.n_categoricals == 0 and shape.n_numeric > 0:
-        flips = range(shape.n_scalars - shape.n_numeric + 1)
-        return max(_scalar_l1(shape, flipped=flipped) for flipped in flips)
-    return _largest_corner(
-        shape, pair=Fraction(1, 2), beside_changed=Fraction(1), weight=shape.sum_weight
-    )
+        box = _largest_of_scalars(shape)
+    else:
+        box = _largest_corner(
+            shape,
+            pair=Fraction(1, 2),
+            beside_changed=Fraction(1),
+            weight=shape.sum_weight,
+            target=shape.target_weight,
+        )
+    return box + 2 * shape.histogram_weight * shape.n_histograms
 
 
+@lru_cache(maxsize=64)
 def real_l2_squared(shape: BoxShape | BallShape) -> Fraction:
-    """Squared L2 sensitivity in real units: equations (3), (5) and (6), which rows attain."""
+    """Squared L2 sensitivity in real units: equations (3), (5) to (8)."""
     weight = shape.sum_weight**2
     if isinstance(shape, BallShape):
-        product = -min(weight / 2, Fraction(1))
-        return 2 - 2 * product**2 + 2 * weight * (1 - product) if shape.with_sums else Fraction(2)
-    corner = _largest_corner(
-        shape, pair=Fraction(1, 4), beside_changed=Fraction(1, 2), weight=weight
+        z = -min(weight / 2, Fraction(1))
+        return 2 - 2 * z**2 + 2 * weight * (1 - z) if shape.with_sums else Fraction(2)
+    box = _largest_corner(
+        shape,
+        pair=Fraction(1, 4),
+        beside_changed=Fraction(1, 2),
+        weight=weight,
+        target=shape.target_weight**2,
     )
-    alone = shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0
-    return corner + max(Fraction(0), (1 - 4 * weight) / 16) if alone else corner
+    if shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0:
+        box += max(Fraction(0), (1 - 4 * weight) / 16)
+    return box + 2 * shape.histogram_weight**2 * shape.n_histograms
 
 
 def _largest_corner(
-    shape: BoxShape, *, pair: Fraction, beside_changed: Fraction, weight: Fraction
+    shape: BoxShape, *, pair: Fraction, beside_changed: Fraction, weight: Fraction, target: int
 ) -> Fraction:
-    """Maximum of (2) or (3) over r and t; a concave parabola in r for each t."""
-    Q, c = shape.n_scalars, shape.n_categoricals
+    """Maximum of (2), (3) or (5) over r and t; a concave parabola in r_0 for the others fixed."""
+    (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
     largest = Fraction(0)
-    for t in range(c + 1):
-        slope = pair * Q + (c - t) + weight
+    for r1, t1, t0 in product(range(Q1 + 1), range(c1 + 1), range(c0 + 1)):
+        slope = pair * (Q0 + target * (Q1 - 2 * r1)) + (c0 - t0) + target * (c1 - t1) + weight
         summit = floor(slope / (2 * pair))
-        fixed = beside_changed * t * Q + 2 * (comb(c, 2) - comb(c - t, 2)) + 2 * weight * t
-        for r in {min(summit, Q), min(summit + 1, Q)}:
-            largest = max(largest, fixed + slope * r - pair * r * r)
+        apart = comb(c0, 2) - comb(c0 - t0, 2)
+        apart += target * (comb(c1, 2) - comb(c1 - t1, 2) + c0 * c1 - (c0 - t0) * (c1 - t1))
+        fixed = (
+            pair * target * r1 * (Q1 - r1 + Q0)
+            + beside_changed * (t0 * (Q0 + target * Q1) + target * t1 * (Q0 + Q1))
+            + target * r1 * (c0 - t0 + c1 - t1)
+            + 2 * apart
+            + weight * (r1 + 2 * t0 + 2 * t1)
+        )
+        for r0 in {min(max(summit, 0), Q0), min(max(summit + 1, 0), Q0)}:
+            largest = max(largest, fixed + slope * r0 - pair * r0 * r0)
     return largest
 
 
-def _scalar_l1(shape: BoxShape, *, flipped: int) -> Fraction:
-    """Equation (4) for one count s of flipped binary scalars."""
-    Q, q, w = shape.n_scalars, shape.n_numeric, shape.sum_weight
-    beta = min(max((Q + 2 * w + 1 - 2 * flipped) / (2 * (q + 1)), Fraction(0)), Fraction(1))
-    B = flipped + q * beta
-    return B * (Q + 2 * w - B) / 2 + q * beta * (1 - beta) / 2
+def _largest_of_scalars(shape: BoxShape) -> Fraction:
+    """Maximum of (4), and with targets of what takes its place: scalars alone, some numeric.
+
+    For flipped targets alone it is concave in (s_0, beta_0), and so in s_0. One more target that
+    moves by beta_1 adds no more than 1/4 to the larger of its ends, beta_1 = 0 and 1: only where
+    one of these comes that near to the largest is it worked out.
+    """
+    (Q0, q0, _), (Q1, q1, _) = shape.other_counts, shape.target_counts
+    last = Q0 - q0
+    ends = [_Scalars(shape, flipped_targets=flipped, free=0).largest for flipped in range(Q1 + 1)]
+    summits = [_summit(values, last) for values in ends]
+    largest = max(values(summit) for values, summit in zip(ends, summits, strict=True))
+    enough = largest - Fraction(1, 4)
+    for flipped in range(Q1 if q1 else 0):
+        free = _Scalars(shape, flipped_targets=flipped, free=1)
+        for k in (flipped, flipped + 1):
+            near = _places_above(ends[k], enough, summit=summits[k], last=last)
+            largest = max([largest, *map(free.largest, near)])
+    return largest
+
+
+def _places_above(
+    values: Callable[[int], Fraction], least: Fraction, *, summit: int, last: int
+) -> Iterator[int]:
+    """Where values that fall on both sides of their summit are above the least."""
+    for places in (range(summit, -1, -1), range(summit + 1, last + 1)):
+        yield from takewhile(lambda place: values(place) > least, places)
+
+
+def _summit(values: Callable[[int], Fraction], last: int) -> int:
+    """Where the largest of ``values(0)`` to ``values(last)`` is, whose differences never rise."""
+    first = 0
+    while first < last:
+        middle = (first + last) // 2
+        if values(middle + 1) > values(middle):
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class _Scalars:
+    """L1 of scalars alone, by s_0, beta_0 and beta_1, for some flipped targets.
+
+    ``free`` is 1 where one more target, a numeric, moves by beta_1; else 0.
+    """
+
+    shape: BoxShape
+    flipped_targets: int
+    free: int
+
+    def value(self, s0: int, b0: Fraction, b1: Fraction) -> Fraction:
+        """The sum of absolute changes."""
+        (Q0, q0, _), (Q1, _, _) = self.shape.other_counts, self.shape.target_counts
+        B0, B1 = s0 + q0 * b0, self.flipped_targets + self.free * b1
+        squares0, squares1 = q0 * b0 * (1 - b0), self.free * b1 * (1 - b1)
+        others = B0 * (Q0 - B0) - squares0
+        targets = B1 * (Q1 - B1) - squares1 + B0 * (Q1 - B1) + B1 * (Q0 - B0)
+        pairs = (others + self.shape.target_weight * targets) / 2
+        return self.shape.sum_weight * (B0 + B1) + pairs + squares0 + squares1
+
+    def largest(self, s0: int) -> Fraction:
+        """The maximum over beta_0 and beta_1 within 0 to 1: of a quadratic A, B, C, D, E, G."""
+        zero, half, one = Fraction(0), Fraction(1, 2), Fraction(1)
+        G, D1, E1 = (self.value(s0, *at) for at in ((zero, zero), (one, zero), (zero, one)))
+        A = 2 * (G + D1) - 4 * self.value(s0, half, zero)
+        B = 2 * (G + E1) - 4 * self.value(s0, zero, half)
+        D, E = D1 - G - A, E1 - G - B
+        C = self.value(s0, one, one) - A - B - D - E - G
+        points = [(b0, b1) for b0 in (zero, one) for b1 in (zero, one)]
+        if A < 0:
+            points += [(-(D + C * b1) / (2 * A), b1) for b1 in (zero, one)]
+        if B < 0:
+            points += [(b0, -(E + C * b0) / (2 * B)) for b0 in (zero, one)]
+        determinant = 4 * A * B - C * C
+        if determinant:
+            points.append(((C * E - 2 * B * D) / determinant, (C * D - 2 * A * E) / determinant))
+        return max(
+            A * b0 * b0 + B * b1 * b1 + C * b0 * b1 + D * b0 + E * b1 + G
+            for b0, b1 in points
+            if 0 <= b0 <= 1 and 0 <= b1 <= 1
+        )
 
 
 def _ball_l1(d: int) -> Fraction:
-    """Equation (5)."""
+    """Equation (7)."""
     return min(_square_root_up(Fraction(d * d, 2)) + 1, _square_root_up(Fraction(d * (d + 3), 2)))
 
 
 def _ball_l1_with_sums(shape: BallShape) -> Fraction:
-    """Equation (6); any s is valid, this one is the minimiser up to rounding."""
+    """Equation (8); any s is valid, this one is the minimiser up to rounding."""
     d = shape.n_columns
     a, b = Fraction(d * (d + 3), 4), shape.sum_weight**2 * d / 2
     s = (_square_root_up(b * b + 8 * a * b) - b) / (4 * a)

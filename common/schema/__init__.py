@@ -1,6 +1,14 @@
 """What a table looks like to everybody before anybody has read a row of it."""
 
-from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric, label_text
+from dppca.common.schema.attributes import (
+    Attribute,
+    Binary,
+    Categorical,
+    Numeric,
+    Score,
+    label_text,
+)
+from dppca.common.schema.cells import Cells, Scale
 from dppca.common.schema.coding import (
     MISSING,
     UNKNOWN,
@@ -10,6 +18,7 @@ from dppca.common.schema.coding import (
     encode_unit_ball,
     find_attribute_faults,
     find_faults,
+    histogram_cells,
     known_labels,
 )
 from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
@@ -22,17 +31,21 @@ __all__ = [
     "Attribute",
     "Binary",
     "Categorical",
+    "Cells",
     "Column",
     "ColumnKind",
     "Faults",
     "Layout",
     "Numeric",
     "RowNorm",
+    "Scale",
     "Schema",
+    "Score",
     "encode",
     "encode_unit_ball",
     "find_attribute_faults",
     "find_faults",
+    "histogram_cells",
     "known_labels",
     "label_text",
 ]

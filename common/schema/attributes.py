@@ -9,6 +9,8 @@ file or a data file are compared by their canonical text (`label_text`), so ``1`
 from __future__ import annotations
 
 import math
+from enum import StrEnum
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
@@ -27,6 +29,7 @@ from pydantic import (
 from dppca.common.names import check_name
 
 MAX_LABEL_LENGTH = 256
+MAX_BINS = 256
 STORED = MappingProxyType({"stored": True})
 """Context of pydantic's for a document that was in use before: its names are taken as they are."""
 
@@ -85,12 +88,23 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Score(StrEnum):
+    """How a value between its bounds becomes a coordinate in ``[-1/2, 1/2]``."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
 class Numeric(_Strict):
     """A number.
 
-    Box coding needs ``lower < upper``: values are clipped to them, scaled and centred to
-    ``[-1/2, 1/2]``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``.
-    A missing or non-finite value is coded as the middle.
+    Box coding needs ``lower < upper``: values are clipped to them and brought to ``[-1/2, 1/2]``
+    by ``score``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``.
+    A missing or non-finite value is coded as the middle, the value whose coordinate is 0.
+
+    ``bins``, ``integer`` and ``zero`` make the numeric's cells (`dppca.common.schema.cells`), in
+    which rows are counted and from which synthetic values are drawn. A document that says none of
+    the fields from ``score`` on has the bytes and the digest that it had before there were any.
 
     Attributes
     ----------
@@ -102,6 +116,22 @@ class Numeric(_Strict):
         Public bounds; values outside are clipped to them. Agreed before anybody looks at rows.
     centre, scale
         For unit-ball rows, instead of bounds: a value becomes ``(x - centre) / scale``.
+    score
+        How the value enters products: ``linear``, or ``log`` for amounts that spread over several
+        sizes, such as money: with t the value's place between its bounds, from 0 to 1, the
+        logarithm of ``1 + 1000 t``, so the lowest thousandth takes as much as a tenth elsewhere.
+    integer
+        True where values are whole numbers: synthetic values are, too.
+    zero
+        ``separate`` where many rows are exactly 0, as in money and counts: 0 is a cell of its own.
+        It needs ``histogram: true``.
+    bins
+        How many cells of equal width, on the score's scale, there are between the bounds; or the
+        edges between them, in ascending order. Unless it is said: one for each value of a whole
+        number that has at most 100, otherwise 40.
+    histogram
+        True: the number of rows in each cell is released, too. All histograms together cost a
+        little noise on everything; see `Schema.histogram_weight`.
     """
 
     name: Name
@@ -110,6 +140,11 @@ class Numeric(_Strict):
     upper: Finite | None = None
     centre: Finite | None = None
     scale: Finite | None = None
+    score: Score = Score.LINEAR
+    integer: bool = False
+    zero: Literal["separate"] | None = None
+    bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
+    histogram: bool = False
 
     @model_validator(mode="after")
     def _one_pair(self) -> Self:
@@ -128,14 +163,62 @@ class Numeric(_Strict):
             raise ValueError("scale must be above 0")
         return self
 
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        if self.lower is None or self.upper is None:
+            said = [key for key, value in _UNSAID.items() if getattr(self, key) != value]
+            if said:
+                raise ValueError(f"{', '.join(said)} is for a numeric with lower and upper")
+            return self
+        whole = math.floor(self.upper) - math.ceil(self.lower) + 1
+        if self.integer and whole < 2:
+            raise ValueError("integer: there are fewer than two whole numbers between the bounds")
+        if self.zero is not None:
+            if not self.histogram:
+                raise ValueError("zero: separate needs histogram: true")
+            if not self.lower <= 0 <= self.upper:
+                raise ValueError("zero: separate needs bounds with 0 between them")
+        if isinstance(self.bins, tuple):
+            edges = (self.lower, *self.bins, self.upper)
+            if not 1 <= len(self.bins) < MAX_BINS or any(a >= b for a, b in pairwise(edges)):
+                raise ValueError(
+                    f"bins are 1 to {MAX_BINS - 1} edges in ascending order, all of them strictly "
+                    "between lower and upper, or the number of bins"
+                )
+            if self.integer and any(math.ceil(a) >= b for a, b in pairwise(edges)):
+                raise ValueError("bins: there must be a whole number between any two edges")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {
+            key: value for key, value in written(self).items() if _UNSAID.get(key, ...) != value
+        }
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """``lower`` and ``upper`` of a numeric that has them."""
+        assert self.lower is not None  # noqa: S101 - the schema's validator saw to it
+        assert self.upper is not None  # noqa: S101
+        return self.lower, self.upper
+
     @property
     def middle(self) -> float:
         """What a missing value is taken for."""
         if self.centre is not None:
             return self.centre
-        assert self.lower is not None  # noqa: S101 - the validator saw to it
-        assert self.upper is not None  # noqa: S101
-        return self.lower + (self.upper - self.lower) / 2
+        lower, upper = self.bounds
+        share = (
+            0.5 if self.score is Score.LINEAR else math.expm1(math.log1p(LOG_REACH) / 2) / LOG_REACH
+        )
+        return lower + (upper - lower) * share
+
+
+LOG_REACH = 1000
+"""``score: log`` is the logarithm of 1 and so many times a value's place between its bounds."""
+_UNSAID = MappingProxyType(
+    {"score": Score.LINEAR, "integer": False, "zero": None, "bins": None, "histogram": False}
+)
 
 
 class Binary(_Strict):

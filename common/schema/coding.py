@@ -4,8 +4,9 @@ Coding is total: every row, even a malformed one, has one code by public rules. 
 that happened or not depending on a row would protect nobody. What the rules had to mend is found
 by `find_faults`, which is for the owner's eyes only.
 
-* numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]``, rounded to the grid of
-  ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``; missing and non-finite: the middle.
+* numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]`` (with ``score: log`` on a
+  logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
+  missing and non-finite: the middle.
 * binary: ``-2**(g-1)`` or ``2**(g-1)``.
 * categorical: one indicator is ``2**g``, the others 0.
 * a missing or unknown label: ``unknown``, a categorical's label of its own; else ``missing``;
@@ -26,7 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
+from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric, Score
+from dppca.common.schema.cells import Scale
 from dppca.common.schema.document import Schema
 
 UNKNOWN = -1
@@ -93,9 +95,9 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
 def _encode_numeric(
     attribute: Numeric, values: NDArray[np.float64], unit: int
 ) -> NDArray[np.int32]:
-    lower, upper = attribute.lower, attribute.upper
-    if lower is None or upper is None:
-        raise AssertionError  # the schema's validator keeps this from happening
+    if attribute.score is Score.LOG:
+        return encode_log(values, Scale.of(attribute).code_changes(unit))
+    lower, upper = attribute.bounds
     middle = attribute.middle
     known = np.where(np.isfinite(values), values, middle)
     scaled = (np.clip(known, lower, upper) - middle) / (upper - lower) * unit
@@ -103,6 +105,35 @@ def _encode_numeric(
     # Asserted on the integers, whatever the floats did: NaN cast to an integer is its minimum.
     result: NDArray[np.int32] = np.maximum(np.minimum(grid, unit // 2), -(unit // 2))
     return result
+
+
+def histogram_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
+    """For each released histogram, the cell of each row's value, shape (n_rows,)."""
+    return [
+        cells.index(np.asarray(columns[index], np.float64))
+        for index, _ in schema.layout.histograms
+        if (cells := schema.cells[index]) is not None
+    ]
+
+
+def encode_log(values: NDArray[np.float64], code_changes: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Code a numeric with ``score: log``.
+
+    Parameters
+    ----------
+    values
+        Shape (n_rows,).
+    code_changes
+        Shape (2**g,): `Scale.code_changes`.
+
+    Returns
+    -------
+    ndarray of int32, shape (n_rows,)
+        Units of ``2**-g``; 0, the middle, for a missing or non-finite value.
+    """
+    half = len(code_changes) // 2
+    codes = np.searchsorted(code_changes, values, side="right") - half
+    return np.where(np.isfinite(values), codes, 0).astype(np.int32)
 
 
 def _encode_ball(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:

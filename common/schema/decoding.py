@@ -1,13 +1,14 @@
 """From coded units back to values: what `dppca.common.schema.coding` does, backwards.
 
-A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds (in the unit ball, centre
-plus scale times the coordinate); a code stays a code, whose label is ``attribute.labels[code]``.
-What comes out is valid: finite numbers within bounds and codes of listed labels, so
-`find_faults` finds none, and coding it again gives the same integers.
+A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one where the
+schema says so (in the unit ball, centre plus scale times the coordinate); a code stays a code,
+whose label is ``attribute.labels[code]``. What comes out is valid: finite numbers within bounds and
+codes of listed labels, so `find_faults` finds none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import SchemaMismatchError
 from dppca.common.schema.attributes import Numeric
+from dppca.common.schema.cells import Scale
 from dppca.common.schema.coding import Column
 from dppca.common.schema.document import Schema
 
@@ -65,9 +67,10 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
 
 
 def _in_own_unit(attribute: Numeric, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    lower, upper = attribute.lower, attribute.upper
-    if lower is None or upper is None:
-        return attribute.middle + (attribute.scale or 1.0) * coordinates
-    values = attribute.middle + coordinates * (upper - lower)
-    within: NDArray[np.float64] = np.clip(values, lower, upper)
-    return within
+    if attribute.scale is not None:
+        return attribute.middle + attribute.scale * coordinates
+    scale = Scale.of(attribute)
+    values = scale.values(coordinates)
+    if attribute.integer:
+        values = np.clip(np.rint(values), math.ceil(scale.lower), math.floor(scale.upper))
+    return values

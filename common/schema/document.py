@@ -13,14 +13,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from dppca.common.schema.attributes import STORED, Attribute, Categorical, Numeric
+from dppca.common.schema.attributes import STORED, Attribute, Categorical, Name, Numeric
+from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
 
 MAX_COLUMNS = 8192
+MAX_TARGETS = 16
 FINEST_BITS = 14
 """Resolution of every schema's grid: coded rows in real units are multiples of ``2**-14``."""
 
@@ -58,6 +67,15 @@ class Schema(BaseModel):
         ``w``: weight of column sums against products; ``w * 2**g`` must be an integer.
     row_norm
         Present for unit-ball rows; absent for box coding.
+    histogram_weight
+        ``h``: weight of the released histograms against products; ``h * 4**g`` must be an integer.
+        A larger weight means less noise on histograms and more on everything else.
+    targets
+        Attributes that matter most, such as what a classifier is to predict. Their products with
+        others have ``target_weight`` times less noise, and everything else has a little more. It
+        needs a ``sum_weight`` of at least 1/2.
+    target_weight
+        Weight of the products with targets.
     attributes
         In the order of the coded columns.
     """
@@ -68,6 +86,9 @@ class Schema(BaseModel):
     max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
     row_norm: RowNorm | None = None
+    histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    targets: Annotated[tuple[Name, ...], Field(max_length=MAX_TARGETS)] = ()
+    target_weight: Annotated[int, Field(ge=2, le=64)] = 2
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -89,7 +110,33 @@ class Schema(BaseModel):
         _check_distinct("names of coded columns", self.column_names)
         if (Fraction(self.sum_weight) * 2**self.resolution_bits).denominator != 1:
             raise ValueError("sum_weight times 2**resolution_bits must be an integer")
+        if (Fraction(self.histogram_weight) * 4**self.resolution_bits).denominator != 1:
+            raise ValueError("histogram_weight times 4**resolution_bits must be an integer")
         return self
+
+    @model_validator(mode="after")
+    def _known_targets(self) -> Self:
+        if not self.targets:
+            return self
+        _check_distinct("targets", self.targets)
+        unknown = set(self.targets) - {attribute.name for attribute in self.attributes}
+        if unknown:
+            raise ValueError(f"targets names no attribute: {', '.join(sorted(unknown))}")
+        if self.row_norm is not None:
+            raise ValueError("targets is for attributes with bounds or labels, not for row_norm")
+        if self.sum_weight < 0.5:
+            raise ValueError("targets needs a sum_weight of at least 0.5")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Fields that came later stand in a document only where they say something."""
+        document: dict[str, Any] = written(self)
+        if not any(isinstance(each, Numeric) and each.histogram for each in self.attributes):
+            del document["histogram_weight"]
+        if not self.targets:
+            del document["targets"], document["target_weight"]
+        return document
 
     @classmethod
     def from_document(cls, document: Mapping[str, object], *, stored: bool = False) -> Schema:
@@ -130,6 +177,26 @@ class Schema(BaseModel):
             scaled_weight=int(Fraction(self.sum_weight) * 2**self.resolution_bits),
             unit_ball=self.row_norm is not None,
             with_sums=self.row_norm is None or self.row_norm.include_sums,
+            histograms=tuple(
+                (index, cells.n_cells)
+                for index, (attribute, cells) in enumerate(
+                    zip(self.attributes, self.cells, strict=True)
+                )
+                if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
+            ),
+            histogram_unit=int(Fraction(self.histogram_weight) * 4**self.resolution_bits),
+            targets=tuple(self.index_of(name) for name in self.targets),
+            target_weight=self.target_weight,
+        )
+
+    @cached_property
+    def cells(self) -> tuple[Cells | None, ...]:
+        """The cells of each attribute; None for labels and for unit-ball rows."""
+        return tuple(
+            make_cells(attribute)
+            if isinstance(attribute, Numeric) and self.row_norm is None
+            else None
+            for attribute in self.attributes
         )
 
     def index_of(self, name: str) -> int:

@@ -6,16 +6,19 @@ categorical. What is released is one packed vector of int64:
 1. the ``p`` column sums (left out for unit-ball rows without sums), then
 2. sums of products of columns ``i <= j``, row by row of the upper triangle, skipping what is
    public or follows from the rest: squares of binaries and indicators, and products of two
-   indicators of one categorical.
+   indicators of one categorical, then
+3. for each numeric with a released histogram, in order, the number of rows in each of its cells.
 
-Everything is in units of ``4**-g``; a sum enters times ``w * 2**g``. The order is part of the
-wire format: change it only together with the protocol's version.
+Everything is in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times
+``h * 4**g``, a product of two attributes of which one is a target times its weight. The order is
+part of the wire format: change it only together with the protocol's version.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +51,12 @@ class Layout:
         Rows lie in the unit ball instead of a box.
     with_sums
         Whether column sums are part of the vector.
+    histograms
+        Attribute and number of cells of each released histogram.
+    histogram_unit
+        ``h * 4**g`` as an integer: what a number of rows is multiplied by.
+    targets
+        Attributes whose products with others are multiplied by ``target_weight``.
     """
 
     kinds: tuple[ColumnKind, ...]
@@ -56,6 +65,10 @@ class Layout:
     scaled_weight: int
     unit_ball: bool = False
     with_sums: bool = True
+    histograms: tuple[tuple[int, int], ...] = ()
+    histogram_unit: int = 0
+    targets: tuple[int, ...] = ()
+    target_weight: int = 1
 
     @property
     def n_columns(self) -> int:
@@ -102,13 +115,43 @@ class Layout:
         return np.cumsum(per_row) - per_row, firsts
 
     @cached_property
-    def n_entries(self) -> int:
-        """D, the length of the packed vector."""
+    def n_products(self) -> int:
+        """How many entries of the packed vector are products."""
         p = self.n_columns
         _, sizes = np.unique(np.asarray(self.attribute_of), return_counts=True)
         inside = int(sum(int(size) * (int(size) - 1) // 2 for size in sizes))
         numeric = sum(kind is ColumnKind.NUMERIC for kind in self.kinds)
-        return self.n_sums + p * (p - 1) // 2 - inside + numeric
+        return p * (p - 1) // 2 - inside + numeric
+
+    @cached_property
+    def n_entries(self) -> int:
+        """D, the length of the packed vector."""
+        return self.n_sums + self.n_products + sum(cells for _, cells in self.histograms)
+
+    @cached_property
+    def histogram_weight(self) -> Fraction:
+        """h: the noise of a cell's share of the rows is that of a product divided by it."""
+        return Fraction(self.histogram_unit, 4**self.resolution_bits)
+
+    @property
+    def largest_weight(self) -> Fraction:
+        """What no entry's weight is above, at least 1."""
+        sums = Fraction(self.scaled_weight, 2**self.resolution_bits)
+        return max(Fraction(self.target_weight), sums, self.histogram_weight, Fraction(1))
+
+    @cached_property
+    def product_weights(self) -> NDArray[np.int64]:
+        """What the product of two columns is multiplied by, shape (p, p), symmetric."""
+        attribute = np.asarray(self.attribute_of)
+        target = np.isin(attribute, self.targets)
+        weighted = (target[:, None] | target) & (attribute[:, None] != attribute)
+        return np.where(weighted, self.target_weight, 1)
+
+    @cached_property
+    def packed_product_weights(self) -> NDArray[np.int64]:
+        """The same in the order of the packed vector, shape (n_products,)."""
+        i, j = self.product_index
+        return self.product_weights[i, j]
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int], ...]:

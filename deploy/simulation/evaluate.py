@@ -14,7 +14,7 @@ Accuracy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArra
     ndarray of float64, shape (p, p)
         In the units of the components' eigenvalues.
     """
-    layout = schema.layout
+    layout = replace(schema.layout, histograms=())  # of which a covariance takes nothing
     moments = empty_moments(layout)
     for start in range(0, len(rows), _BATCH_ROWS):
         moments = moments.merge(compute_moments(rows[start : start + _BATCH_ROWS], layout))

@@ -20,7 +20,7 @@ from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.schema import Column, encode
+from dppca.common.schema import Column, encode, histogram_cells
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.selftest.findings import Finding
@@ -228,7 +228,8 @@ def _moments(study: Study, rows: list[list[float]]) -> Moments:
         np.array(column, np.float64) if attribute.type == "numeric" else np.array(column, np.int32)
         for attribute, column in zip(study.table.attributes, zip(*rows, strict=True), strict=True)
     ]
-    return compute_moments(encode(study.table, columns), study.table.layout)
+    table = study.table
+    return compute_moments(encode(table, columns), table.layout, histogram_cells(table, columns))
 
 
 def _releases(

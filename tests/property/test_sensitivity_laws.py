@@ -6,6 +6,7 @@ written out from the definition of the release.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import isqrt
@@ -28,14 +29,37 @@ from dppca.common.privacy.sensitivity import (
 Row = tuple[tuple[int, ...], ...]  # one block of columns for each attribute
 
 
-def box_entries(row: Row, *, n_numeric: int, bits: int, weight: Fraction) -> list[int]:
+def box_entries(
+    row: Row,
+    *,
+    n_numeric: int,
+    bits: int,
+    weight: Fraction,
+    targets: frozenset[int] = frozenset(),
+    target_weight: int = 1,
+) -> list[int]:
     """Contribution of a row whose first ``n_numeric`` attributes are numeric, in units of 4^-g."""
     unit = weight * 2**bits
     assert unit.denominator == 1
     sums = [unit.numerator * z for block in row for z in block]
-    pairs = [y * z for left, right in combinations(row, 2) for y in left for z in right]
+    pairs = [
+        (target_weight if targets & {a, b} else 1) * y * z
+        for (a, left), (b, right) in combinations(enumerate(row), 2)
+        for y in left
+        for z in right
+    ]
     squares = [z * z for block in row[:n_numeric] for z in block]
     return sums + pairs + squares
+
+
+def cell_entries(values: Sequence[int], edges: Sequence[int], *, bits: int, h: int) -> list[int]:
+    """Histograms of numerics whose last cell begins at the edge; in units of 4^-g."""
+    unit = h * 4**bits
+    return [
+        unit * (inside == (value >= edge))
+        for value, edge in zip(values, edges, strict=True)
+        for inside in (False, True)
+    ]
 
 
 def ball_entries(row: list[int], *, with_sums: bool, bits: int, weight: Fraction) -> list[int]:
@@ -137,6 +161,111 @@ def test_enumeration_of_a_small_schema_meets_the_formulas(
         assert l2_squared <= bound.l2_squared  # the one case without a matching pair of rows
     else:
         assert l2_squared == bound.l2_squared
+
+
+@pytest.mark.parametrize("weight", ["1/2", "1"])
+@pytest.mark.parametrize("omega", [2, 3])
+@pytest.mark.parametrize(("numeric", "binary", "blocks", "bits"), SMALL_SCHEMAS)
+def test_enumeration_with_targets_meets_the_formulas(
+    numeric: int, binary: int, blocks: tuple[int, ...], bits: int, omega: int, weight: str
+) -> None:
+    w, half = Fraction(weight), 2 ** (bits - 1)
+    n_scalars, n = numeric + binary, numeric + binary + len(blocks)
+    rows = list(
+        product(
+            *[[(z,) for z in range(-half, half + 1)]] * numeric,
+            *[[(-half,), (half,)]] * binary,
+            *[_indicators(block, bits) for block in blocks],
+        )
+    )
+    for targets in {frozenset({0}), frozenset({n - 1}), frozenset({0, n - 1}), frozenset({0, 1})}:
+        if max(targets) >= n:
+            continue
+        setting = {"bits": bits, "weight": w, "targets": targets, "target_weight": omega}
+        entries = np.array([box_entries(r, n_numeric=numeric, **setting) for r in rows])
+        changes = [np.abs(entries - row) for row in entries]
+        shape = BoxShape(
+            n_scalars,
+            numeric,
+            len(blocks),
+            sum_weight=w,
+            target_counts=(
+                sum(place < n_scalars for place in targets),
+                sum(place < numeric for place in targets),
+                sum(place >= n_scalars for place in targets),
+            ),
+            target_weight=omega,
+        )
+        bound = sensitivity(shape, resolution_bits=bits)
+        l1 = max(int(change.sum(axis=1).max()) for change in changes)
+        assert 0.97 * bound.l1 <= l1 <= bound.l1
+        assert max(int((change**2).sum(axis=1).max()) for change in changes) == bound.l2_squared
+
+
+@pytest.mark.parametrize("h", [1, 2])
+@pytest.mark.parametrize("weight", ["1/2", "1"])
+@pytest.mark.parametrize("edge", ["middle", "last step"])
+@pytest.mark.parametrize(
+    ("numeric", "binary", "blocks", "bits"), [each for each in SMALL_SCHEMAS if each[0]]
+)
+def test_enumeration_with_histograms_meets_the_formulas(
+    numeric: int, binary: int, blocks: tuple[int, ...], bits: int, edge: str, weight: str, h: int
+) -> None:
+    w, half = Fraction(weight), 2 ** (bits - 1)
+    rows = list(
+        product(
+            *[[(z,) for z in range(-half, half + 1)]] * numeric,
+            *[[(-half,), (half,)]] * binary,
+            *[_indicators(block, bits) for block in blocks],
+        )
+    )
+    edges = [0 if edge == "middle" else half] * numeric
+    entries = np.array(
+        [
+            box_entries(row, n_numeric=numeric, bits=bits, weight=w)
+            + cell_entries([block[0] for block in row[:numeric]], edges, bits=bits, h=h)
+            for row in rows
+        ]
+    )
+    shape = BoxShape(
+        numeric + binary,
+        numeric,
+        len(blocks),
+        sum_weight=w,
+        n_histograms=numeric,
+        histogram_weight=Fraction(h),
+    )
+    bound = sensitivity(shape, resolution_bits=bits)
+    changes = [np.abs(entries - row) for row in entries]
+    l1 = max(int(change.sum(axis=1).max()) for change in changes)
+    l2_squared = max(int((change**2).sum(axis=1).max()) for change in changes)
+    assert l1 <= bound.l1
+    assert l2_squared <= bound.l2_squared
+    # On so coarse a grid a step across an edge is not small, so it is not attained exactly.
+    step = 2.0**-bits * (numeric + binary + 2 * len(blocks) + 2 * float(w)) * numeric
+    if edge == "last step":
+        assert l1 >= bound.l1 - step * 4**bits
+        assert l2_squared >= bound.l2_squared - 2 * step * 16**bits
+
+
+def test_a_step_across_an_edge_beside_the_best_corner_is_counted() -> None:
+    """Where four of seven scalars flip, two more numerics cross an edge at next to no cost."""
+    bits, w = 10, Fraction(1, 2)
+    half = 2 ** (bits - 1)
+    indicators = _indicators(3, bits)
+    sides = [(half, -half)] * 4 + [(half, half - 1)] * 2 + [(half, half)]
+    pair = []
+    for side in (0, 1):
+        scalars = [each[side] for each in sides]
+        row = (*((z,) for z in scalars), indicators[side])
+        entries = box_entries(row, n_numeric=6, bits=bits, weight=w)
+        pair.append(entries + cell_entries(scalars[:6], [half] * 6, bits=bits, h=1))
+    moved = sum(abs(a - b) for a, b in zip(*pair, strict=True)) / 4**bits
+    # A scalar that does not flip keeps its cell at a corner: 7 beside the categorical that changes.
+    corners = max(Fraction(r * (7 - r), 2) + 7 + w * (r + 2) + 2 * min(r, 6) for r in range(8))
+    bound = real_l1(BoxShape(7, 6, 1, sum_weight=w, n_histograms=6))
+    assert corners < moved <= bound
+    assert moved > bound - Fraction(1, 20)
 
 
 @pytest.mark.parametrize("weight", ["1/4", "1", "4"])

@@ -20,7 +20,7 @@ from dppca.common.numerics.moments.accumulation import (
 from dppca.common.numerics.moments.contingency import ContingencyCounts
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, compute_moments
-from dppca.common.schema import Schema, encode
+from dppca.common.schema import Schema, encode, histogram_cells
 from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.grid import make_grid
 
@@ -44,7 +44,13 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
             bounds = {"lower": lower, "upper": lower + width}
             if not bounds["lower"] < bounds["upper"]:
                 bounds = {"lower": 0.0, "upper": 1.0}
-            attributes.append({"name": name, "type": "numeric", **bounds})
+            shape: dict[str, Any] = {}
+            if draw(st.booleans()):
+                shape = {"histogram": True, "bins": draw(st.integers(2, 6))}
+                shape |= {"score": draw(st.sampled_from(["linear", "log"]))}
+                if bounds["lower"] <= 0 <= bounds["upper"] and draw(st.booleans()):
+                    shape |= {"zero": "separate"}
+            attributes.append({"name": name, "type": "numeric", **bounds, **shape})
             listed = draw(st.lists(values, min_size=n_rows, max_size=n_rows))
             columns.append(np.array(listed))
             continue
@@ -62,6 +68,9 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
     document = {
         "resolution_bits": draw(st.integers(1, 14)),
         "sum_weight": draw(st.sampled_from([0.5, 1, 2])),
+        "histogram_weight": draw(st.sampled_from([0.5, 1, 3])),
+        "targets": draw(st.sampled_from([[], ["a0"], ["a0", "a1"]])),
+        "target_weight": draw(st.integers(2, 5)),
         "attributes": attributes,
     }
     return Schema.from_document(document), columns
@@ -77,7 +86,7 @@ def test_every_method_and_number_of_workers_gives_the_integers_of_the_coded_rows
     made: tuple[Schema, list[np.ndarray]], method: ProductMethod, workers: int
 ) -> None:
     schema, columns = made
-    expected = compute_moments(encode(schema, columns), schema.layout)
+    expected = moments_of_coded_rows(schema, columns)
     assert same(accumulate_moments(schema, columns, workers=workers, method=method), expected)
     assert same(accumulate_moments(schema, columns), expected)
 
@@ -94,7 +103,39 @@ def test_any_batching_gives_the_same_integers(
     for start, stop in pairwise(cuts):
         sums.add([column[start:stop] for column in columns])
         sums.total()  # may be asked at any time
-    assert same(sums.total(), compute_moments(encode(schema, columns), schema.layout))
+    assert same(sums.total(), moments_of_coded_rows(schema, columns))
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables())
+def test_the_packed_vector_is_what_its_definition_says(
+    made: tuple[Schema, list[np.ndarray]],
+) -> None:
+    schema, columns = made
+    layout, g = schema.layout, schema.resolution_bits
+    rows = encode(schema, columns).tolist()
+    targets = {schema.index_of(name) for name in schema.targets}
+    expected = [int(schema.sum_weight * 2**g) * sum(each) for each in zip(*rows, strict=True)]
+    for i, a in enumerate(layout.attribute_of):
+        for j, b in enumerate(layout.attribute_of[i:], start=i):
+            if a != b or (i == j and isinstance(schema.attributes[a], Numeric)):
+                weight = schema.target_weight if a != b and targets & {a, b} else 1
+                expected.append(weight * sum(row[i] * row[j] for row in rows))
+    for attribute, values, cells in zip(schema.attributes, columns, schema.cells, strict=True):
+        if isinstance(attribute, Numeric) and attribute.histogram and cells is not None:
+            edges = cells.edges.tolist()
+            counts = [0] * cells.n_cells
+            for value in values.tolist():
+                known = value if np.isfinite(value) else attribute.middle
+                known = min(max(known, attribute.lower), attribute.upper)
+                place = sum(known >= edge for edge in edges[1:-1])
+                counts[-1 if known == cells.spike else place] += 1
+            expected += [int(schema.histogram_weight * 4**g) * count for count in counts]
+    assert accumulate_moments(schema, columns).packed.tolist() == expected
+
+
+def moments_of_coded_rows(schema: Schema, columns: list[np.ndarray]) -> Moments:
+    return compute_moments(encode(schema, columns), schema.layout, histogram_cells(schema, columns))
 
 
 def numeric_schema(d: int, g: int, *, ball: bool = False) -> Schema:

@@ -65,7 +65,7 @@ def plan_rows(
         max_rows=1,  # an entry is one row's
         n_entries=n_rows * d,
         n_owners=1,
-        sum_weight=Fraction(1),
+        largest_weight=Fraction(1),
     )
     return calibration
 

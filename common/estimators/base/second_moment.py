@@ -100,7 +100,7 @@ def plan_second_moment(
         max_rows=n_rows,
         n_entries=ball_layout(d, resolution_bits).n_entries,
         n_owners=1,
-        sum_weight=Fraction(1),
+        largest_weight=Fraction(1),
     )
     return calibration
 

@@ -223,7 +223,7 @@ def plan_weights(
         max_rows=n_rows,  # |w| <= C r n: half a step of s per row
         n_entries=n_machines * D,
         n_owners=1,
-        sum_weight=Fraction(1),
+        largest_weight=Fraction(1),
     )
     if isinstance(C, str):
         C = balanced_penalty(_deviation(calibration), n_rows=n_rows, radius=radius)

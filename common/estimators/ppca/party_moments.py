@@ -137,7 +137,7 @@ def release_moments(
         max_rows=len(codes),
         n_entries=layout.n_entries,
         n_owners=len(noised),
-        sum_weight=Fraction(schema.sum_weight),
+        largest_weight=Fraction(schema.sum_weight),
     )
     total = np.zeros(layout.n_entries, dtype=np.int64)
     within = empty_covariance(layout.n_columns)

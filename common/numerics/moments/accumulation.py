@@ -26,11 +26,12 @@ from dppca.common.numerics.moments.encoder import (
     Batch,
     BatchEncoder,
     choose_order,
+    column_of,
     count_rows,
     slice_rows,
 )
 from dppca.common.numerics.moments.gram import GramSum
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.numerics.moments.moments import Moments, pack
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Attribute, Categorical, Numeric, Schema
 
@@ -74,6 +75,11 @@ class MomentSums:
         self._coder = BatchEncoder(schema, dense=dense)
         self._gram = GramSum(self._coder.width, largest=1 << (2 * schema.resolution_bits))
         self._contingency: ContingencyCounts | None = None
+        self._histograms = [
+            (index, cells, np.zeros(cells.n_cells, dtype=np.int64))
+            for index, _ in schema.layout.histograms
+            if (cells := schema.cells[index]) is not None
+        ]
         self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         if not dense:
             sizes = [len(a.labels) for a in labelled]
@@ -94,28 +100,30 @@ class MomentSums:
             if self._contingency is not None:
                 self._contingency.add(codes, rows)
             self._gram.add(rows)
+            for index, cells, counts in self._histograms:
+                counts += np.bincount(cells.index(column_of(part, index)), minlength=cells.n_cells)
             start += len(rows)
         self._n_rows += n_rows
 
     def total(self) -> Moments:
         """Moments of all rows so far."""
-        packed = (
+        sums, products = (
             self._sum_blocks() if self._contingency is None else self._sum_counts(self._contingency)
         )
-        return Moments(self._n_rows, packed)
+        counts = [each for _, _, each in self._histograms]
+        return Moments(self._n_rows, pack(self._schema.layout, sums, products, counts))
 
-    def _sum_blocks(self) -> NDArray[np.int64]:
+    def _sum_blocks(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         layout, coder, gram = self._schema.layout, self._coder, self._gram.total()
         i, j = layout.product_index
         products = gram[coder.place[i], coder.place[j]]
         products *= coder.unit[i] * coder.unit[j]
-        sums = self._gram.sums()[coder.place] * coder.unit * layout.scaled_weight
-        return np.concatenate([sums, products]) if layout.with_sums else products
+        return self._gram.sums()[coder.place] * coder.unit, products
 
-    def _sum_counts(self, counts: ContingencyCounts) -> NDArray[np.int64]:
+    def _sum_counts(self, counts: ContingencyCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         layout = self._schema.layout
-        packed = np.zeros(layout.n_entries, dtype=np.int64)
-        sums, products = packed[: layout.n_sums], packed[layout.n_sums :]
+        sums = np.zeros(layout.n_columns, dtype=np.int64)
+        products = np.zeros(layout.n_products, dtype=np.int64)
         groups = [np.arange(*group) for group in layout.groups]
         attributes = self._schema.attributes
         numeric = np.array(
@@ -136,8 +144,7 @@ class MomentSums:
                 by_both = _expand_labels(counts.pair(k, other), attribute, half)
                 by_both = _expand_labels(by_both.T, second, half).T
                 products[layout.product_places(columns[:, None], others)] = by_both
-        sums *= layout.scaled_weight
-        return packed
+        return sums, products
 
 
 def accumulate_moments(

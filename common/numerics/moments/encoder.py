@@ -13,7 +13,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Attribute, Binary, Categorical, Column, Numeric, Schema, encode
+from dppca.common.schema import (
+    Attribute,
+    Binary,
+    Categorical,
+    Column,
+    Numeric,
+    Scale,
+    Schema,
+    Score,
+    encode,
+)
+from dppca.common.schema.coding import encode_log
 from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
 
 Batch = Sequence[Column] | NDArray[np.float64]
@@ -59,6 +70,12 @@ class BatchEncoder:
         if self._numeric and schema.row_norm is None:
             numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
             self._grid = make_grid(numerics, resolution_bits=schema.resolution_bits)
+        self._logarithmic = [
+            (number, index, Scale.of(attribute).code_changes(1 << schema.resolution_bits))
+            for number, index in enumerate(self._numeric)
+            if isinstance(attribute := schema.attributes[index], Numeric)
+            and attribute.score is Score.LOG
+        ]
         p = schema.layout.n_columns
         self.width = p if dense else self.n_numerics
         self.place = np.zeros(p, dtype=np.intp)
@@ -91,6 +108,8 @@ class BatchEncoder:
             return rows, []
         if self._grid is not None:
             self._code_numerics(self._grid, batch, rows[:, :q], order)
+        for number, index, changes in self._logarithmic:
+            rows[:, number] = encode_log(column_of(batch, index), changes)
         codes = [_valid_codes(a, np.asarray(batch[i])) for i, a in self._labelled]
         if self._dense:
             for (_, attribute), first, code in zip(self._labelled, self._first, codes, strict=True):
@@ -146,6 +165,12 @@ def _rows_per_tile(n_columns: int) -> int:
 def count_rows(batch: Batch) -> int:
     """Number of rows."""
     return len(batch) if isinstance(batch, np.ndarray) else len(batch[0])
+
+
+def column_of(batch: Batch, attribute: int) -> NDArray[np.float64]:
+    """Values of a numeric attribute, without a copy."""
+    column = batch[:, attribute] if isinstance(batch, np.ndarray) else batch[attribute]
+    return np.asarray(column, np.float64)
 
 
 def slice_rows(batch: Batch, start: int, stop: int) -> Batch:

@@ -8,6 +8,7 @@ point never touches what is released: see `dppca.common.numerics.moments.gram`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -48,7 +49,9 @@ def empty_moments(layout: Layout) -> Moments:
     return Moments(0, np.zeros(layout.n_entries, dtype=np.int64))
 
 
-def compute_moments(rows: NDArray[np.int32], layout: Layout) -> Moments:
+def compute_moments(
+    rows: NDArray[np.int32], layout: Layout, cells: Sequence[NDArray[np.int32]] = ()
+) -> Moments:
     """Moments of coded rows.
 
     Parameters
@@ -57,6 +60,8 @@ def compute_moments(rows: NDArray[np.int32], layout: Layout) -> Moments:
         Shape (n_rows, p), integers with ``|z| <= 2**g``, as `encode` makes them. Not changed.
     layout
         Where each sum goes.
+    cells
+        For each released histogram, shape (n_rows,): the cell of each row's value.
     """
     n_rows, p = rows.shape
     gram_sum = GramSum(p, largest=1 << (2 * layout.resolution_bits))
@@ -64,9 +69,34 @@ def compute_moments(rows: NDArray[np.int32], layout: Layout) -> Moments:
         for start in range(0, n_rows, gram_sum.block_rows):
             gram_sum.add(rows[start : start + gram_sum.block_rows].astype(np.float32))
     gram = gram_sum.total()
-    sums = gram_sum.sums() * layout.scaled_weight
-    products = gram[layout.product_index]
-    return Moments(n_rows, np.concatenate([sums, products]) if layout.with_sums else products)
+    sums = gram_sum.sums()
+    counts = [
+        np.bincount(codes, minlength=size)
+        for codes, (_, size) in zip(cells, layout.histograms, strict=True)
+    ]
+    return Moments(n_rows, pack(layout, sums, gram[layout.product_index], counts))
+
+
+def pack(
+    layout: Layout,
+    sums: NDArray[np.int64],
+    products: NDArray[np.int64],
+    counts: Sequence[NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """The packed vector, shape (D,), of sums that carry no weight yet.
+
+    Parameters
+    ----------
+    sums
+        Shape (p,), units of ``2**-g``; left out where the layout has none.
+    products
+        Shape (n_products,), units of ``4**-g``, in the order of the layout.
+    counts
+        For each released histogram, the rows in each cell.
+    """
+    parts = [sums * layout.scaled_weight] if layout.with_sums else []
+    parts.append(products * layout.packed_product_weights if layout.targets else products)
+    return np.concatenate([*parts, *(each * layout.histogram_unit for each in counts)])
 
 
 def unpack(
@@ -74,8 +104,9 @@ def unpack(
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
     """Mean and second-moment matrix from a packed vector (noised or not).
 
-    Entries that were not sent because they are public or follow are put back: a binary's mean
-    square is 1/4, an indicator's is its own mean, two indicators of one categorical never meet.
+    Weights are taken out. Entries that were not sent because they are public or follow are put
+    back: a binary's mean square is 1/4, an indicator's is its own mean, two indicators of one
+    categorical never meet.
 
     Parameters
     ----------
@@ -111,8 +142,23 @@ def unpack(
     return mean, second
 
 
+def unpack_histograms(
+    packed: NDArray[np.int64], n_rows: int, layout: Layout
+) -> tuple[NDArray[np.float64] | None, ...]:
+    """Share of the rows in each cell, for each attribute; None where it is not released.
+
+    Parameters as for `unpack`. With noise, a share may be below 0, and they need not sum to 1.
+    """
+    start = layout.n_sums + layout.n_products
+    shares: list[NDArray[np.float64] | None] = [None] * len(layout.groups)
+    for attribute, size in layout.histograms:
+        shares[attribute] = packed[start : start + size] / (float(layout.histogram_unit) * n_rows)
+        start += size
+    return tuple(shares)
+
+
 def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) -> NDArray[_Float]:
-    """Products of two columns to their two places in a matrix; returns ``out``.
+    """Products of two columns, without weights, to their two places in a matrix; returns ``out``.
 
     Row by row and with no index of places: at a thousand columns that would take more memory than
     the matrix, and memory that is new takes longer than the work.
@@ -133,4 +179,6 @@ def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) 
         square = out[start:stop, start:stop]
         square += np.triu(square, 1).T
         out[stop:, start:stop] = out[start:stop, stop:].T
+    if layout.targets:
+        out /= layout.product_weights
     return out

@@ -261,7 +261,7 @@ def in_range(
         max_rows=max_rows,
         n_entries=n_entries,
         n_owners=n_owners,
-        sum_weight=weight,
+        largest_weight=weight,
     )
 
 

@@ -1,0 +1,164 @@
+"""Cells of a numeric: where rows are counted, and from which synthetic values are drawn.
+
+A numeric between bounds is cut into intervals at public edges; ``zero: separate`` gives the value 0
+a cell of its own, the last one. Which cell a value is in depends on the value and the schema alone,
+and every value is in one: what lies outside the bounds counts as the bound, what is missing as the
+middle.
+
+``score: log`` brings a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
+place between the bounds from 0 to 1. Values are coded by comparing them with the values at which
+the code changes, which are computed once from the schema: a vector unit may round a logarithm
+another way at another place in memory, a comparison is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.schema.attributes import LOG_REACH, Numeric, Score
+
+N_BINS = 40
+MOST_WHOLE_NUMBERS = 100
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values between two bounds, and their coordinates in [-1/2, 1/2]."""
+
+    lower: float
+    upper: float
+    score: Score = Score.LINEAR
+
+    @classmethod
+    def of(cls, attribute: Numeric) -> Scale:
+        """The scale of a numeric that has bounds."""
+        return cls(*attribute.bounds, attribute.score)
+
+    def coordinates(self, values: Vector) -> Vector:
+        """Coordinates of values within the bounds; any shape."""
+        places = (values - self.lower) / (self.upper - self.lower)
+        if self.score is Score.LOG:
+            places = np.log1p(LOG_REACH * places) / math.log1p(LOG_REACH)
+        return np.clip(places, 0.0, 1.0) - 0.5
+
+    def values(self, coordinates: Vector) -> Vector:
+        """Values of coordinates, never outside the bounds; any shape."""
+        width = self.upper - self.lower
+        if self.score is Score.LOG:
+            places = np.expm1(math.log1p(LOG_REACH) * (coordinates + 0.5)) / LOG_REACH
+            values = self.lower + places * width
+        else:
+            values = self.lower + width / 2 + coordinates * width
+        within: Vector = np.clip(values, self.lower, self.upper)
+        return within
+
+    def code_changes(self, unit: int) -> Vector:
+        """The least value of each code but the first, shape (unit,), ascending.
+
+        Codes are coordinates in units of ``1 / unit``, rounded.
+        """
+        changes = self.values((np.arange(unit) + 0.5) / unit - 0.5)
+        return np.maximum.accumulate(changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one numeric.
+
+    Attributes
+    ----------
+    edges
+        Shape (K + 1,), ascending, in the numeric's own unit: interval k holds what is at least
+        ``edges[k]`` and below ``edges[k + 1]``; the first and the last also hold what is beyond.
+    spike
+        A value with a cell of its own, the last; None where there is none.
+    integer
+        Whether values are whole numbers.
+    scale
+        Of the numeric.
+    middle
+        What a missing value is taken for.
+    """
+
+    edges: Vector
+    spike: float | None
+    integer: bool
+    scale: Scale
+    middle: float
+
+    @property
+    def n_intervals(self) -> int:
+        """K."""
+        return len(self.edges) - 1
+
+    @property
+    def n_cells(self) -> int:
+        """K, and one for the spike."""
+        return self.n_intervals + (self.spike is not None)
+
+    @cached_property
+    def coordinates(self) -> Vector:
+        """A coordinate for each cell, shape (n_cells,).
+
+        The middle of an interval, or of the whole numbers in it; the spike's own.
+        """
+        ends = self.edges[:-1], self.edges[1:]
+        if self.integer:
+            ends = np.ceil(ends[0]), np.ceil(ends[1]) - 1
+            ends[1][-1] = np.floor(self.edges[-1])
+        middles = (self.scale.coordinates(ends[0]) + self.scale.coordinates(ends[1])) / 2
+        spikes = np.array([] if self.spike is None else [self.spike])
+        return np.concatenate([middles, self.scale.coordinates(spikes)])
+
+    def index(self, values: Vector) -> NDArray[np.int32]:
+        """The cell of each value, whatever it is: shape (n_rows,)."""
+        known = np.clip(
+            np.where(np.isfinite(values), values, self.middle), self.scale.lower, self.scale.upper
+        )
+        codes = np.searchsorted(self.edges[1:-1], known, side="right").astype(np.int32)
+        if self.spike is not None:
+            codes[known == self.spike] = self.n_intervals
+        return codes
+
+
+def make_cells(attribute: Numeric) -> Cells:
+    """The cells of a numeric that has bounds."""
+    scale = Scale.of(attribute)
+    edges = _edges(attribute, scale)
+    if attribute.zero is not None and attribute.integer:
+        # Between 0 and a bound at 0 there are no whole numbers: no cell for them.
+        if scale.lower == 0:
+            edges = np.array([0.5, *edges[edges > 0.5]])
+        if scale.upper == 0:
+            edges = np.array([*edges[edges < -0.5], -0.5])
+    return Cells(
+        edges=edges,
+        spike=None if attribute.zero is None else 0.0,
+        integer=attribute.integer,
+        scale=scale,
+        middle=attribute.middle,
+    )
+
+
+def _edges(attribute: Numeric, scale: Scale) -> Vector:
+    lower, upper = attribute.bounds
+    if isinstance(attribute.bins, tuple):
+        return np.array([lower, *attribute.bins, upper])
+    if attribute.integer:
+        first, last = math.ceil(lower), math.floor(upper)
+        if attribute.bins is None and last - first < MOST_WHOLE_NUMBERS:
+            return np.array([lower, *(np.arange(first, last) + 0.5), upper])
+    n_bins = attribute.bins or N_BINS
+    inner = scale.values(np.arange(1, n_bins) / n_bins - 0.5)
+    if attribute.integer:
+        inner = np.floor(inner) + 0.5
+        inner = inner[(inner > first) & (inner < last)]
+    inner = np.unique(inner[(inner > lower) & (inner < upper)])
+    return np.array([lower, *inner, upper])

@@ -1,0 +1,167 @@
+"""Cells of numerics: every value is in one, and which one depends on nothing but the value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.errors import StudyError
+from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
+from dppca.common.schema.decoding import decode_columns
+from dppca.common.study_document import study_from_mapping
+
+
+def _schema(**fields: object) -> Schema:
+    numeric = {"name": "a", "type": "numeric", **fields}
+    other = {"name": "b", "type": "binary", "values": ["n", "y"]}
+    return Schema.from_document({"attributes": [numeric, other]})
+
+
+def _cells(**fields: object) -> Cells:
+    cells = _schema(**fields).cells[0]
+    assert cells is not None
+    return cells
+
+
+def test_without_a_word_there_are_forty_equal_cells() -> None:
+    cells = _cells(lower=-1, upper=3)
+    assert np.allclose(np.diff(cells.edges), 0.1)
+    assert cells.n_cells == 40
+
+
+def test_a_whole_number_with_few_values_has_a_cell_for_each() -> None:
+    cells = _cells(lower=17, upper=90, integer=True)
+    assert cells.n_cells == 74
+    assert cells.index(np.arange(17.0, 91.0)).tolist() == list(range(74))
+    assert np.allclose(cells.scale.values(cells.coordinates), np.arange(17, 91))
+
+
+def test_cells_of_whole_numbers_have_edges_between_them() -> None:
+    cells = _cells(lower=0, upper=1000, integer=True, bins=7, score="log")
+    assert np.all(cells.edges[1:-1] % 1 == 0.5)
+    assert _cells(lower=0, upper=5, integer=True, bins=200).n_cells == 6
+
+
+def test_edges_may_be_given() -> None:
+    cells = _cells(lower=0, upper=100, bins=[18, 40, 65])
+    assert cells.index(np.array([0, 17.9, 18, 64, 65, 100])).tolist() == [0, 0, 1, 2, 3, 3]
+
+
+def test_zero_is_a_cell_of_its_own_and_the_last() -> None:
+    cells = _cells(lower=0, upper=10, bins=5, histogram=True, zero="separate")
+    values = np.array([0.0, -0.0, -3.0, 1e-300, 9, 10, np.nan])
+    assert cells.index(values).tolist() == [5, 5, 5, 0, 4, 4, 2]
+    whole = _cells(lower=0, upper=10, integer=True, histogram=True, zero="separate")
+    assert whole.index(np.arange(11.0)).tolist() == [10, *range(10)]
+
+
+@pytest.mark.parametrize("score", list(Score))
+@given(st.lists(st.floats() | st.floats(-5, 1005), min_size=1, max_size=50))
+def test_the_cell_of_a_value_does_not_depend_on_its_neighbours(
+    score: Score, values: list[float]
+) -> None:
+    schema = _schema(lower=0, upper=1000, histogram=True, zero="separate", score=score)
+    cells = schema.cells[0]
+    assert cells is not None
+    together = cells.index(np.array(values))
+    assert together.tolist() == [int(cells.index(np.array([value]))[0]) for value in values]
+    labels = np.zeros(len(values), np.int32)
+    codes = encode(schema, [np.array(values), labels])[:, 0].tolist()
+    alone = [encode(schema, [np.array([value]), labels[:1]])[0, 0] for value in values]
+    assert codes == alone
+
+
+@given(st.floats(-10, 1e6))
+def test_a_logarithmic_code_is_the_rounded_logarithm(value: float) -> None:
+    schema = _schema(lower=0, upper=2000, score="log")
+    code = encode(schema, [np.array([value]), np.zeros(1, np.int32)])[0, 0]
+    place = min(max(value / 2000, 0), 1)
+    exact = (np.log1p(1000 * place) / np.log1p(1000) - 0.5) * 1024
+    assert abs(code - exact) <= 0.5 + 1e-9
+    assert -512 <= code <= 512
+
+
+def test_a_missing_value_is_coded_as_the_middle_of_the_logarithmic_scale() -> None:
+    schema = _schema(lower=0, upper=1000, score="log")
+    numeric = schema.attributes[0]
+    assert isinstance(numeric, Numeric)
+    values = np.array([np.nan, np.inf, numeric.middle])
+    assert encode(schema, [values, np.zeros(3, np.int32)])[:, 0].tolist() == [0, 0, 0]
+    assert numeric.middle == pytest.approx(30.64, abs=0.01)
+
+
+@given(st.floats(-0.5, 0.5))
+def test_decoded_values_are_within_bounds_and_whole_where_they_must_be(coordinate: float) -> None:
+    schema = _schema(lower=0.5, upper=999.5, integer=True, score="log")
+    value = decode_columns(schema, [np.array([coordinate]), np.zeros(1, np.int32)])[0][0]
+    assert value == np.rint(value)
+    assert 1 <= value <= 999
+
+
+def test_coordinates_and_values_are_each_others_inverse() -> None:
+    for score in Score:
+        scale = Scale(-3.0, 5.0, score)
+        values = np.linspace(-3, 5, 101)
+        assert np.allclose(scale.values(scale.coordinates(values)), values)
+
+
+def test_older_documents_keep_their_bytes() -> None:
+    document = _schema(lower=0, upper=1).canonical_bytes().decode()
+    for word in ("score", "bins", "histogram", "integer", "zero", "targets", "target_weight"):
+        assert word not in document
+    again = _schema(lower=0, upper=1, bins=None, score="linear", histogram=False)
+    assert again.canonical_bytes().decode() == document
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"bins": [5, 3]}, "ascending"),
+        ({"bins": [0, 3]}, "strictly between"),
+        ({"bins": []}, "1 to 255 edges"),
+        ({"bins": 1}, "greater than or equal to 2"),
+        ({"bins": [0.2, 0.4], "integer": True}, "a whole number between any two edges"),
+        ({"zero": "separate"}, "histogram: true"),
+        ({"zero": "separate", "histogram": True, "lower": 1}, "0 between them"),
+        ({"lower": 0.2, "upper": 1.9, "integer": True}, "fewer than two whole numbers"),
+        ({"score": "square"}, "'linear' or 'log'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) -> None:
+    attributes = [
+        {"name": "a", "type": "numeric", "lower": 0, "upper": 10, **fields},
+        {"name": "b", "type": "binary", "values": ["n", "y"]},
+    ]
+    with pytest.raises(StudyError, match=words):
+        study_from_mapping(_study(attributes))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"targets": ["c"]}, "targets names no attribute: c"),
+        ({"targets": ["b", "b"]}, "targets must differ: b"),
+        ({"targets": ["b"], "sum_weight": 0.25}, "sum_weight of at least 0.5"),
+        ({"targets": ["b"], "target_weight": 1}, "greater than or equal to 2"),
+        ({"histogram_weight": 1e-9}, "histogram_weight times 4"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(fields: dict[str, object], words: str) -> None:
+    attributes = [
+        {"name": "a", "type": "numeric", "lower": 0, "upper": 10},
+        {"name": "b", "type": "binary", "values": ["n", "y"]},
+    ]
+    with pytest.raises(StudyError, match=words):
+        study_from_mapping(_study(attributes, **fields))
+
+
+def _study(attributes: list[dict[str, object]], **fields: object) -> dict[str, object]:
+    return {
+        "name": "s",
+        "owners": ["owner-1"],
+        "privacy": {"mechanism": "laplace", "epsilon": "1"},
+        "components": {"count": 1},
+        "schema": {"max_rows_per_person": 1, "attributes": attributes, **fields},
+    }
