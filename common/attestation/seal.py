@@ -30,6 +30,7 @@ KEY = b"dppca-seal"
 MARK = b"DPPCA-SEAL-1:"
 LENGTH = 288  # of a signature in hexadecimal, padded with dots
 BLANK = MARK + b"." * LENGTH
+_WINDOW = 1 << 24  # bytes of a mapped file that are held at once
 _END_OF_ZIP = struct.Struct("<4sHHHHIIH")
 
 Bytes = bytes | bytearray | mmap.mmap
@@ -166,11 +167,14 @@ def _digest(content: Bytes, places: list[int]) -> bytes:
     digest = hashlib.sha256()
     position = 0
     with memoryview(content) as view:
-        for place in places:
-            digest.update(view[position:place])
-            digest.update(BLANK)
+        for place in [*places, len(content)]:
+            for start in range(position, place, _WINDOW):
+                stop = min(start + _WINDOW, place)
+                digest.update(view[start:stop])
+                _forget(content, start, stop)
+            if place < len(content):
+                digest.update(BLANK)
             position = place + len(BLANK)
-        digest.update(view[position:])
     return digest.digest()
 
 
@@ -181,7 +185,24 @@ def _encode_signature(signature: bytes) -> bytes:
 def _places(content: Bytes) -> list[int]:
     """Where seals begin."""
     places, start = [], 0
-    while (place := content.find(MARK, start)) >= 0 and place + len(BLANK) <= len(content):
-        places.append(place)
-        start = place + len(BLANK)
+    while start < len(content):
+        stop = start + _WINDOW
+        place = content.find(MARK, start, stop + len(MARK) - 1)
+        if place < 0:
+            _forget(content, start, stop)
+            start = stop
+        elif place + len(BLANK) <= len(content):
+            places.append(place)
+            start = place + len(BLANK)
+        else:
+            break
     return places
+
+
+def _forget(content: Bytes, start: int, stop: int) -> None:
+    """Let go of the pages of a mapped file that lie in a range; they are read again if needed."""
+    if isinstance(content, mmap.mmap) and hasattr(content, "madvise"):
+        first, last = -(-start // mmap.PAGESIZE), min(stop, len(content)) // mmap.PAGESIZE
+        if first < last:
+            size = (last - first) * mmap.PAGESIZE
+            content.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, size)

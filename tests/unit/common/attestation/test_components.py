@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -147,6 +148,28 @@ def test_a_seal_covers_every_byte_but_itself(owner: Credentials) -> None:
         seal.require_sealed(sealed, None)
     with pytest.raises(SignatureError, match="from place to place"):
         seal.require_sealed(sealed[: len(sealed) // 2] + blank[len(sealed) // 2 :], found)
+
+
+@pytest.mark.parametrize("window", [1, 7, 64, 4096, 10_000])
+def test_a_seal_is_found_wherever_windows_of_the_file_end(
+    owner: Credentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    block = seal.make_block(owner.certificate)
+    content = b"DPPCA-SEAL" * 500 + block + b"x" * 9000 + block + b"DPPCA-SEAL-1:and no more"
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    as_one = seal.sealed(content, make_signer(owner))
+    expected = seal.digest_unsealed(content)
+    monkeypatch.setattr(seal, "_WINDOW", window)
+    assert seal.digest_unsealed(content) == seal.digest_unsealed(as_one) == expected
+    seal.seal_file(path, make_signer(owner))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert seal.digest_unsealed(mapped) == expected
+    found = path.read_bytes()
+    assert len(found) == len(content)
+    assert found.count(seal.BLANK) == 0
+    place = found.index(seal.MARK)
+    assert found.count(found[place : place + len(seal.BLANK)]) == 2
 
 
 def test_an_archive_gets_its_seal_as_a_comment_and_stays_an_archive() -> None:
