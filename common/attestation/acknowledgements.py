@@ -146,7 +146,7 @@ def compare(content: bytes, report: Claims, parties: Parties) -> Acknowledged:
     )
 
 
-def _document(taken: Taken) -> dict[str, Any]:
+def _document(taken: Taken) -> dict[str, object]:
     return {"kind": KIND, "version": _VERSION, **asdict(taken)}
 
 

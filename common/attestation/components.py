@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dppca.common.attestation.claims import (
     require_implied,
     study_in,
 )
-from dppca.common.attestation.documents import ProvedGuarantee
+from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import (
     Purpose,
@@ -44,6 +44,51 @@ from dppca.common.transport.tls import Identity, Role
 
 KIND = "components"
 _VERSION = 1
+
+
+class StatedContribution(TypedDict):
+    """What is read of an owner's receipt, which has other keys too."""
+
+    n_rows: int
+    release_id: str
+    payload_sha256: str
+
+
+class ListedRelease(TypedDict):
+    """One owner's part: its receipt, its signature (DER, hexadecimal), its certificate (PEM)."""
+
+    owner: str
+    receipt: StatedContribution
+    signature: str
+    certificate: str
+
+
+class ReleaseShare(TypedDict):
+    """One owner's part, as results and tables list it."""
+
+    owner: str
+    n_rows: int
+    payload_sha256: str
+
+
+class ComponentsReceipt(TypedDict):
+    """What the curator signs; ``parts`` has the SHA-256 of every array."""
+
+    kind: str
+    version: int
+    label: str
+    study: Mapping[str, object]
+    study_digest: str
+    schema_digest: str
+    owners: int
+    rows: int
+    releases: list[ListedRelease]
+    missing: list[str]
+    guarantee: ProvedGuarantee
+    mechanism: ProvedMechanism
+    count: int
+    parts: dict[str, str]
+    software: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +113,7 @@ class Checked:
         Who countersigned it.
     """
 
-    document: dict[str, Any]
+    document: ComponentsReceipt
     study: Study
     calibration: Calibration
     curator: Identity
@@ -192,7 +237,7 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
     for release in releases:
         _check_release(study, calibration, release, parties)
     require_equal(rebuilt, document, what=what)
-    return Checked(document, study, calibration, curator)
+    return Checked(rebuilt, study, calibration, curator)
 
 
 def check_result(result: Result, checked: Checked) -> None:
@@ -238,7 +283,7 @@ def check_result(result: Result, checked: Checked) -> None:
     require_equal(follows, stated, what="the header of the result")
 
 
-def list_shares(document: dict[str, Any]) -> list[dict[str, Any]]:
+def list_shares(document: ComponentsReceipt) -> list[ReleaseShare]:
     """Owner, number of rows and digest of each release, as results and tables list them."""
     return [
         {
@@ -260,7 +305,7 @@ def _document(
     parts: dict[str, str],
     guarantee: ProvedGuarantee,
     software: str,
-) -> dict[str, Any]:
+) -> ComponentsReceipt:
     """What the curator signs."""
     return {
         "kind": KIND,
@@ -302,7 +347,7 @@ def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[
         )
 
 
-def _release(document: dict[str, Any]) -> SignedRelease:
+def _release(document: Mapping[str, Any]) -> SignedRelease:
     return SignedRelease(
         owner=str(document["owner"]),
         receipt=canonical_json(document["receipt"]),

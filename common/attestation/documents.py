@@ -133,19 +133,14 @@ class Acknowledged(TypedDict):
     curator: Annotated[str, "name of the curator that signed"]
 
 
-class Sealed(TypedDict):
-    """What the seal of a file says."""
+class Claims(TypedDict):
+    """What a file claims, once it was found to hold."""
 
     kind: Annotated[str, "`components`, `synthetic`, `model` or `summary`"]
     label: Annotated[str, "where the file may go"]
     sealed_by: Annotated[str, "role and name of the party that sealed the file"]
     authority_checked: Annotated[bool, "whether certificates were compared with an authority"]
     software: Annotated[str, "version that made the file"]
-
-
-class Claims(Sealed):
-    """What a file claims, once it was found to hold."""
-
     study: Annotated[str | None, "name of the study; null if the file does not hold the study"]
     study_digest: Annotated[DigestText, "digest of the study"]
     schema_digest: Annotated[DigestText, "digest of the schema"]

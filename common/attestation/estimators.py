@@ -115,7 +115,7 @@ def claim_estimator(
     return claims, NoiseSection.from_calibrations(*promised.noise, label_epsilon=label_epsilon)
 
 
-def check_estimator(state: dict[str, Any], metadata: dict[str, Any]) -> None:
+def check_estimator(state: Mapping[str, Any], metadata: Mapping[str, Any]) -> EstimatorReceipt:
     """Check a released estimator's receipt.
 
     Raises
@@ -161,6 +161,7 @@ def check_estimator(state: dict[str, Any], metadata: dict[str, Any]) -> None:
     expected = replace(expected, ground=claims.ground, split=claims.split)
     receipt = replace(stated, claims=expected, noise=noise, label=Label.RELEASED.value)
     require_equal(receipt.document(), metadata["receipt"], what="the receipt of the model")
+    return receipt
 
 
 def describe_target(schema: Schema, name: str) -> tuple[int, int]:

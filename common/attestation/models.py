@@ -13,6 +13,7 @@ and the digest of their file are compared with what the model says.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -24,13 +25,14 @@ from dppca.common.archives import Archive, read_archive
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_envelope
-from dppca.common.attestation.estimators import check_estimator, describe_target
+from dppca.common.attestation.estimators import EstimatorReceipt, check_estimator, describe_target
 from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.weights import (
     METHOD,
     WeightClaims,
+    WeightReceipt,
     WeightTerms,
     claim_weights,
     plan_study_weights,
@@ -47,6 +49,8 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.schema import Schema
 from dppca.common.transport.tls import Identity, Role
+
+ModelReceipt = WeightReceipt | EstimatorReceipt
 
 
 def sealed_archive(payload: bytes, signer: Signer) -> bytes:
@@ -72,9 +76,7 @@ def read_comment(content: bytes) -> bytes | None:
     return archive.comment or None
 
 
-def verify_model(
-    content: bytes, parties: Parties
-) -> tuple[Checked | None, dict[str, Any], Identity]:
+def verify_model(content: bytes, parties: Parties) -> tuple[Checked | None, ModelReceipt, Identity]:
     """Check a model that may leave.
 
     Returns
@@ -95,16 +97,17 @@ def verify_model(
         raise ReceiptError(
             f"the model is {metadata.get('label')}: it was not released and has no receipt"
         )
-    receipt = metadata.get("receipt")
-    if not isinstance(receipt, dict):
+    document = metadata.get("receipt")
+    if not isinstance(document, dict):
         raise ReceiptError("the model carries no receipt")
     checked = None
+    receipt: ModelReceipt
     try:
         if archive.space is None:
-            check_estimator(archive.state, metadata)
+            receipt = check_estimator(archive.state, metadata)
         else:
             checked = check_envelope(metadata.get("components_receipt"), parties)
-            _check_weights(archive, receipt, checked)
+            receipt = _check_weights(archive, document, checked)
     except (AlteredError, ReceiptError, SignatureError):
         raise
     except (*ARCHIVE_ERRORS, ArithmeticError, DppcaError) as error:
@@ -131,7 +134,9 @@ def _sealed_by_owner(
     return who
 
 
-def _check_weights(archive: ModelArchive, document: dict[str, Any], checked: Checked) -> None:
+def _check_weights(
+    archive: ModelArchive, document: Mapping[str, Any], checked: Checked
+) -> WeightReceipt:
     study, schema = checked.study, checked.study.table
     if Schema.from_document(archive.metadata["schema"], stored=True).digest != schema.digest:
         raise AlteredError("the schema in the model is not the study's")
@@ -190,6 +195,7 @@ def _check_weights(archive: ModelArchive, document: dict[str, Any], checked: Che
         label=Label.RELEASED.value,
     )
     require_equal(receipt.document(), document, what="the receipt of the model")
+    return receipt
 
 
 def _read_amount(text: object) -> Decimal:
@@ -207,7 +213,7 @@ def _titles(archive: Archive) -> dict[str, str]:
         return {}
 
 
-def _name_arrays(content: dict[str, Any]) -> dict[str, str]:
+def _name_arrays(content: Mapping[str, Any]) -> dict[str, str]:
     """Names of arrays by the members of the archive that hold them, at any depth."""
     names: dict[str, str] = {}
     for name, node in content.items():

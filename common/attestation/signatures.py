@@ -10,6 +10,7 @@ revoked, `dppca.common.attestation.parties` says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -84,7 +85,7 @@ def signed_bytes(purpose: Purpose, content: bytes) -> bytes:
     return f"dppca {purpose.value} 1\n".encode() + content
 
 
-def signed_document(purpose: Purpose, document: dict[str, Any], signer: Signer) -> bytes:
+def signed_document(purpose: Purpose, document: Mapping[str, object], signer: Signer) -> bytes:
     """A document with its signature and the signer's certificate, as canonical JSON."""
     return canonical_json(
         {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -88,7 +88,7 @@ def sealed_summary(payload: bytes, signer: Signer) -> bytes:
     return seal.sealed(payload.removesuffix(_AFTER) + _BEFORE + block + _AFTER, signer)
 
 
-def verify_summary(content: bytes, parties: Parties) -> tuple[dict[str, Any], Identity]:
+def verify_summary(content: bytes, parties: Parties) -> tuple[SummaryReceipt, Identity]:
     """Check a quality summary; its receipt, and who sealed it.
 
     Raises
@@ -98,8 +98,7 @@ def verify_summary(content: bytes, parties: Parties) -> tuple[dict[str, Any], Id
     """
     document = _document(content)
     try:
-        receipt: dict[str, Any] = document["receipt"]
-        _check(receipt, document["noised_counts"])
+        receipt = _check(document["receipt"], document["noised_counts"])
     except (AlteredError, ReceiptError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, DppcaError) as error:
@@ -122,7 +121,7 @@ def verify_summary(content: bytes, parties: Parties) -> tuple[dict[str, Any], Id
     return receipt, who
 
 
-def _check(document: dict[str, Any], counts: list[int]) -> None:
+def _check(document: Mapping[str, Any], counts: list[int]) -> SummaryReceipt:
     stated = read_receipt(document, SummaryClaims)
     claims, noise = stated.claims, stated.noise
     if counts_digest(counts) != claims.counts_sha256:
@@ -141,9 +140,10 @@ def _check(document: dict[str, Any], counts: list[int]) -> None:
         label=Label.RELEASED.value,
     )
     require_equal(receipt.document(), document, what="the receipt of the summary")
+    return receipt
 
 
-def _document(content: bytes) -> dict[str, Any]:
+def _document(content: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -20,7 +20,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,13 @@ import pyarrow.parquet
 
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import describe_mechanism, require_equal
-from dppca.common.attestation.components import Checked, check_envelope, list_shares
+from dppca.common.attestation.components import (
+    Checked,
+    ReleaseShare,
+    check_envelope,
+    list_shares,
+)
+from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.frames import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import Signer
@@ -56,6 +62,42 @@ _FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "parts", "joi
 SUFFIXES = (".parquet", ".arrow")
 _ARROW_SCHEMA = b"ARROW:schema"
 """Where a Parquet file holds its Arrow schema (Apache Arrow, "Reading and writing Parquet")."""
+
+
+class TableSource(TypedDict):
+    """The components that rows were drawn from."""
+
+    guarantee: ProvedGuarantee
+    releases: list[ReleaseShare]
+    missing: list[str]
+    count: int
+
+
+class TableClaims(TypedDict):
+    """What follows for synthetic rows from the components they were drawn from."""
+
+    kind: str
+    version: int
+    label: str
+    study: str
+    study_digest: str
+    schema_digest: str
+    guarantee: ProvedGuarantee
+    mechanism: ProvedMechanism
+    releases: list[ReleaseShare]
+    missing: list[str]
+    components: int
+    covariance: str
+    components_receipt: object
+
+
+class TableReceipt(TableClaims):
+    """What is read of a table's receipt, which may have other keys; ``parts`` is by column."""
+
+    form: str
+    n_rows: int
+    software: str
+    parts: dict[str, str]
 
 
 class ColumnDigests:
@@ -93,17 +135,15 @@ class ColumnDigests:
 def make_claims(
     study: Study,
     calibration: Calibration,
-    components: Mapping[str, Any],
+    components: TableSource,
     *,
     covariance: str,
     envelope: object,
-) -> dict[str, Any]:
+) -> TableClaims:
     """What follows for synthetic rows from the components they were drawn from.
 
     Parameters
     ----------
-    components
-        With ``guarantee``, ``releases`` (owner, n_rows, payload_sha256), ``missing``, ``count``.
     envelope
         The countersigned receipt of the components; None where there is none.
     """
@@ -214,7 +254,7 @@ def receipted_writer(
     seal.seal_file(path, signer)
 
 
-def verify_table(path: Path, parties: Parties) -> tuple[Checked, dict[str, Any], Identity]:
+def verify_table(path: Path, parties: Parties) -> tuple[Checked, TableReceipt, Identity]:
     """Check a synthetic table.
 
     Returns
@@ -246,15 +286,15 @@ def verify_table(path: Path, parties: Parties) -> tuple[Checked, dict[str, Any],
         raise SignatureError(f"the file was sealed by {who.name}, who is no owner of the study")
     if who.role is Role.CURATOR:
         raise SignatureError("the file was sealed as if a curator had drawn rows")
-    return checked, document, who
+    return checked, cast("TableReceipt", document), who
 
 
-def require_claims(document: dict[str, Any], parties: Parties) -> None:
+def require_claims(document: Mapping[str, Any], parties: Parties) -> None:
     """Check what a table claims before it is a file; raises as `verify_table` does."""
     _check_claims(document, check_envelope(document.get("components_receipt"), parties))
 
 
-def _check_claims(document: dict[str, Any], checked: Checked) -> None:
+def _check_claims(document: Mapping[str, Any], checked: Checked) -> None:
     receipt, guarantee = checked.document, document.get("guarantee")
     follows = make_claims(
         checked.study,
@@ -273,7 +313,7 @@ def _check_claims(document: dict[str, Any], checked: Checked) -> None:
 
 
 def _check_columns(
-    path: Path, fields: Any, batches: Iterable[Any], document: dict[str, Any], schema: Schema
+    path: Path, fields: Any, batches: Iterable[Any], document: Mapping[str, Any], schema: Schema
 ) -> None:
     """Columns, their digests and the number of rows."""
     try:
@@ -396,7 +436,7 @@ def _unreadable(path: Path, error: Exception) -> ArtefactError:
     )
 
 
-def _document(fields: Any) -> dict[str, Any]:
+def _document(fields: Any) -> Mapping[str, Any]:
     content = (fields.metadata or {}).get(METADATA_KEY)
     if content is None:
         raise ReceiptError("the table carries no receipt")
@@ -412,7 +452,7 @@ def _document(fields: Any) -> dict[str, Any]:
             "the table carries no receipt of synthetic rows: it is "
             f"{document.get('label', 'without a label')}"
         )
-    claims: dict[str, Any] = document
+    claims: Mapping[str, Any] = document
     return claims
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dppca.common.archives import array_in, read_archive
 from dppca.common.attestation import seal
@@ -17,12 +16,12 @@ from dppca.common.attestation.documents import (
     Claims,
     ProvedGuarantee,
     ProvedModel,
-    Sealed,
+    ProvedSummary,
     Verification,
 )
-from dppca.common.attestation.models import read_comment, verify_model
+from dppca.common.attestation.models import ModelReceipt, read_comment, verify_model
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.summaries import verify_summary
+from dppca.common.attestation.summaries import SummaryReceipt, verify_summary
 from dppca.common.attestation.tables import verify_table
 from dppca.common.errors import (
     AlteredError,
@@ -89,33 +88,60 @@ def verify_file(
             f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
             ".parquet or .arrow, models in .skops, quality summaries in .json"
         )
-    checked: Checked | None
     try:
-        if kind == _TABLE:
-            if path.stat().st_size == 0:
-                raise ArtefactError(f"the container: {path.name} is empty")
-            checked, own, who = verify_table(path, parties)
-        elif kind == _MODEL:
-            checked, own, who = verify_model(path.read_bytes(), parties)
-        elif kind == _SUMMARY:
-            checked = None
-            own, who = verify_summary(path.read_bytes(), parties)
-        else:
-            checked, who, _ = _verified(path.read_bytes(), parties)
-            own = checked.document
+        checked, claims = _verify_kind(kind, path, parties)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
-    sealed: Sealed = {
-        "kind": kind,
-        "label": own["label"],
-        "sealed_by": f"{who.role.value} {who.name}",
-        "authority_checked": parties.checked,
-        "software": own["software"],
-    }
-    claims = _alone(sealed, own) if checked is None else _together(sealed, checked, own)
     deadline = None if checked is None else checked.study.deadline
     certificates = parties.documents(now=now or datetime.now(UTC), deadline=deadline)
     return {**claims, "certificates": certificates}
+
+
+def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | None, Claims]:
+    """The components' receipt, where the file has one, and what the file claims."""
+
+    def begin(who: Identity, label: str, software: str, study: str, schema: str) -> Claims:
+        return {
+            "kind": kind,
+            "label": label,
+            "sealed_by": f"{who.role.value} {who.name}",
+            "authority_checked": parties.checked,
+            "software": software,
+            "study": None,
+            "study_digest": study,
+            "schema_digest": schema,
+            "guarantee": None,
+        }
+
+    checked: Checked | None = None
+    if kind == _TABLE:
+        if path.stat().st_size == 0:
+            raise ArtefactError(f"the container: {path.name} is empty")
+        checked, table, who = verify_table(path, parties)
+        digests = table["study_digest"], table["schema_digest"]
+        claims = begin(who, table["label"], table["software"], *digests)
+        claims["form"], claims["rows"] = table["form"], table["n_rows"]
+        claims["columns"] = len(table["parts"])
+    elif kind == _COMPONENTS:
+        checked, who, _ = _verified(path.read_bytes(), parties)
+        own = checked.document
+        digests = own["study_digest"], own["schema_digest"]
+        claims = begin(who, own["label"], own["software"], *digests)
+    elif kind == _SUMMARY:
+        summary, who = verify_summary(path.read_bytes(), parties)
+        digests = summary.study_digest, summary.schema_digest
+        claims = begin(who, summary.label, summary.software, *digests)
+        claims["summary"] = _describe_summary(summary)
+    else:
+        checked, model, who = verify_model(path.read_bytes(), parties)
+        digests = model.study_digest, model.schema_digest
+        claims = begin(who, model.label, model.software, *digests)
+        if checked is None:
+            claims["noise"] = [asdict(law) for law in model.noise.laws]
+        claims["model"] = _describe_model(model)
+    if checked is not None:
+        _add_components(claims, checked)
+    return checked, claims
 
 
 def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | None:
@@ -223,76 +249,46 @@ def _envelope(content: bytes) -> object:
     return envelope
 
 
-def _alone(sealed: Sealed, own: dict[str, Any]) -> Claims:
-    """Claims of a model or summary that stands on no components."""
-    claims: Claims = {
-        "kind": sealed["kind"],
-        "label": sealed["label"],
-        "sealed_by": sealed["sealed_by"],
-        "authority_checked": sealed["authority_checked"],
-        "software": sealed["software"],
-        "study": None,
-        "study_digest": own["study_digest"],
-        "schema_digest": own["schema_digest"],
-        "guarantee": None,
-    }
-    if sealed["kind"] == _SUMMARY:
-        claims["summary"] = {
-            "n_rows": own["n_rows"],
-            "mechanism": own["mechanism"],
-            "scale": own["scale"],
-            "epsilon": own["epsilon"],
-            "delta": own["delta"],
-            "release_id": own["release_id"],
-        }
-        return claims
-    claims["noise"], claims["model"] = own["noise"], _model(own)
-    return claims
-
-
-def _together(sealed: Sealed, checked: Checked, own: dict[str, Any]) -> Claims:
-    """Claims of components, or of a file that was made of them."""
+def _add_components(claims: Claims, checked: Checked) -> None:
+    """Add what is claimed of components, to the claims of whatever was made of them."""
     document = checked.document
-    claims: Claims = {
-        "kind": sealed["kind"],
-        "label": sealed["label"],
-        "sealed_by": sealed["sealed_by"],
-        "authority_checked": sealed["authority_checked"],
-        "software": sealed["software"],
-        "study": checked.study.name,
-        "study_digest": checked.study.digest,
-        "schema_digest": checked.study.table.digest,
-        "owners": [
-            {
-                "owner": each["owner"],
-                "rows": each["receipt"]["n_rows"],
-                "release_id": each["receipt"]["release_id"],
-                "payload_sha256": each["receipt"]["payload_sha256"],
-            }
-            for each in document["releases"]
-        ],
-        "missing": document["missing"],
-        "guarantee": checked.guarantee,
-        "stated_guarantee": document["guarantee"],
-        "mechanism": document["mechanism"],
-        "countersigned_by": checked.curator.name,
-    }
-    if sealed["kind"] == _TABLE:
-        claims["form"], claims["rows"] = own["form"], own["n_rows"]
-        claims["columns"] = len(own["parts"])
-    elif sealed["kind"] == _MODEL:
-        claims["model"] = _model(own)
-    return claims
+    claims["study"] = checked.study.name
+    claims["owners"] = [
+        {
+            "owner": each["owner"],
+            "rows": each["receipt"]["n_rows"],
+            "release_id": each["receipt"]["release_id"],
+            "payload_sha256": each["receipt"]["payload_sha256"],
+        }
+        for each in document["releases"]
+    ]
+    claims["missing"] = document["missing"]
+    claims["guarantee"] = checked.guarantee
+    claims["stated_guarantee"] = document["guarantee"]
+    claims["mechanism"] = document["mechanism"]
+    claims["countersigned_by"] = checked.curator.name
 
 
-def _model(own: dict[str, Any]) -> ProvedModel:
+def _describe_summary(receipt: SummaryReceipt) -> ProvedSummary:
+    (law,) = receipt.noise.laws
     return {
-        "method": own["method"],
-        "target": own["target"],
-        "n_rows": own["n_rows"],
-        "epsilon": own["epsilon"],
-        "delta": own["delta"],
-        "release_id": own["release_id"],
+        "n_rows": receipt.n_rows,
+        "mechanism": law.mechanism,
+        "scale": law.scale,
+        "epsilon": receipt.noise.epsilon,
+        "delta": receipt.noise.delta,
+        "release_id": receipt.release_id,
+    }
+
+
+def _describe_model(receipt: ModelReceipt) -> ProvedModel:
+    return {
+        "method": receipt.claims.method,
+        "target": receipt.claims.target,
+        "n_rows": receipt.n_rows,
+        "epsilon": receipt.noise.epsilon,
+        "delta": receipt.noise.delta,
+        "release_id": receipt.release_id,
     }
 
 

@@ -128,7 +128,7 @@ class Receipt(Generic[ClaimsT]):
     label: str = Label.RELEASED.value
     version: int = 1
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The flat document; its values are JSON's, tuples apart."""
         document = asdict(self)
         claims, noise = document.pop("claims"), document.pop("noise")

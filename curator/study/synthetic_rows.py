@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import list_shares
-from dppca.common.attestation.tables import make_claims
+from dppca.common.attestation.tables import TableSource, make_claims
 from dppca.common.errors import UploadError
 from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
@@ -110,7 +110,7 @@ def make_joined_receipt(
         return canonical_json({"label": Label.RELEASED.value})
     envelope = json.loads(result.receipt)
     document = envelope["receipt"]
-    components = {
+    components: TableSource = {
         "guarantee": describe_federation(study, calibration),
         "releases": list_shares(document),
         "missing": document["missing"],

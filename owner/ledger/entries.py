@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, NotRequired, Self, TypedDict
 
 from dppca.common.amounts import decimal_text
+from dppca.common.documents import DecimalText, DigestText, TimeText
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import CostFields, cost_fields
@@ -207,48 +208,67 @@ class Disowning:
     reason: str
 
 
+class EntryDocument(TypedDict):
+    """An entry of a ledger; which keys it has follows from its kind."""
+
+    version: Annotated[int, "version of the form of entries"]
+    sequence: Annotated[int, "number of the entry, from 1"]
+    previous: Annotated[DigestText, "SHA-256 of the entry before it"]
+    kind: Annotated[EntryKind, "what the entry says"]
+    time: Annotated[TimeText, "when it was entered"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    data_set: NotRequired[Annotated[str, "data set that is charged"]]
+    study: NotRequired[Annotated[str, "name of the study"]]
+    model: NotRequired[Annotated[str, "what is released besides moments"]]
+    command: NotRequired[Annotated[str, "command that makes the released file"]]
+    study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
+    mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
+    epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
+    delta: NotRequired[Annotated[DecimalText, "delta of the guarantee"]]
+    charged_epsilon: NotRequired[Annotated[DecimalText, "charge in pure epsilon"]]
+    charged_rho: NotRequired[Annotated[DecimalText, "charge in rho (zCDP)"]]
+    budget_epsilon: NotRequired[Annotated[DecimalText, "lifetime budget at that time"]]
+    budget_delta: NotRequired[Annotated[DecimalText, "delta of the budget at that time"]]
+    n_rows: NotRequired[Annotated[int, "rows that the release was computed from"]]
+    payload_bytes: NotRequired[Annotated[int, "size of the release"]]
+    payload_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the release"]]
+    receipt_sha256: NotRequired[Annotated[DigestText, "SHA-256 of its receipt"]]
+    reason: NotRequired[Annotated[str, "the steward's reason for a disowned contribution"]]
+
+
 Entry = Reservation | Commitment | Delivery | Recovery | Disowning
+_KINDS: dict[type[Entry], EntryKind] = {
+    Reservation: EntryKind.RESERVE,
+    Commitment: EntryKind.COMMIT,
+    Delivery: EntryKind.SENT,
+    Recovery: EntryKind.RECOVERED,
+    Disowning: EntryKind.DISOWNED,
+}
 
 
 def to_document(entry: Entry, *, previous: bytes) -> bytes:
     """Canonical JSON of an entry that follows the document whose hash is ``previous``."""
-    if isinstance(entry, Reservation):
-        kind, content = EntryKind.RESERVE, _fields_of_request(entry.request)
-    elif isinstance(entry, Commitment):
-        kind = EntryKind.COMMIT
-        content = {
-            "n_rows": entry.n_rows,
-            "payload_bytes": entry.payload_bytes,
-            "payload_sha256": entry.payload_sha256,
-            "receipt_sha256": entry.receipt_sha256,
-        }
-    elif isinstance(entry, Recovery):
-        kind = EntryKind.RECOVERED
-        content = {
-            **_fields_of_request(entry.request),
-            "n_rows": entry.n_rows,
-            "payload_sha256": entry.payload_sha256,
-        }
-    elif isinstance(entry, Disowning):
-        kind = EntryKind.DISOWNED
-        content = {
-            "study": entry.study,
-            "study_digest": entry.study_digest,
-            "reason": entry.reason,
-        }
-    else:
-        kind, content = EntryKind.SENT, {}
-    return canonical_json(
-        {
-            "version": VERSION,
-            "sequence": entry.sequence,
-            "previous": previous.hex(),
-            "kind": kind.value,
-            "time": entry.time,
-            "release_id": entry.release_id.hex(),
-            **content,
-        }
-    )
+    document: EntryDocument = {
+        "version": VERSION,
+        "sequence": entry.sequence,
+        "previous": previous.hex(),
+        "kind": _KINDS[type(entry)],
+        "time": entry.time,
+        "release_id": entry.release_id.hex(),
+    }
+    if isinstance(entry, Reservation | Recovery):
+        _add_request(document, entry.request)
+    if isinstance(entry, Commitment | Recovery):
+        document["n_rows"] = entry.n_rows
+        document["payload_sha256"] = entry.payload_sha256
+    if isinstance(entry, Commitment):
+        document["payload_bytes"] = entry.payload_bytes
+        document["receipt_sha256"] = entry.receipt_sha256
+    if isinstance(entry, Disowning):
+        document["study"] = entry.study
+        document["study_digest"] = entry.study_digest
+        document["reason"] = entry.reason
+    return canonical_json(document)
 
 
 def from_document(content: bytes, *, previous: bytes) -> Entry:
@@ -259,7 +279,7 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
     ValueError, TypeError, KeyError, ArithmeticError, DppcaError
         It is no such entry, or not in canonical form.
     """
-    document: dict[str, Any] = json.loads(content)
+    document: EntryDocument = json.loads(content)
     sequence, time = document["sequence"], document["time"]
     release_id = bytes.fromhex(document["release_id"])
     kind = EntryKind(document["kind"])
@@ -321,21 +341,27 @@ def time_text(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
 
 
-def _fields_of_request(request: ReleaseRequest) -> dict[str, Any]:
+def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
     # What is empty is left out: ledgers of earlier versions keep their hashes.
-    named = {"model": request.name, "command": request.command}
-    return {key: value for key, value in named.items() if value} | {
+    if request.name:
+        document["model"] = request.name
+    if request.command:
+        document["command"] = request.command
+    document |= {
         "data_set": request.data_set,
         "study": request.study,
         "study_digest": request.request_digest,
         "mechanism": request.mechanism,
-        **request.cost_fields(),
+        "epsilon": decimal_text(request.epsilon),
+        "delta": decimal_text(request.delta),
+        "charged_epsilon": decimal_text(request.charge.epsilon),
+        "charged_rho": decimal_text(request.charge.rho),
         "budget_epsilon": decimal_text(request.budget.epsilon),
         "budget_delta": decimal_text(request.budget.delta),
     }
 
 
-def _read_request(document: dict[str, Any]) -> ReleaseRequest:
+def _read_request(document: EntryDocument) -> ReleaseRequest:
     name = document.get("model", "")
     other = ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION
     return ReleaseRequest(

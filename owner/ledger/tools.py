@@ -7,17 +7,17 @@ import io
 import json
 from collections.abc import Iterable
 from decimal import Context, Decimal
-from typing import Annotated, NotRequired, TypedDict, cast
+from typing import Annotated, TypedDict, cast
 
 from dppca.common.amounts import decimal_text
 from dppca.common.attestation.claims import require_implied
-from dppca.common.documents import DecimalText, DigestText, TimeText
+from dppca.common.documents import DecimalText, DigestText
 from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
-from dppca.owner.ledger.entries import EntryKind, Reservation
+from dppca.owner.ledger.entries import EntryDocument, Reservation
 
 COLUMNS = (
     "sequence",
@@ -48,32 +48,9 @@ MOST_FITTING = 1_000_000
 _EXACT = Context(prec=120)
 
 
-class LedgerEntry(TypedDict):
-    """An entry of a ledger; which keys it has follows from its kind."""
+class LedgerEntry(EntryDocument):
+    """An entry of a ledger, and its digest."""
 
-    version: Annotated[int, "version of the form of entries"]
-    sequence: Annotated[int, "number of the entry, from 1"]
-    previous: Annotated[DigestText, "SHA-256 of the entry before it"]
-    kind: Annotated[EntryKind, "what the entry says"]
-    time: Annotated[TimeText, "when it was entered"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    data_set: NotRequired[Annotated[str, "data set that is charged"]]
-    study: NotRequired[Annotated[str, "name of the study"]]
-    model: NotRequired[Annotated[str, "what is released besides moments"]]
-    command: NotRequired[Annotated[str, "command that makes the released file"]]
-    study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
-    mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
-    epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
-    delta: NotRequired[Annotated[DecimalText, "delta of the guarantee"]]
-    charged_epsilon: NotRequired[Annotated[DecimalText, "charge in pure epsilon"]]
-    charged_rho: NotRequired[Annotated[DecimalText, "charge in rho (zCDP)"]]
-    budget_epsilon: NotRequired[Annotated[DecimalText, "lifetime budget at that time"]]
-    budget_delta: NotRequired[Annotated[DecimalText, "delta of the budget at that time"]]
-    n_rows: NotRequired[Annotated[int, "rows that the release was computed from"]]
-    payload_bytes: NotRequired[Annotated[int, "size of the release"]]
-    payload_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the release"]]
-    receipt_sha256: NotRequired[Annotated[DigestText, "SHA-256 of its receipt"]]
-    reason: NotRequired[Annotated[str, "the steward's reason for a disowned contribution"]]
     sha256: Annotated[DigestText, "SHA-256 of the canonical JSON of all other keys"]
 
 

@@ -19,6 +19,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from dppca.common.attestation.estimators import EstimatorClaims, state_digest
 from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
+from dppca.common.attestation.models import ModelReceipt
 from dppca.common.attestation.weights import WeightClaims, weights_digest
 from dppca.common.errors import ArtefactError, InputError
 from dppca.common.estimators.base.classifier import Classifier
@@ -29,7 +30,7 @@ from dppca.common.schema import Binary, Categorical, Schema
 from dppca.owner.models.catalogue import LINEAR, METHODS
 from dppca.owner.models.estimators import StoredDPSVM, describe_settings, find_kind
 from dppca.owner.models.features import FeatureSpace, list_features
-from dppca.owner.models.model import Fit, Model, ModelReceipt
+from dppca.owner.models.model import Fit, Model
 
 
 def load_model(path: Path) -> Model:

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
-from dppca.common.attestation.estimators import EstimatorReceipt
 from dppca.common.attestation.model_archives import KIND, VERSION, ModelArchive, pack_archive
-from dppca.common.attestation.weights import WeightReceipt
+from dppca.common.attestation.models import ModelReceipt
 from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.guarantee import Guarantee
@@ -33,8 +33,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
 from dppca.owner.models.estimators import Kind, describe_settings, find_kind
 from dppca.owner.models.features import FeatureSpace, make_reader
-
-ModelReceipt = EstimatorReceipt | WeightReceipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Model:
     estimator: Classifier
     label: Label
     space: FeatureSpace | None = None
-    guarantee: dict[str, Any] | None = None
+    guarantee: StatedGuarantee | None = None
     fit: Fit | None = None
     receipt: ModelReceipt | None = None
     components_receipt: bytes | None = None
@@ -109,17 +107,35 @@ class Model:
         return self.estimator.predict(read(columns)).astype(np.int64)
 
 
+class StatedGuarantee(TypedDict):
+    """A `Guarantee` in a model's file; amounts are decimals as text."""
+
+    method: str
+    source: str
+    variant: str | None
+    private: str
+    not_private: str
+    epsilon: str | None
+    delta: str | None
+    claimed_epsilon: str | None
+    claimed_delta: str | None
+    relation: str
+    max_rows_per_person: int
+    sensitivity: float | None
+    sensitivity_of: str
+    split: str
+
+
 def count_components(estimator: Classifier) -> int | None:
     """How many components of its own an estimator has; None without any."""
     components = getattr(estimator, "components_", None)
     return None if components is None else len(components)
 
 
-def describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+def describe_guarantee(guarantee: Guarantee) -> StatedGuarantee:
     """A guarantee as JSON: what is private, how far, and what is not."""
 
-    def text(name: str) -> str | None:
-        amount = getattr(guarantee, name)
+    def text(amount: Decimal | None) -> str | None:
         return None if amount is None else decimal_text(amount)
 
     return {
@@ -128,7 +144,10 @@ def describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
         "variant": None if guarantee.variant is None else guarantee.variant.value,
         "private": guarantee.private,
         "not_private": guarantee.not_private,
-        **{name: text(name) for name in ("epsilon", "delta", "claimed_epsilon", "claimed_delta")},
+        "epsilon": text(guarantee.epsilon),
+        "delta": text(guarantee.delta),
+        "claimed_epsilon": text(guarantee.claimed_epsilon),
+        "claimed_delta": text(guarantee.claimed_delta),
         "relation": guarantee.relation.value,
         "max_rows_per_person": guarantee.max_rows_per_person,
         "sensitivity": guarantee.sensitivity,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.tables import make_claims
+from dppca.common.attestation.tables import TableSource, make_claims
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
@@ -170,7 +170,7 @@ def synthesize(
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
     """What a holder of synthetic rows needs in order to know and check the guarantee."""
     header = result.header
-    components = {
+    components: TableSource = {
         "guarantee": {
             "epsilon": header.epsilon,
             "delta": header.delta,
@@ -178,7 +178,14 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
             "max_rows_per_person": header.max_rows_per_person,
             "assumptions": list(header.assumptions),
         },
-        "releases": [asdict(share) for share in header.shares],
+        "releases": [
+            {
+                "owner": share.owner,
+                "n_rows": share.n_rows,
+                "payload_sha256": share.payload_sha256,
+            }
+            for share in header.shares
+        ],
         "missing": list(header.missing),
         "count": header.count,
     }
