@@ -12,6 +12,7 @@ from dppca.common.names import one_line
 from dppca.common.privacy.composition import describe_overlap
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
+from dppca.common.study import Study
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 
 _MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
@@ -225,6 +226,11 @@ def review_document(found: Review, state: StudyState, expected: Forecast) -> Rev
     }
 
 
+def _histograms(study: Study) -> str:
+    names = [study.table.attributes[index].name for index, _ in study.table.layout.histograms]
+    return f"; among them the rows in each cell of {', '.join(names)}" if names else ""
+
+
 def review_text(found: Review, state: StudyState, expected: Forecast | None) -> str:
     """What would leave, what it costs, what it may be good for."""
     request, study = found.request, found.study
@@ -234,7 +240,7 @@ def review_text(found: Review, state: StudyState, expected: Forecast | None) -> 
         "",
         "What would leave this site, once:",
         f"  {found.n_entries} noised sums of coded columns and of their products "
-        f"({found.n_bytes} bytes)",
+        f"({found.n_bytes} bytes){_histograms(study)}",
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         "What that costs:",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -18,6 +19,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
 from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
 from dppca.owner.release import contribution
@@ -86,6 +88,18 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
     text = review_text(found, StudyState.OPEN, None)
     assert f"whole federation is at most epsilon {epsilon}, delta 0" in text
     assert says in text
+
+
+def test_a_review_names_the_numerics_whose_rows_are_counted() -> None:
+    document = json.loads(STUDY.canonical_bytes())
+    numerics = [each for each in document["schema"]["attributes"] if each["type"] == "numeric"]
+    numerics[0]["histogram"] = True
+    study = study_from_mapping(document)
+    found = review(study, EMPTY, n_rows=1000, data_set="survey", budget=BUDGET)
+    assert found.n_entries == STUDY.table.layout.n_entries + 40
+    named = f"the rows in each cell of {numerics[0]['name']}\n"
+    assert named in review_text(found, StudyState.OPEN, None)
+    assert "in each cell" not in review_text(_review(), StudyState.OPEN, None)
 
 
 def test_a_study_that_is_charged_already_costs_nothing_more() -> None:
