@@ -49,6 +49,6 @@ class CsvWriter:
 def _require_harmless(text: str) -> None:
     if is_formula(text):
         raise SettingError(
-            f"the table has {text!r}, which a spreadsheet that opens a CSV file would run: name an "
-            "output that ends in .parquet"
+            f"the table has {text!r}, which a spreadsheet would run as a formula: choose an output "
+            "that ends in .parquet"
         )

@@ -63,8 +63,8 @@ def check_name(text: str) -> str:
         )
     if is_formula(text):
         raise ValueError(
-            f"{text!r} begins with {text[0]} and calls something: a spreadsheet that opens a table "
-            "with it would run it. Begin it with another character"
+            f"{text!r} begins with {text[0]} and has a call in it: a spreadsheet would run it as a "
+            "formula. Begin it with another character"
         )
     return text
 

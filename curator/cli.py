@@ -78,21 +78,26 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Folder of all studies; one daemon at a time.",
+    help="Folder of all studies; only one daemon may use it.",
 )
-@click.option("--listen", required=True, metavar="HOST:PORT", help="Port 0 takes any free one.")
+@click.option(
+    "--listen",
+    required=True,
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0 takes any free port.",
+)
 @click.option(
     "--credentials",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="DPPCA_CREDENTIALS",
     required=True,
     show_envvar=True,
-    help="Folder with the curator's certificate.pem, key.pem and ca.pem, perhaps crl.pem.",
+    help="Folder with the curator's certificate.pem, key.pem, ca.pem and, if used, crl.pem.",
 )
 @click.option(
     "--port-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Gets HOST:PORT once calls are served.",
+    help="File to write HOST:PORT to once calls are served.",
 )
 @click.option(
     "--metrics-port",
@@ -111,25 +116,43 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
     "max_synthetic_bytes",
     "Largest table of one owner in one form, in bytes.",
 )
-@_limit("--max-wait", "max_wait_s", "Seconds a call waits for a result; owners ask again.")
-@_limit("--idle-timeout", "idle_timeout_s", "Seconds an upload may pause.")
-@_limit("--max-upload-time", "max_upload_s", "Seconds one upload may take.")
-@_limit("--max-uploads", "max_uploads", "Uploads at once; others wait and come again.")
-@_limit("--max-uploads-per-owner", "max_uploads_per_owner", "Uploads of one owner at once.")
-@_limit("--max-calls", "max_calls", "Calls at once, of all kinds.")
-@_limit("--max-calls-per-party", "max_calls_per_party", "Calls of one party at once.")
-@_limit("--max-connections", "max_connections", "Connections of all parties at once.")
 @_limit(
-    "--max-connections-per-party", "max_connections_per_party", "Connections of one party at once."
+    "--max-wait",
+    "max_wait_s",
+    "Longest time that a call waits for a result, in seconds; owners then ask again.",
 )
-@_limit("--max-unidentified", "max_unidentified", "Connections without a call so far, at once.")
+@_limit("--idle-timeout", "idle_timeout_s", "Longest pause of an upload, in seconds.")
+@_limit("--max-upload-time", "max_upload_s", "Longest time of an upload, in seconds.")
+@_limit("--max-uploads", "max_uploads", "Most uploads at a time; other callers are told to retry.")
+@_limit("--max-uploads-per-owner", "max_uploads_per_owner", "Most uploads of one owner at a time.")
+@_limit("--max-calls", "max_calls", "Most calls at a time, of all kinds.")
+@_limit("--max-calls-per-party", "max_calls_per_party", "Most calls of one party at a time.")
+@_limit("--max-connections", "max_connections", "Most connections of all parties at a time.")
+@_limit(
+    "--max-connections-per-party",
+    "max_connections_per_party",
+    "Most connections of one party at a time.",
+)
+@_limit(
+    "--max-unidentified",
+    "max_unidentified",
+    "Most connections at a time that have made no call yet.",
+)
 @_limit(
     "--max-unidentified-per-address",
     "max_unidentified_per_address",
-    "The same of one address; parties that have made a call are not counted.",
+    "The same for one address; parties that have made a call are not counted.",
 )
-@_limit("--identify-within", "identify_s", "Seconds a new connection has for its first call.")
-@click.option("--log-format", type=click.Choice(["json", "text"]), help="Default: by terminal.")
+@_limit(
+    "--identify-within",
+    "identify_s",
+    "Time that a new connection has for its first call, in seconds.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"]),
+    help="By default text on a terminal, else JSON.",
+)
 @prints(ServeDocument)
 def serve(
     state: Path,
@@ -143,10 +166,10 @@ def serve(
     as_json: bool,
     **limits: float,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; running calls are then finished first.
+    """Serve until SIGTERM or SIGINT; running calls are finished before the daemon ends.
 
-    New files in the credentials folder (a certificate with its key, crl.pem) are taken over while
-    the daemon runs.
+    The daemon reads new files in the credentials folder (a certificate with its key, crl.pem) while
+    it runs.
 
     \b
     Example:
@@ -190,7 +213,7 @@ def serve(
     envvar="DPPCA_CREDENTIALS",
     required=True,
     show_envvar=True,
-    help="Folder with certificate.pem, key.pem and ca.pem of any party of the hub.",
+    help="Folder with certificate.pem, key.pem and ca.pem of any party at the hub.",
 )
 @click.option(
     "--timeout",
@@ -199,15 +222,15 @@ def serve(
     show_default=True,
     help="Seconds.",
 )
-@click.option("--live", is_flag=True, help="Any answer will do: whether it runs at all.")
+@click.option("--live", is_flag=True, help="Only check that the curator runs: accept any answer.")
 @prints(HealthDocument)
 def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_json: bool) -> None:
     """Ask a running curator whether it serves; fails unless it does.
 
     A curator whose store cannot be written runs, but does not serve.
 
-    For health checks of containers: the curator's own credentials will do, where its certificate
-    names the host that is asked.
+    Health checks of containers may use the curator's own credentials, if its certificate names the
+    host that is asked.
 
     \b
     Example:
@@ -239,8 +262,8 @@ def verify(
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
-    study in the receipt. Leaves with 15 to 18, naming the part at fault, where something is wrong,
-    and with 51 where the result leaves out what a curator acknowledged.
+    study in the receipt. If something is wrong, exits with 15 to 18 and names the part at fault.
+    Exits with 51 if the result leaves out a contribution that a curator acknowledged.
 
     \b
     Example:

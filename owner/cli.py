@@ -23,11 +23,11 @@ COMMANDS = {
     "contribute": ("contribute", "Release noised moments to a study, once."),
     "components": ("components", "Fetch the joint components of a study."),
     "synthesize": ("synthesize", "Draw synthetic rows, and publish them if asked."),
-    "train": ("train", "Train a classifier on this site's rows, for this site."),
+    "train": ("train", "Train a classifier on this site's own rows."),
     "predict": ("predict", "Classify rows with a trained model."),
-    "verify": ("verify", "Check what a released file claims, offline."),
-    "selftest": ("selftest", "Audit what is installed here, by measurement and attack."),
-    "report": ("report", "Compare synthetic rows with this site's own, for this site."),
+    "verify": ("verify", "Check offline what a released file claims."),
+    "selftest": ("selftest", "Audit this installation by measurements and attacks."),
+    "report": ("report", "Compare synthetic rows with this site's own rows."),
     "budget": ("budget", "Show what was spent, and verify the ledger."),
     "ledger": ("ledger", "Settle a ledger that was lost or restored."),
 }
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
     envvar="DPPCA_SITE",
     default=Path(),
     show_envvar=True,
-    help="The site's folder; the current one unless given.",
+    help="The site's folder; by default the current folder.",
 )
 @click.pass_context
 def cli(ctx: click.Context, site: Path) -> None:

@@ -74,7 +74,7 @@ def read_acknowledgement(content: bytes, parties: Parties) -> tuple[Taken, Ident
     fields: dict[str, Any] = {name: document.get(name) for name in Taken.__dataclass_fields__}
     taken = Taken(**fields)
     if canonical_json(_document(taken)) != canonical_json(document) or not _is_typed(taken):
-        raise ReceiptError(f"{_WHAT} does not say what an acknowledgement says")
+        raise ReceiptError(f"{_WHAT} does not have the fields of an acknowledgement")
     return taken, curator
 
 

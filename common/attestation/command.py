@@ -38,7 +38,7 @@ def verification_options(command: _Command) -> _Command:
         click.option(
             "--ca",
             type=_FILE,
-            help="The authority's certificate; without it, who the parties are is not checked.",
+            help="The authority's certificate; without it, the parties' names are not checked.",
         ),
         click.argument("file", type=_FILE),
     ):

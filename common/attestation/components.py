@@ -233,7 +233,7 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
             software=document["software"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReceiptError(f"{what} lacks what a receipt has") from error
+        raise ReceiptError(f"{what} lacks a field that every receipt has") from error
     for release in releases:
         _check_release(study, calibration, release, parties)
     require_equal(rebuilt, document, what=what)

@@ -125,7 +125,7 @@ def check_estimator(state: Mapping[str, Any], metadata: Mapping[str, Any]) -> Es
     ReceiptError
         It claims what does not follow from its settings; names the fields.
     KeyError, TypeError, ValueError, DppcaError
-        It lacks what a receipt has, or holds settings that nobody could ask for.
+        It lacks a field that every receipt has, or holds settings that nobody could ask for.
     """
     stated = read_receipt(metadata["receipt"], EstimatorClaims)
     claims = stated.claims

@@ -111,7 +111,9 @@ def verify_model(content: bytes, parties: Parties) -> tuple[Checked | None, Mode
     except (AlteredError, ReceiptError, SignatureError):
         raise
     except (*ARCHIVE_ERRORS, ArithmeticError, DppcaError) as error:
-        raise ReceiptError("the receipt of the model lacks what a receipt has") from error
+        raise ReceiptError(
+            "the receipt of the model lacks a field that every receipt has"
+        ) from error
     return checked, receipt, _sealed_by_owner(content, block, checked, parties)
 
 

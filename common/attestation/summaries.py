@@ -102,7 +102,9 @@ def verify_summary(content: bytes, parties: Parties) -> tuple[SummaryReceipt, Id
     except (AlteredError, ReceiptError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, DppcaError) as error:
-        raise ReceiptError("the receipt of the summary lacks what a receipt has") from error
+        raise ReceiptError(
+            "the receipt of the summary lacks a field that every receipt has"
+        ) from error
     block = None
     if "dppca-seal" in document:
         block = canonical_json(document["dppca-seal"])

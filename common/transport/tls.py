@@ -192,7 +192,8 @@ def check_credentials(
         ) from error
     if certificate.public_key() != key.public_key():
         raise IdentityError(
-            "key.pem is not the certificate's: sign the request that was made with this key"
+            "key.pem does not belong to the certificate: sign the request that was made with this "
+            "key"
         )
     identity = parse_identity(certificate)
     if identity.role is not role or (name is not None and identity.name != name):

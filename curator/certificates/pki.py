@@ -173,7 +173,9 @@ def sign_request(
             "the file is not a signing request: it is request.pem in the site's folder"
         ) from error
     if not valid:
-        raise IdentityError("the request's signature is not its key's: have the site send it again")
+        raise IdentityError(
+            "the request was not signed by its own key: have the site send it again"
+        )
     if not isinstance(key, ec.EllipticCurvePublicKey) or key.key_size < 256:
         raise IdentityError("the request's key is not on an elliptic curve of 256 bits or more")
     identity = _read_request(document)

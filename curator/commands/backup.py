@@ -35,7 +35,7 @@ class BackupDocument(Document):
 @click.option("--to", type=_FOLDER, required=True, help="Folder to make; it must not exist.")
 @prints(BackupDocument)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
-    """Copy all studies as they are now, while the daemon serves or not.
+    """Copy all studies as they are now; the daemon may be running.
 
     The copy holds noised sums, components and synthetic rows: everything in it was released. Keys
     and certificates are not in it: keep the authority's folder and the curator's credentials
@@ -54,13 +54,15 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("backup", type=_FOLDER)
-@click.option("--state", type=_FOLDER, required=True, help="Folder without studies, to fill.")
+@click.option(
+    "--state", type=_FOLDER, required=True, help="Folder to fill; it must hold no studies."
+)
 @prints(BackupDocument)
 def restore(backup: Path, state: Path, *, as_json: bool) -> None:
-    """Make a state folder of BACKUP; every byte is compared with its digest.
+    """Make a state folder from BACKUP; every byte is compared with its digest.
 
-    Start the daemon with this folder as --state afterwards. What owners sent after the backup
-    is not in it: they run their commands again.
+    Afterwards, start the daemon with this folder as --state. It does not hold what owners sent
+    after the backup: they have to run their commands again.
 
     \b
     Example:

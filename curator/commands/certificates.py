@@ -101,7 +101,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
 @pki.command()
 @_DIRECTORY
 @click.option(
-    "--role", type=click.Choice(["curator", "operator"]), required=True, help="What it may do."
+    "--role", type=click.Choice(["curator", "operator"]), required=True, help="Role of the party."
 )
 @click.option("--name", required=True, help="Name of the party.")
 @click.option(
@@ -131,7 +131,7 @@ def issue(
     *,
     as_json: bool,
 ) -> None:
-    """Make key and certificate of a curator or an operator.
+    """Make a key and a certificate for a curator or an operator.
 
     \b
     Example:
@@ -179,7 +179,7 @@ def issue(
 def sign(
     directory: Path, request: Path, output: Path, days: int, name: str | None, *, as_json: bool
 ) -> None:
-    """Sign an owner's request. Compare the fingerprint with the site by another way first.
+    """Sign an owner's request. First compare the fingerprint with the site, such as by telephone.
 
     \b
     Example:
@@ -247,9 +247,11 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     type=click.Choice(["owner", "operator", "curator"]),
     default="owner",
     show_default=True,
-    help="Its role, with --name.",
+    help="With --name: role of the party.",
 )
-@click.option("--serial", default=None, help="Revoke one certificate, as `pki list` numbers it.")
+@click.option(
+    "--serial", default=None, help="Revoke the certificate with this serial number; see `pki list`."
+)
 @click.option(
     "--certificate",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -260,7 +262,7 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     "outputs",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
-    help="Write the list here too, such as crl.pem in the daemon's credentials folder.",
+    help="Also write the list here, such as crl.pem in the daemon's credentials folder.",
 )
 @prints(RevocationDocument)
 def revoke(

@@ -56,7 +56,7 @@ class SettlementDocument(Document, SettledLedger):
 
 @click.group()
 def owner() -> None:
-    """What a running curator has seen of an owner's ledger. Needs an operator's certificate.
+    """Show or settle an owner's ledger as the curator has seen it; needs an operator's certificate.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def owner() -> None:
 @connection
 @prints(OwnerDocument)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Contributions of owner NAME, the ledger that came with each, and what was settled.
+    """Show contributions of owner NAME, the ledger that came with each, and what was settled.
 
     \b
     Example:
@@ -100,7 +100,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 
 @owner.command()
 @click.argument("name")
-@click.option("--reason", required=True, help="Kept for ever; at most 200 characters.")
+@click.option("--reason", required=True, help="Kept permanently; at most 200 characters.")
 @connection
 @prints(SettlementDocument)
 def settle(name: str, reason: str, curator: str, credentials: Path, *, as_json: bool) -> None:

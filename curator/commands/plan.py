@@ -47,7 +47,7 @@ class _Positive(click.ParamType[Decimal]):
     multiple=True,
     required=True,
     metavar="N | OWNER=N",
-    help="Expected rows of every owner, or of one; may be given often.",
+    help="Expected rows of every owner, or of one owner; may be repeated.",
 )
 @click.option(
     "--spectrum",
@@ -63,12 +63,12 @@ class _Positive(click.ParamType[Decimal]):
     "grid",
     type=_Positive(),
     multiple=True,
-    help="Forecast this epsilon, too; may be given often. Default: 0.05 to 20.",
+    help="Also forecast this epsilon; may be repeated. By default 0.05 to 20.",
 )
 @click.option(
     "--delta",
     type=_Positive(),
-    help="For Gaussian noise, where the study says none; without it only Laplace is shown.",
+    help="Delta of Gaussian noise, if the study has none; without it, only Laplace is shown.",
 )
 @click.option(
     "--bandwidth",
@@ -97,10 +97,10 @@ def plan(
 ) -> None:
     """Forecast the study described in FILE (YAML) from public numbers alone.
 
-    Nothing is sent, charged or read but FILE: for both mechanisms over a grid of epsilons, what
-    noise would leave of components with the assumed eigenvalues; the smallest epsilon, the rows
-    and the owners that would be enough; bytes and time. The assumed eigenvalues decide: without
-    --spectrum they are the best that the schema allows, so that "cannot work" is certain and
+    Sends and charges nothing, and reads FILE only. For both mechanisms and a grid of epsilons,
+    shows which components would still be seen above the noise; the smallest epsilon, the rows and
+    the owners that would be enough; bytes and time. All of it depends on the assumed eigenvalues.
+    Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
     "works" is not.
 
     \b

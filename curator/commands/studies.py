@@ -96,7 +96,7 @@ class DownloadedRowsDocument(DownloadDocument):
 
 @click.group()
 def study() -> None:
-    """Studies of a running curator. All but `template` need an operator's certificate.
+    """Create and show studies of a running curator; all but `template` need a certificate.
 
     \b
     Example:
@@ -134,11 +134,13 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
 
 @study.command()
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="The new file; else printed."
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The new file; by default print it.",
 )
 @prints(TemplateDocument)
 def template(output: Path | None, *, as_json: bool) -> None:
-    """A study file to begin with, every field explained. Needs no curator and no certificate.
+    """Write a study file in which every field is explained; needs no curator and no certificate.
 
     \b
     Example:
@@ -164,7 +166,7 @@ def template(output: Path | None, *, as_json: bool) -> None:
 @connection
 @prints(StudiesDocument)
 def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
-    """All studies, newest first.
+    """List all studies, newest first.
 
     \b
     Example:
@@ -276,7 +278,7 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="Ends in .parquet, .arrow or .csv.",
+    help="The new file: .parquet, .arrow or .csv.",
 )
 @connection
 @prints(DownloadedRowsDocument)

@@ -278,7 +278,7 @@ def _save(
                         )
                     if cap is not None and size + len(chunk.content) > cap:
                         raise LimitError(
-                            f"the download has more than {cap} bytes, which no such result has"
+                            f"the download has more than the {cap} bytes that it may have"
                         )
                     digest.update(chunk.content)
                     size += file.write(chunk.content)

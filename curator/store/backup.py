@@ -187,7 +187,7 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
         copied = _copy(state / _BLOBS / name, draft / _BLOBS / name, advance)
         if copied != name:
             raise StoreError(
-                f"{state / _BLOBS / name} is damaged: it has not the bytes it is named by"
+                f"{state / _BLOBS / name} is damaged: its bytes do not have the digest in its name"
             )
         n_bytes += (draft / _BLOBS / name).stat().st_size
     made = Backup(

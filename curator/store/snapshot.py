@@ -36,5 +36,5 @@ def copy_database(database: sqlite3.Connection, to: Path) -> None:
         with suppress(OSError):  # what is in the way is named below
             draft.unlink(missing_ok=True)
         raise StoreError(
-            f"cannot write {to}: {error}: see to that disk; the store is as it was"
+            f"cannot write {to}: {error}: check that disk; the store is unchanged"
         ) from error

@@ -203,7 +203,7 @@ class SqliteStore:
                 raise
         except sqlite3.Error as error:
             raise StoreError(
-                f"the database cannot be written: {error}: see to the state folder's disk"
+                f"the database cannot be written: {error}: check the state folder's disk"
             ) from error
 
     def _referred(self) -> set[bytes]:

@@ -32,7 +32,7 @@ _split_option = click.option(
     "--split",
     default="iid",
     show_default=True,
-    help="iid, or by:COLUMN to keep rows with one value of a column at one owner.",
+    help="iid, or by:COLUMN to keep all rows with one value of a column at one owner.",
 )
 _image_option = click.option(
     "--image",
@@ -40,7 +40,7 @@ _image_option = click.option(
     show_envvar=True,
     default=DEFAULT_IMAGE,
     show_default=True,
-    help="Containers: their image; `make image` makes it, nothing is pulled.",
+    help="Image of the containers; `make image` makes it, nothing is pulled.",
 )
 
 
@@ -64,7 +64,12 @@ def cli() -> None:
     "--owners", type=int, required=True, help="M; the study's owners become owner-1 ... owner-M."
 )
 @click.option("--target", required=True, help="Binary or categorical attribute to predict.")
-@click.option("--seed", type=click.IntRange(min=0), required=True, help="Who holds which rows.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    required=True,
+    help="Seed that decides who holds which rows.",
+)
 @click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
 @_split_option
 @click.option(
@@ -80,7 +85,7 @@ def cli() -> None:
     "--subnet",
     default=DEFAULT_RANGE,
     show_default=True,
-    help="Containers: addresses for their networks, 8 for each owner and 8 more.",
+    help="Addresses for the containers' networks: 8 for each owner and 8 more.",
 )
 @prints(SimulationDocument)
 def run_command(
@@ -96,10 +101,11 @@ def run_command(
     subnet: str,
     as_json: bool,
 ) -> None:
-    """Run a study on a data file: a fifth is held out, the rest divided among the owners.
+    """Run a study on a data file: hold out a fifth of the rows, divide the rest among the owners.
 
-    The seed decides who holds which row; the noise is never seeded. In containers, 2 to 20 owners
-    run as hosts of their own on a Docker engine; what was made for them is removed at the end.
+    The seed decides who holds which row; the noise is never seeded. With --runtime containers, each
+    of 2 to 20 owners runs as a host of its own on a Docker engine; everything that was made for
+    them is removed at the end.
 
     \b
     Example:
@@ -140,7 +146,7 @@ def run_command(
 )
 @prints(SimulationDocument)
 def demo(output: Path, as_json: bool) -> None:
-    """Three owners, the RAND Health Insurance Experiment, and what comes of it in plain words.
+    """Run three owners on the RAND Health Insurance Experiment; explain the result in plain words.
 
     \b
     Example:
@@ -175,9 +181,15 @@ def demo(output: Path, as_json: bool) -> None:
     "--data", type=_FILE, required=True, help="All rows: .csv, .csv.gz or .parquet, with a header."
 )
 @click.option("--output", type=_FOLDER, required=True, help="New folder to write.")
-@click.option("--target", help="Attribute that each owner trains a classifier of; none without it.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Who holds which rows."
+    "--target", help="Attribute for which each owner trains a classifier; by default none."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed that decides who holds which rows.",
 )
 @_split_option
 @_image_option
@@ -226,14 +238,14 @@ def compose_command(
 
 
 @cli.command()
-@click.option("--all", "everything", is_flag=True, help="Those of running simulations too.")
+@click.option("--all", "everything", is_flag=True, help="Also remove those of running simulations.")
 @click.option("--dry-run", is_flag=True, help="Show them and remove nothing.")
 @prints(CleanDocument)
 def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
     """Remove containers, networks and volumes that a killed simulation left on the engine.
 
     They are found by their labels. Those of simulations that still run, or that were started on
-    another machine, stay unless --all says so.
+    another machine, stay unless --all is given.
 
     \b
     Example:

@@ -30,7 +30,7 @@ def find_faults_command(here: Path = Path(__file__)) -> click.Command:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @prints()
 def _elsewhere(arguments: tuple[str, ...], as_json: bool) -> None:  # noqa: ARG001 - not for us
-    """Do faults to whole studies; needs a checkout of the source code.
+    """Inject faults into whole studies; needs a checkout of the source code.
 
     \b
     Example, in a checkout:

@@ -70,7 +70,7 @@ def examine(
     receipt = require_implied(study, calibrate(study), held.receipt, owner=owner)
     if bytes.fromhex(receipt.release_id) != held.release_id:
         raise ReceiptError(
-            f"the receipt for study {study.name} is of another release than the curator says"
+            f"the receipt for study {study.name} is not of the release that the curator names"
         )
     reserved = (r for r in history.reservations if r.release_id == held.release_id)
     return RecoveredContribution(
@@ -202,7 +202,7 @@ def disownings(
     for study in dict.fromkeys(studies):
         if study not in unknown:
             raise SettingError(
-                f"--disown {study}: no contribution to it is held that the ledger lacks"
+                f"--disown {study}: the ledger lacks no contribution to it that the curator holds"
             )
         if not reason or not reason.isprintable():
             raise SettingError("--disown needs --reason: one line, which the ledger keeps")

@@ -63,9 +63,10 @@ def require_newest_ledger(site: Site) -> None:
             compare_ledger(site, client)
     except (UnreachableError, IdentityError) as error:
         raise type(error)(
-            "run the same command again with the curator in reach, this one time. A ledger that is "
-            "new, restored, moved, or of an earlier version may be an old copy: it is compared "
-            f"with the curator once before it is charged. Nothing was drawn or charged ({error})"
+            "run the same command again while the curator can be reached; this is needed once. A "
+            "ledger that is new, restored, moved, or of an earlier version may be an old copy, so "
+            "it is compared with the curator before anything is charged to it. Nothing was drawn "
+            f"or charged ({error})"
         ) from error
 
 

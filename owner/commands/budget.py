@@ -32,7 +32,7 @@ from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_sit
 def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> None:
     """List what was charged to each data set and what is left, and verify the whole ledger.
 
-    Leaves with 31, naming the first damaged entry, where the ledger does not verify.
+    If the ledger does not verify, exits with 31 and names the first damaged entry.
 
     \b
     Example:

@@ -39,11 +39,13 @@ _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
 
 @click.command("export")
-@click.option("--output", type=file_path, help="Ends in .csv or .json; CSV is printed without.")
+@click.option(
+    "--output", type=file_path, help="File to write (.csv or .json); by default print CSV."
+)
 @prints(ExportDocument)
 @click.pass_obj
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
-    """Write out every entry of the ledger, once the whole of it has been verified.
+    """Verify the whole ledger, then write out every entry.
 
     Each entry carries its SHA-256, which the next one repeats, so anybody who has the export can
     check the chain. It holds no row and no payload.
@@ -79,15 +81,16 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     "--extends",
     "noted",
     metavar="LENGTH:HEAD",
-    help="Also: the chain goes on from this one, as an earlier export or verify printed it.",
+    help="Also check that the chain continues this one, which an earlier export or verify printed.",
 )
 @prints(VerifiedLedgerDocument)
 @click.pass_obj
 def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
 
-    Where the study is kept here, the sensitivity and the noise are computed again. Leaves with 31,
-    naming the entry, where something does not hold; with 48 where the chain is not the noted one.
+    Computes the sensitivity and the noise again if the study is kept here. Exits with 31 and names
+    the entry if something does not hold, and with 48 if the chain does not continue the one of
+    --extends.
 
     \b
     Example:
@@ -116,7 +119,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
 @click.command("plan")
 @data_set_option
 @click.option("--epsilon", metavar="DECIMAL", help="Epsilon of a further release.")
-@click.option("--delta", metavar="DECIMAL", help="For Gaussian noise; without, Laplace.")
+@click.option("--delta", metavar="DECIMAL", help="Delta of Gaussian noise; else Laplace.")
 @click.option(
     "--study-file", "files", type=file_path, multiple=True, help="A further study; may be repeated."
 )
@@ -125,7 +128,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="How often each release is made.",
+    help="How many times each release is made.",
 )
 @prints(BudgetPlanDocument)
 @click.pass_obj
@@ -141,7 +144,7 @@ def plan(
 ) -> None:
     """Show what further studies would leave of a data set's lifetime budget. Charges nothing.
 
-    Give studies' files, or an epsilon. Works offline, and may be asked as often as you like.
+    Give study files or an epsilon. Works offline; run it as often as you like.
 
     \b
     Example:

@@ -23,8 +23,10 @@ from dppca.owner.site.kept_studies import study_from_file
 @data_set_option
 @click.option("--data", type=file_path, help="A data file, instead of a data set.")
 @click.option("--study-file", type=file_path, help="A study file, instead of a curator's study.")
-@click.option("--target", metavar="ATTRIBUTE", help="Say whether a classifier of it could learn.")
-@click.option("--limit", type=click.IntRange(0), default=20, help="Row numbers shown per fault.")
+@click.option("--target", metavar="ATTRIBUTE", help="Also say whether a classifier could learn it.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, help="Row numbers to show for each fault."
+)
 @prints(CheckDocument)
 @click.pass_obj
 def command(
@@ -38,11 +40,11 @@ def command(
     *,
     as_json: bool,
 ) -> int:
-    """Compare data with a study's schema: every fault, by attribute and row, never a value.
+    """Compare data with a study's schema: list faults by attribute and row, never a value.
 
-    What is found is for this site only. A contribution never fails because of a row: its rules
-    code what is faulty as something valid. Leaves with 14 where there is a fault, with 28 where
-    there are more than the study allows (faults: refuse_if_above).
+    The list is for this site only. No row makes a contribution fail: public rules code each faulty
+    value as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults
+    than the study allows (faults: refuse_if_above).
 
     \b
     Example:

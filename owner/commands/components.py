@@ -37,7 +37,7 @@ from dppca.owner.site.kept_studies import (
     metavar="SECONDS",
     help="Longest time to wait.",
 )
-@click.option("--output", type=file_path, help="A second copy of the result file.")
+@click.option("--output", type=file_path, help="Also write a copy of the result file here.")
 @prints(ComponentsDocument)
 @click.pass_obj
 def command(
@@ -45,11 +45,11 @@ def command(
 ) -> None:
     """Fetch the joint components of a study; they are released and may go anywhere.
 
-    Every signature, digest and claim is checked as by `verify` before anything is kept; the
-    guarantee that is shown is computed again from the study. Leaves with 15 to 18 or 51 where
-    something is wrong. A contribution under this site's name that the ledger has disowned is told.
+    Checks every signature, digest and claim, as `verify` does, before anything is kept. The
+    guarantee that is shown is computed again from the study. Exits with 15 to 18 or 51 if something
+    is wrong. Says so if the result holds a contribution that this site's ledger has disowned.
 
-    Leaves with 50 while the study still waits for owners.
+    Exits with 50 while the study still waits for owners.
 
     \b
     Example:

@@ -65,10 +65,10 @@ def command(
 ) -> None:
     """Release noised moments of a data set to a study, once.
 
-    Shows what would leave, and how many values are coded by rule (these counts stay here), and
-    asks before any noise is drawn. No count makes this command refuse, with --yes or without. If
-    an earlier attempt was cut off, it is taken up where it stood: the same bytes are sent, and
-    nothing is charged twice.
+    Shows what would leave, and how many values are coded by rule (these counts stay here), and asks
+    before any noise is drawn. The counts never make this command refuse, with or without --yes. If
+    an earlier attempt was interrupted, this command continues it: it sends the same bytes and
+    charges nothing twice.
 
     \b
     Example:

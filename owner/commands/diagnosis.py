@@ -114,7 +114,7 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
     if now >= authority.warn_from:
         message = (
             f"the authority's certificate, ca.pem, expires in {(authority.ends - now).days} days: "
-            "ask the operator for the authority that follows it"
+            "ask the operator for the next authority's certificate"
         )
         yield Diagnosis("certificates", State.WARNING, message)
 
@@ -219,7 +219,8 @@ def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
     if site.ledger.exists() and not newest:
         message = (
             "ledger.sqlite was restored or moved, or is of an earlier version: the next command "
-            "that charges something compares it with the curator first, which must be in reach"
+            "that charges something compares it with the curator first, so the curator must be "
+            "reachable"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
     for request in (r.request for r in history.reservations if not is_finished(history, r)):
@@ -240,7 +241,8 @@ def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
     for gone in (name for name in history.data_sets if name not in names):
         message = (
             f"data set {gone} was charged and is not in policy.yaml now: if its rows have another "
-            f"name there, give them the name {gone} again, or they get a second lifetime budget"
+            f"name there, give them the name {gone} again; under another name they would get a "
+            "second lifetime budget"
         )
         yield Diagnosis("budget", State.WARNING, message)
     for each in policy.data_sets:

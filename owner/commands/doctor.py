@@ -19,7 +19,7 @@ from dppca.owner.render.texts import DoctorDocument, doctor_text
 def command(folder: Path, *, offline: bool, as_json: bool) -> int:
     """Find out what is wrong with a site: certificates, connection, policy, data, ledger.
 
-    Each finding says what to do. Leaves with the exit code of the first thing that is broken.
+    Each finding says what to do. The exit code is that of the first thing that is broken.
 
     \b
     Example:

@@ -50,13 +50,13 @@ def command() -> None:
     "data_sets",
     multiple=True,
     metavar="[STUDY=]NAME",
-    help="The data set that was contributed, to all studies or to one; may be repeated.",
+    help="The data set that was contributed to all studies, or to one; may be repeated.",
 )
 @click.option(
     "--disown",
     multiple=True,
     metavar="STUDY",
-    help="A contribution that this site did not send: charge nothing. May be repeated.",
+    help="Charge nothing for this contribution: this site did not send it. May be repeated.",
 )
 @click.option("--reason", help="With --disown: why, in one line; the ledger keeps it.")
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
@@ -71,12 +71,12 @@ def recover(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Charge again what the curator holds of this site and the ledger does not know; unlock it.
+    """Charge again the contributions that only the curator knows, and unlock the site.
 
-    Try first to put back the newest ledger.sqlite. What is charged follows from the receipts that
-    this site signed and from the studies; you say which data set it was. Shows all of it and asks.
-    What was recovered is not drawn again; the curator's signed acknowledgement of it is kept. The
-    same command again enters nothing.
+    First try to put back the newest ledger.sqlite. The charges follow from the receipts that this
+    site signed and from the studies; you name the data set. The command shows all charges and asks.
+    A recovered contribution is not drawn again; the curator's signed acknowledgement of it is kept.
+    The same command again changes nothing.
 
     \b
     Example:

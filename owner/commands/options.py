@@ -12,13 +12,13 @@ data_set_option = click.option(
     "--data-set",
     "data_set_name",
     metavar="NAME",
-    help="Data set of policy.yaml; not needed where there is only one.",
+    help="Data set of policy.yaml; not needed if there is only one.",
 )
 
 study_file_option = click.option(
     "--study-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Your copy of the study file: it must be the curator's document.",
+    help="Your copy of the study file; it must equal the curator's.",
 )
 
 file_path = click.Path(path_type=Path, dir_okay=False)

@@ -13,16 +13,16 @@ from dppca.owner.render.models import PredictionDocument, prediction_text
 
 
 @click.command("predict")
-@click.option("--model", "model_path", type=file_path, required=True, help="Made by `train`.")
-@click.option("--data", type=file_path, required=True, help="CSV, Parquet or Arrow.")
-@click.option("--output", type=file_path, required=True, help=".csv, .parquet or .arrow")
+@click.option("--model", "model_path", type=file_path, required=True, help="File made by `train`.")
+@click.option("--data", type=file_path, required=True, help="File of rows (CSV, Parquet or Arrow).")
+@click.option("--output", type=file_path, required=True, help="New file: .csv, .parquet or .arrow.")
 @prints(PredictionDocument)
 def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> None:
-    """Classify rows with a trained model; what comes out is for this site only.
+    """Classify rows with a trained model; the output is for this site only.
 
-    The data need not have the target. Where they do, the share of right predictions is given.
-    In a CSV file labels stand as they are: a spreadsheet may take one that begins with = + - or @
-    for a formula, so import them as text.
+    The data need not hold the target. If they do, the share of right predictions is printed. A CSV
+    file holds labels unchanged. A spreadsheet may read a label that begins with = + - or @ as a
+    formula, so import labels as text.
 
     \b
     Example:

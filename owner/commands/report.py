@@ -45,22 +45,28 @@ _SEED = 1  # of samples; nothing is protected by it
     "--synthetic",
     "synthetic_path",
     type=file_path,
-    help="Decoded synthetic rows (.parquet, .arrow, .csv); those of `synthesize` by default.",
+    help="Decoded synthetic rows (.parquet, .arrow, .csv); by default those of `synthesize`.",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="ATTRIBUTE",
-    help="Predict this one; may be given often. By default the first ten that have classes.",
+    help="Attribute to predict; may be repeated. By default the first ten that have classes.",
 )
 @data_set_option
-@click.option("--output", type=file_path, help="The page (.html) or, with --release, .json.")
+@click.option("--output", type=file_path, help="File for the page (.html); with --release, .json.")
 @click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
-@click.option("--release", is_flag=True, help="Make a small noised summary that may leave instead.")
-@click.option("--epsilon", metavar="DECIMAL", help="--release: what it may cost; no default.")
-@click.option("--delta", metavar="DECIMAL", help="--release: for Gaussian noise; else Laplace.")
-@click.option("--yes", is_flag=True, help="--release: consent without being asked.")
+@click.option(
+    "--release", is_flag=True, help="Make a small noised summary that may leave, instead."
+)
+@click.option(
+    "--epsilon", metavar="DECIMAL", help="With --release: epsilon of the summary; no default."
+)
+@click.option(
+    "--delta", metavar="DECIMAL", help="With --release: delta of Gaussian noise; else Laplace."
+)
+@click.option("--yes", is_flag=True, help="With --release: consent without being asked.")
 @prints(QualityDocument, ReleasedSummaryDocument)
 @click.pass_obj
 def command(
@@ -80,13 +86,14 @@ def command(
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
 
-    Marginals, pairs of attributes, how well a classifier tells the two apart, training on
-    synthetic and testing on real rows, distances to the nearest record. All of it is computed from
-    raw rows, so the page is site-only and says so.
+    Compares single attributes and pairs of them, tests how well a classifier tells the two tables
+    apart and how well one that is trained on synthetic rows does on real rows, and measures
+    distances to the nearest record. All of it is computed from raw rows, so the page is site-only
+    and says so.
 
-    With --release a small noised summary (one attribute at a time, and accuracies) is made that may
-    leave: --epsilon is charged to the data set, after you have been asked. The same command again
-    writes the same file and charges nothing.
+    With --release, the command makes a small noised summary (single attributes and accuracies) that
+    may leave. It asks you, then charges --epsilon to the data set. The same command again writes
+    the same file and charges nothing.
 
     \b
     Example:

@@ -33,14 +33,14 @@ def command(
     *,
     as_json: bool,
 ) -> int:
-    """Show exactly what would leave this site, what it would cost, and what it may be good for.
+    """Show exactly what would leave this site, what it would cost, and how useful it may be.
 
     Nothing is drawn, charged or sent. The forecast follows from the study and the number of rows
-    alone, so it may be looked at, and acted on, as often as you like.
+    alone, so you may look at it, and act on it, as often as you like.
 
     The rows are read once, to count the values that are coded by rule (missing, unknown, out of
-    bounds). Those counts stay at this site. Leaves with 28 where there are more faults than the
-    study allows (faults: refuse_if_above); `contribute` shows the same counts and asks you.
+    bounds). Those counts stay at this site. Exits with 28 if there are more faults than the study
+    allows (faults: refuse_if_above); `contribute` shows the same counts and asks you.
 
     \b
     Example:

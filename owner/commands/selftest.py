@@ -65,12 +65,13 @@ class SelfTestDocument(Document):
 @click.option("--quick", is_flag=True, help="A shorter test, of about twenty seconds.")
 @prints(SelfTestDocument)
 def command(*, quick: bool, as_json: bool) -> int:
-    """Audit what is installed here, by measurement and attack. Takes about five minutes.
+    """Audit this installation by measurements and attacks. Takes about five minutes.
 
-    The law of every coordinate's noise; a lower bound on the epsilon that is in fact spent; attacks
-    by differencing, by asking again and by losing the ledger on a throw-away curator; hostile rows
-    in data files, and on the edge of a summary's machine; the ledger under kill -9. Nothing of this
-    site is read or changed. Leaves with 25 where a promise is broken.
+    Tests the law of every coordinate's noise and measures a lower bound on the epsilon that is
+    spent. Attacks a throw-away curator by differencing, by repeated requests and by losing the
+    ledger; puts hostile rows into data files and onto the edge of a summary's machine; kills the
+    process (kill -9) while it writes the ledger. Reads and changes nothing of this site. Exits with
+    25 if a promise is broken.
 
     \b
     Example:

@@ -35,7 +35,7 @@ _FIT_ROWS = 1 << 16
 @click.command("synthesize")
 @study_argument
 @click.option(
-    "--rows", type=click.IntRange(1), help="As many as this owner contributed by default."
+    "--rows", type=click.IntRange(1), help="How many; by default as many as this owner contributed."
 )
 @click.option(
     "--form",
@@ -46,7 +46,7 @@ _FIT_ROWS = 1 << 16
     help="The model's coordinates, rows like the data, or both.",
 )
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
-@click.option("--output", type=folder_path, help="Folder for the files; the study's by default.")
+@click.option("--output", type=folder_path, help="Folder for the files; by default the study's.")
 @prints(SynthesisDocument)
 @click.pass_obj
 def command(
@@ -61,8 +61,8 @@ def command(
 ) -> None:
     """Draw synthetic rows from a study's components; they are released and cost nothing further.
 
-    Coded rows are the model's own coordinates, which analyses do best on; decoded rows look like
-    the data. Needs `components` first. Published rows cannot be taken back or replaced.
+    Coded rows are the model's own coordinates and are best for analyses; decoded rows look like the
+    data. Run `components` first. Published rows cannot be taken back or replaced.
 
     \b
     Example:

@@ -40,22 +40,24 @@ from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, 
 
 @click.command("train")
 @study_argument
-@click.option("--target", required=True, metavar="ATTRIBUTE", help="Binary or categorical.")
+@click.option("--target", required=True, metavar="ATTRIBUTE", help="Attribute to predict.")
 @click.option(
     "--method",
     type=click.Choice([*METHODS, *IN_PYTHON]),
     metavar=f"[{'|'.join(METHODS)}]",
     default=DPPCA_SVM,
     show_default=True,
-    help="See above: which may leave, and which stay.",
+    help="The method; the text above says which models may leave.",
 )
-@click.option("--epsilon", metavar="DECIMAL", help="What a model that may leave costs; no default.")
-@click.option("--delta", metavar="DECIMAL", help="For Gaussian noise; without it, Laplace.")
+@click.option("--epsilon", metavar="DECIMAL", help="Epsilon of a model that may leave; no default.")
+@click.option(
+    "--delta", metavar="DECIMAL", help="Delta of Gaussian noise; without it, Laplace noise."
+)
 @click.option(
     "--kernel",
     type=click.Choice([LINEAR, RBF]),
-    help="The kernel of the SVM, where there is a choice: linear unless said otherwise. The time "
-    "of rbf grows with the square of the rows.",
+    help="Kernel of the SVM, if the method has a choice; linear by default. The time of rbf grows "
+    "with the square of the number of rows.",
 )
 @click.option(
     "--C",
@@ -69,7 +71,7 @@ from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, 
     "n_components",
     type=int,
     metavar="K",
-    help="pca-dpsvm: keep K components, instead of a share of their variance.",
+    help="With pca-dpsvm: keep K components instead of a share of their variance.",
 )
 @click.option(
     "--max-rows",
@@ -77,9 +79,13 @@ from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, 
     help="For a model that stays at the site: train on this many rows, drawn at random.",
 )
 @data_set_option
-@click.option("--output", type=file_path, help="The model's file; in the study's folder otherwise.")
+@click.option(
+    "--output", type=file_path, help="The model's file; by default in the study's folder."
+)
 @click.option("--publish", is_flag=True, help="Refused: models are not published.")
-@click.option("--yes", is_flag=True, help="A model that may leave: consent without being asked.")
+@click.option(
+    "--yes", is_flag=True, help="For a model that may leave: consent without being asked."
+)
 @prints(TrainedDocument, ReleasedModelDocument)
 @click.pass_obj
 def command(
@@ -95,7 +101,7 @@ def command(
 ) -> None:
     """Train a classifier on this site's own rows.
 
-    The label of a model follows from its method's guarantee, not from an option.
+    The guarantee of the method decides the label of the model; no option does.
 
     \b
     released: may leave; --epsilon is charged to the data set, after you
@@ -106,14 +112,14 @@ def command(
       private-svm   noised weights on public random features
     \b
     site-only: for use here, with `predict`; nothing is charged, since
-    nothing leaves, and no part of the file may.
+    nothing leaves; no part of the file may leave.
       dppca-svm     own rows in the study's components
 
-    The other methods of the papers are in Python: `from dppca import AGSVM`, and so on.
+    The papers' other methods are available in Python: `from dppca import AGSVM`, and so on.
 
-    dppca-svm and dp-svm need `components` first. Rows without a known target are left out of a
-    model that stays; in one that may leave all rows take part, by the schema's public rule, and a
-    target of which one label occurs makes a model that always says the same.
+    Run `components` before dppca-svm and dp-svm. A model that stays is trained without the rows
+    whose target is not known. A model that may leave is trained on all rows: the schema's public
+    rule codes a missing target, and if only one label occurs, the model always predicts that label.
 
     To share a classifier at no charge, publish synthetic rows and train on those.
 

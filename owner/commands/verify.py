@@ -32,9 +32,10 @@ def command(
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
-    study in the receipt. Leaves with 15 to 18, naming the part at fault, where something is wrong,
-    and with 51 where the result leaves out what a curator acknowledged. In a site's folder, its
-    ca.pem, its crl.pem where there is one, and its own acknowledgement are taken by themselves.
+    study in the receipt. If something is wrong, exits with 15 to 18 and names the part at fault.
+    Exits with 51 if the result leaves out a contribution that a curator acknowledged. In a site's
+    folder, the command finds ca.pem, crl.pem (if there is one) and the site's own acknowledgement
+    by itself.
 
     \b
     Example:

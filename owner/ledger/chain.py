@@ -323,7 +323,7 @@ def _require_room(history: History, request: ReleaseRequest) -> None:
     raise BudgetExceededError(
         f"the budget of data set {request.data_set} does not cover {request.title}: of epsilon "
         f"{decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
-        f"{decimal_text(budget.spent(before))} is spent; with it, it would be "
+        f"{decimal_text(budget.spent(before))} is spent; with this release it would be "
         f"{decimal_text(budget.spent(before + request.charge))}. Ask for "
         f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on a larger "
         "lifetime budget in policy.yaml"

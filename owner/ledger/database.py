@@ -284,7 +284,7 @@ class Ledger:
         if not self._left:
             raise ChainError(
                 "ledger.sqlite was restored or moved, and was not compared with the curator since: "
-                f"run the same command again with the curator in reach. {WHAT_TO_DO}"
+                f"run the same command again while the curator can be reached. {WHAT_TO_DO}"
             )
 
     def _append(self, history: History, entry: Entry) -> None:

@@ -76,8 +76,8 @@ def check_version(connection: sqlite3.Connection) -> None:
     if application == _APPLICATION_ID and version > VERSION_RECOVERED:
         raise LedgerVersionError(
             f"ledger.sqlite has version {version}; this software reads version "
-            f"{VERSION_RECOVERED}: run "
-            "the newer dppca-owner, for an older copy of the ledger would forget charges"
+            f"{VERSION_RECOVERED}: run the newer dppca-owner; do not take an older copy of the "
+            "ledger, which would forget charges"
         )
     if application != _APPLICATION_ID or version not in (_VERSION, VERSION_RECOVERED):
         raise LedgerError("ledger.sqlite is not a ledger that this version can read")

@@ -206,8 +206,8 @@ def require_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise ChainError(
             "the curator holds contributions of this site that this ledger does not know, to: "
-            f"{', '.join(names[:_SHOWN])}{more}. Either an old copy of the ledger is in use, or "
-            f"none; or somebody else has used this site's key. {WHAT_TO_DO}"
+            f"{', '.join(names[:_SHOWN])}{more}. Either this ledger is an old copy or a new one, "
+            f"or somebody else has used this site's key. {WHAT_TO_DO}"
         )
     try:
         require_extends(rows, length=held.length, head=held.head)
@@ -221,7 +221,7 @@ def require_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -
 WHAT_TO_DO = (
     "The site is locked: nothing was drawn, charged or sent. If you have the newest ledger.sqlite, "
     "put it back. If it is lost, run `dppca-owner ledger recover`, which charges again what the "
-    "curator holds. If this site did not send it, have the operator revoke the certificate, run "
+    "curator holds. If this site did not send it, ask the operator to revoke the certificate, run "
     "`dppca-owner renew`, then `dppca-owner ledger recover --disown STUDY`; the operator can run "
     "`dppca-curator owner settle`"
 )

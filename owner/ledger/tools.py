@@ -88,7 +88,7 @@ def require_extends(rows: Iterable[LedgerRow], *, length: int, head: bytes) -> N
         )
     if length and entries[length - 1].digest != head:
         raise ChainError(
-            f"entry {length} of the ledger is not the one that was noted: it is another one"
+            f"entry {length} of the ledger is not the one that was noted: it is another ledger"
         )
 
 

@@ -21,7 +21,7 @@ class Figures(TypedDict):
         Annotated[list[int], "numbers of the coordinates whose noise has another law"]
     ]
     distance: NotRequired[Annotated[float, "largest distance between the laws"]]
-    limit: NotRequired[Annotated[float, "distance from which on a law is another one"]]
+    limit: NotRequired[Annotated[float, "distance from which on a law counts as another one"]]
     correlation: NotRequired[Annotated[float, "largest correlation between coordinates"]]
     repeated: NotRequired[Annotated[int, "draws of noise that occurred twice"]]
     bits_taken: NotRequired[Annotated[float, "random bits that were used"]]

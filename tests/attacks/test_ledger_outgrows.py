@@ -283,7 +283,7 @@ def test_after_an_update_a_model_needs_the_curator_once(curator: Curator, site: 
     code, failed = _train(site, study)
     assert code == UNREACHABLE
     assert failed["error"]["message"].startswith(
-        "run the same command again with the curator in reach"
+        "run the same command again while the curator can be reached"
     )
     assert site.history == before
     (site.folder / "site.yaml").write_text(reach)

@@ -19,9 +19,9 @@ from tests.fault_injection.documents import FaultsDocument
     "written",
     multiple=True,
     metavar="SPEC",
-    help="PARTY:KIND@STEP:DURATION, such as owner-2:kill@draw; may be given again.",
+    help="PARTY:KIND@STEP:DURATION, such as owner-2:kill@draw; may be repeated.",
 )
-@click.option("--all", "everything", is_flag=True, help="Every fault at every step.")
+@click.option("--all", "everything", is_flag=True, help="Inject every fault at every step.")
 @click.option(
     "--runtime",
     type=click.Choice(["processes", "containers"]),
@@ -35,7 +35,7 @@ from tests.fault_injection.documents import FaultsDocument
     show_envvar=True,
     default=DEFAULT_IMAGE,
     show_default=True,
-    help="Containers: their image; `make image` makes it, nothing is pulled.",
+    help="Image of the containers; `make image` makes it, nothing is pulled.",
 )
 @click.option(
     "--at-once",
@@ -47,7 +47,7 @@ from tests.fault_injection.documents import FaultsDocument
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Markdown file that gets the page with the table; what was there is replaced.",
+    help="Markdown file for the page with the table; it is overwritten.",
 )
 @prints(FaultsDocument)
 def faults(
@@ -60,13 +60,13 @@ def faults(
     everything: bool,
     as_json: bool,
 ) -> int:
-    """Do faults to studies, one to each, and check what every one of them left behind.
+    """Inject faults into studies, one into each, and check what each study leaves behind.
 
     A study of three owners runs for every fault: kill -9, a cut network, a slow link, a full disk,
     a wrong clock, late and missing owners, at any step of the protocol. Then every ledger must
     verify and show each charge once, released bytes must be those from before the fault, and the
-    result must be, bit for bit, what the stored bytes of the owners that took part pool to. Leaves
-    with 90 where a promise was broken.
+    result must be, bit for bit, the pooled stored bytes of the owners that took part. Exits with 90
+    if a promise was broken.
 
     \b
     Example:

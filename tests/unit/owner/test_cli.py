@@ -248,7 +248,7 @@ def test_what_cannot_be_shut_is_a_warning(site: OwnerSite, monkeypatch: pytest.M
         ("foreign", "not signed by this ca.pem"),
         ("name", "is for owner owner-2"),
         ("role", "is for operator owner-1"),
-        ("key", "key.pem is not the certificate's"),
+        ("key", "key.pem does not belong to the certificate"),
         ("absent", "pki sign"),
         ("garbage", "not PEM"),
     ],

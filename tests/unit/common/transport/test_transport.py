@@ -105,7 +105,7 @@ def test_what_is_wrong_with_credentials_is_named(authority: Authority) -> None:
     refused(authority.issue(Role.OPERATOR, "owner-1"), "operator owner-1")
     refused(good, "not for owner owner-2", name="owner-2")
     refused(Credentials(new_authority().pem, good.certificate, good.key), "not signed by")
-    refused(Credentials(good.ca, good.certificate, other.key), "not the certificate's")
+    refused(Credentials(good.ca, good.certificate, other.key), "does not belong to the certificate")
     refused(Credentials(good.ca, b"nonsense", good.key), "not PEM")
     refused(authority.issue(Role.OWNER, "owner-1", uris=()), "alternative names")
     two = ("urn:dppca:owner:owner-1", "urn:dppca:operator:owner-1")
