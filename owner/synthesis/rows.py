@@ -35,7 +35,7 @@ from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
-from dppca.common.numerics.synthesis.discretize import DecodedColumn, discretize
+from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.labels import Label
@@ -43,7 +43,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
-from dppca.common.schema import Numeric, Schema
+from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
 
@@ -222,7 +222,13 @@ def _fit_decoding(
     )
     with one_blas_thread():
         fit = fit_released(
-            layout, mean=result.mean, second=second, entry_noise=noise, rng=rng, progress=progress
+            study.table,
+            mean=result.mean,
+            second=second,
+            histograms=result.histograms(study),
+            entry_noise=noise,
+            rng=rng,
+            progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
     if fit is not None and fit.converged:
@@ -235,7 +241,7 @@ def _fit_decoding(
             f"all rows together, at most {most} are possible for this schema ({method.value})"
         )
     with one_blas_thread():
-        columns = discretize(
+        coordinates = discretize(
             np.concatenate(list(coded())),
             layout,
             mean=result.mean,
@@ -243,6 +249,7 @@ def _fit_decoding(
             entry_noise=noise,
             rng=rng,
         )
+    columns = decode_columns(study.table, coordinates)
     return _Decoding(
         method,
         misfit,
@@ -278,14 +285,12 @@ def _decoded_fields(schema: Schema) -> Any:
     )
 
 
-def _decoded_arrays(schema: Schema, columns: list[DecodedColumn]) -> list[Any]:
+def _decoded_arrays(schema: Schema, columns: list[Column]) -> list[Any]:
     return [
         pa.array(column, pa.float64())
         if isinstance(attribute, Numeric)
         else pa.DictionaryArray.from_arrays(
             pa.array(column, pa.int32()), pa.array(attribute.labels, pa.string())
         )
-        for attribute, column in zip(
-            schema.attributes, decode_columns(schema, columns), strict=True
-        )
+        for attribute, column in zip(schema.attributes, columns, strict=True)
     ]

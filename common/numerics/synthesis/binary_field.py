@@ -162,7 +162,7 @@ def _released(targets: FieldTargets) -> _Released:
     mean = 2 * targets.mean
     pairs = np.triu_indices(len(mean), 1)
     products = np.clip(4 * targets.products + np.outer(mean, mean), -0.999, 0.999)[pairs]
-    noise = np.full(len(products), 16 * targets.entry_variance)
+    noise = 16 * targets.entry_variance[pairs]
     return _Released(np.r_[mean, products], np.r_[4 * targets.mean_variance, noise])
 
 

@@ -1,6 +1,6 @@
 """A pairwise field fitted to noised moments, and rows drawn from it.
 
-Over the values of the attributes (labels, or bins of a numeric), the field is ::
+Over the values of the attributes (labels, or cells of a numeric), the field is ::
 
     p(x) ~ exp( sum_a b_a(x_a) + sum_{a<b} z_a' Theta_ab z_b )                            (1)
 
@@ -18,7 +18,8 @@ meet the marginals. Where equation (2) is not met by then, up to four more turns
 
 Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
 not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
-under quotas: the marginals are met to within a row of each block. A numeric is drawn from its bin.
+under quotas: the marginals are met to within a row of each block. A numeric's value is drawn inside
+its cell (`dppca.common.numerics.synthesis.cell_values`).
 
 Rows are float32: another number of BLAS threads can round a product, and with it a value, another
 way, so all is done with one thread.
@@ -44,7 +45,8 @@ _CHAINS = 2048
 _SWEEPS = 120
 _TURNS = 5
 _MOST_MISFIT = 0.5
-_MOST_MARGINAL_MISFIT = 0.02
+_MOST_MARGINAL_MISFIT = 0.05  # quotas of the last sweep put it right
+_SETTLED = 0.02
 _RATE = 0.3
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
@@ -123,7 +125,7 @@ def fit_field(
                 progress(1 - (1 - share / 2) / 2**turn)
 
         fitted = _improved(field, targets, scales, chains, rng, first=turn == 0, progress=of_all)
-        if fitted.converged:
+        if fitted.converged and fitted.marginal_misfit <= _SETTLED:
             break
         field = fitted.field
     if progress is not None:

@@ -12,17 +12,17 @@ and the caller is told so. Rows of the unit ball, releases without sums and sche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.numerics.synthesis.binary_field import MOST_BINARIES, fit_binary_field
-from dppca.common.numerics.synthesis.discretize import MOST_COLUMNS, DecodedColumn
+from dppca.common.numerics.synthesis.discretize import MOST_COLUMNS
 from dppca.common.numerics.synthesis.field import FittedField, draw_blocks, fit_field
 from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.schema import Column, ColumnKind, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,30 @@ class FieldFit:
         """Whether rows may be drawn."""
         return self.fitted.converged
 
-    def blocks(self, n_rows: int, *, rng: np.random.Generator) -> Iterator[list[DecodedColumn]]:
+    def blocks(self, n_rows: int, *, rng: np.random.Generator) -> Iterator[list[Column]]:
         """Draw rows block by block, so that memory does not grow with their number.
 
         A block has one array per attribute in the layout's order, shape (rows of the block,): a
-        numeric is float64 in [-1/2, 1/2], anything else int32 codes, as `discretize`.
+        numeric is float64 in its own unit, within its bounds and whole where the schema says so,
+        anything else int32 codes of labels.
         """
+        samplers = [
+            None if numeric is None else numeric.spread(shares)
+            for numeric, shares in zip(self.targets.numerics, self.fitted.marginals, strict=True)
+        ]
         for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
-            yield _columns(codes, self.targets, rng)
+            yield [
+                np.ascontiguousarray(each) if sampler is None else sampler.draw(each, rng)
+                for sampler, each in zip(samplers, codes.T, strict=True)
+            ]
 
 
 def fit_released(
-    layout: Layout,
+    schema: Schema,
     *,
     mean: NDArray[np.float64] | None,
     second: NDArray[np.float64],
+    histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
@@ -62,39 +71,32 @@ def fit_released(
     ----------
     mean, second
         As released, shapes (p,) and (p, p); mean is None where the release has no sums.
+    histograms
+        For each attribute, the released share of the rows in each of its cells; None where there
+        is none (`dppca.common.results.Result.histograms`).
     entry_noise
-        Standard deviation of the noise of an entry of ``second``
+        Standard deviation of the noise of an entry of ``second`` of weight 1
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides the chains; the same state gives the same field.
     progress
         Told the share that is done, from 0 to 1; it never falls.
     """
+    layout = schema.layout
     if (
         mean is None
         or layout.unit_ball
         or not 1 < len(layout.groups) <= layout.n_columns <= MOST_COLUMNS
     ):
         return None
-    targets = field_targets(layout, mean=mean, second=second, entry_noise=entry_noise)
+    targets = field_targets(
+        schema,
+        mean=mean,
+        second=second,
+        histograms=histograms,
+        entry_noise=entry_noise,
+    )
     if set(layout.kinds) == {ColumnKind.BINARY} and layout.n_columns <= MOST_BINARIES:
         return FieldFit(targets, fit_binary_field(targets, rng=rng, progress=progress))
     scales = coupling_scales(targets, layout.groups)
     return FieldFit(targets, fit_field(targets, scales, rng=rng, progress=progress))
-
-
-def _columns(
-    codes: NDArray[np.int32], targets: FieldTargets, rng: np.random.Generator
-) -> list[DecodedColumn]:
-    columns: list[DecodedColumn] = []
-    for values, each in zip(targets.values, codes.T, strict=True):
-        if _is_numeric(values):
-            within = (rng.random(len(each)) - 0.5) / len(values)
-            columns.append(np.clip(values[each, 0] + within, -0.5, 0.5))
-        else:
-            columns.append(np.ascontiguousarray(each))
-    return columns
-
-
-def _is_numeric(values: NDArray[np.float64]) -> bool:
-    return values.shape[1] == 1 and len(values) > 2

@@ -1,20 +1,30 @@
 """What a pairwise field has to meet: marginals and products, with the noise that each carries.
 
-A release holds column means (weight w) and products of columns. Every column's mean is also the
-sum of its products with all K indicators of a categorical, so each categorical repeats it with the
-variance ``K s^2``; both are pooled by their variances. With mu the means of the marginals that
-result, what is left of a product is ::
+A release holds column means (weight w), products of columns (weights W_ij) and, for some numerics,
+the share of the rows in each cell (weight h); an entry of weight W has noise of variance
+``s^2 / W^2``. Every column's mean is also the sum of its products with all K indicators of a
+categorical, so each categorical repeats it with the sum of their variances; both are pooled by
+their variances. With mu the means that result, what is left of a product is ::
 
-    T_ij = M_ij - mu_i mu_j,    var T_ij = s^2 + mu_i^2 var mu_j + mu_j^2 var mu_i     (1)
+    T_ij = M_ij - mu_i mu_j,    var T_ij = s^2 / W_ij^2 + mu_i^2 var mu_j + mu_j^2 var mu_i    (1)
 
 between columns of different attributes. Products with all indicators of one categorical sum to
-nothing, so their mean is taken out; and Cauchy and Schwarz bound each.
+nothing, so their mean is taken out. Each is brought within a standard deviation of its noise of
+what columns with these marginals can have (Hoeffding), and under the bound of Cauchy and Schwarz:
+no couplings would give more, and the search for them would not end.
 
 Marginals. A categorical's shares are projected on the simplex, a binary's share is clipped. A
-numeric has equal bins between its bounds; its law is ``q = softmax(f)`` with smooth f, which meets
-the released mean and mean square as far as their noise allows (`smooth_marginal`).
+numeric's law over its cells is smooth and meets its shares, where they are released, its mean and
+its mean square as far as their noise allows (`dppca.common.numerics.synthesis.smoothing`). The
+field takes each value for the middle of its cell; the rows' values may lie elsewhere in it, all in
+one place of it at worst (half of them at the value 40). With c_k and v_k the mean and the variance
+of the coordinates in cell k, mean and mean square of a numeric with released shares are therefore
+known to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k`` only, beside their noise; and mu_i of
+equation (1) is the mean under the marginal plus the part of what is left of the released mean that
+is not likely to be noise.
 
-Reference: W. Wang, M. Carreira-Perpinan, Projection onto the probability simplex, 2013.
+References: W. Wang, M. Carreira-Perpinan, Projection onto the probability simplex, 2013;
+W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
 """
 
 from __future__ import annotations
@@ -25,16 +35,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.numerics.synthesis.cell_values import CellValues
+from dppca.common.numerics.synthesis.smoothing import smooth_marginal
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import ColumnKind, Layout, Schema
 
-N_BINS = 32
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
 _LEAST_SHARE = 1e-6
 _LEAST_BINARY_SHARE = 1e-4
 _LEAST_VARIANCE = 1e-6
-_SMOOTHNESSES = (0.1, 0.3, 1.0, 3.0)
-_RIDGE = 1e-3
-_STEPS = 60
+_QUANTILES = 1024
+_NEARLY = 0.98
 
 Vector = NDArray[np.float64]
 
@@ -47,7 +58,9 @@ class FieldTargets:
     ----------
     values
         For each attribute, shape (K, width): the coded columns of each of its K values. A numeric's
-        are the centres of its bins.
+        are those of its cells: `CellValues.coordinates`.
+    numerics
+        For each attribute, what its cells hold; None for labels.
     marginals
         For each attribute, shape (K,): shares, which sum to 1.
     mean, variance
@@ -59,74 +72,124 @@ class FieldTargets:
     between
         Shape (p, p): whether two columns are of different attributes.
     entry_variance
-        Of the noise on a released product.
+        Shape (p, p): of the noise on each released product.
     mean_variance
         Shape (p,): of the noise on each pooled mean.
     """
 
     values: tuple[Vector, ...]
+    numerics: tuple[CellValues | None, ...]
     marginals: tuple[Vector, ...]
     mean: Vector
     variance: Vector
     products: Vector
     noise_variance: Vector
     between: NDArray[np.bool_]
-    entry_variance: float
+    entry_variance: Vector
     mean_variance: Vector
 
 
 def field_targets(
-    layout: Layout, *, mean: Vector, second: Vector, entry_noise: float
+    schema: Schema,
+    *,
+    mean: Vector,
+    second: Vector,
+    histograms: Sequence[Vector | None],
+    entry_noise: float,
 ) -> FieldTargets:
     """Find what a field has to meet in a release.
 
     Parameters
     ----------
-    layout
-        Of a schema with bounds: no unit-ball rows.
+    schema
+        With bounds: no unit-ball rows.
     mean, second
         As released, in coded units, shapes (p,) and (p, p).
+    histograms
+        For each attribute, the released share of the rows in each of its cells; None where there
+        is none.
     entry_noise
-        Standard deviation of the noise of an entry of ``second``.
+        Standard deviation of the noise of an entry of ``second`` of weight 1.
     """
-    groups, kinds = layout.groups, layout.kinds
-    weight = layout.scaled_weight / 2**layout.resolution_bits
-    noise = max(entry_noise, _LEAST_NOISE)
-    pooled, variance_of_mean = _pooled_means(layout, mean, second, noise, weight)
-    values = tuple(_values(kinds[start], stop - start) for start, stop in groups)
-    deviation = np.sqrt(np.stack([variance_of_mean, np.full(len(mean), noise**2)]))
-    marginals = [
-        _numeric_marginal(each[:, 0], pooled[start], second[start, start], deviation[:, start])
-        if kinds[start] is ColumnKind.NUMERIC
-        else _marginal_of_labels(pooled[start:stop])
-        for (start, stop), each in zip(groups, values, strict=True)
-    ]
+    layout, noise = schema.layout, max(entry_noise, _LEAST_NOISE)
+    entry_variance = noise**2 / layout.product_weights.astype(np.float64) ** 2
+    pooled, variance_of_mean = _pooled_means(layout, mean, second, noise, entry_variance)
+    numerics = tuple(None if each is None else CellValues.of(each) for each in schema.cells)
+    values, marginals, means = [], [], []
+    for (start, stop), numeric, histogram in zip(layout.groups, numerics, histograms, strict=True):
+        if numeric is None:
+            q = _marginal_of_labels(pooled[start:stop])
+            each = _labels(stop - start)
+            means.append(q @ each)
+        else:
+            q, real_mean = _numeric_marginal(
+                numeric,
+                np.array([pooled[start], second[start, start]]),
+                np.array([variance_of_mean[start], entry_variance[start, start]]),
+                shares=histogram,
+                noise=noise / float(layout.histogram_weight) if histogram is not None else 0.0,
+            )
+            each = numeric.coordinates[:, None]
+            means.append(np.array([real_mean]))
+        values.append(each)
+        marginals.append(q)
     mu = np.concatenate([q @ each for q, each in zip(marginals, values, strict=True)])
     squares = np.concatenate([q @ each**2 for q, each in zip(marginals, values, strict=True)])
     variance = np.maximum(squares - mu**2, _LEAST_VARIANCE)
     attribute = np.asarray(layout.attribute_of)
     between = np.not_equal.outer(attribute, attribute)
-    crossed = np.outer(mu**2, variance_of_mean)
-    bound = np.sqrt(np.outer(variance, variance))
-    products = np.clip(_without_means(layout, (second - np.outer(mu, mu)) * between), -bound, bound)
+    real = np.concatenate(means)
+    crossed = np.outer(real**2, variance_of_mean)
+    noise_variance = entry_variance + crossed + crossed.T
+    products = _without_means(layout, (second - np.outer(real, real)) * between)
+    least, most = _attainable(values, marginals, mu)
+    margin, bound = np.sqrt(noise_variance), np.sqrt(np.outer(variance, variance))
+    products = np.clip(
+        products, np.maximum(least - margin, -bound), np.minimum(most + margin, bound)
+    )
     return FieldTargets(
-        values=values,
+        values=tuple(values),
+        numerics=numerics,
         marginals=tuple(marginals),
         mean=mu,
         variance=variance,
-        products=products,
-        noise_variance=noise**2 + crossed + crossed.T,
+        products=products * between,
+        noise_variance=noise_variance,
         between=between,
-        entry_variance=noise**2,
+        entry_variance=entry_variance,
         mean_variance=variance_of_mean,
     )
 
 
 def _numeric_marginal(
-    bins: Vector, mean: float, square: float, deviation: Vector
-) -> NDArray[np.float64]:
-    spread = 1 / (12 * len(bins) ** 2)  # the variance of values within a bin
-    return smooth_marginal(np.array([mean, square - spread]), deviation, np.stack([bins, bins**2]))
+    numeric: CellValues, moments: Vector, variance: Vector, *, shares: Vector | None, noise: float
+) -> tuple[Vector, float]:
+    """Shares of the kept cells, and the mean of the rows' own values.
+
+    Parameters
+    ----------
+    moments, variance
+        Released mean and mean square, and the variances of their noise, shape (2,).
+    shares, noise
+        Released shares of all cells, and the standard deviation of their noise.
+    """
+    centres = numeric.coordinates
+    functionals = np.stack([centres, numeric.squares])
+    if shares is None:
+        q = smooth_marginal(moments, np.sqrt(variance), functionals, widths=numeric.widths)
+        return q, float(q @ centres)
+    own = shares[numeric.kept]
+    within = np.clip(own, 0, 1) ** 2 * (numeric.squares - centres**2)
+    inside = np.array([within.sum(), 4 * centres**2 @ within])
+    q = smooth_marginal(
+        np.concatenate([moments, own]),
+        np.concatenate([np.sqrt(variance + inside), np.full(len(own), noise)]),
+        np.concatenate([functionals, np.eye(len(own))]),
+        widths=numeric.widths,
+    )
+    found = float(q @ centres)
+    trust = inside[0] / (inside[0] + variance[0])
+    return q, found + trust * (float(moments[0]) - found)
 
 
 def _marginal_of_labels(means: Vector) -> NDArray[np.float64]:
@@ -139,86 +202,40 @@ def _marginal_of_labels(means: Vector) -> NDArray[np.float64]:
     return normalised
 
 
-def smooth_marginal(
-    observed: Vector, noise: Vector, functionals: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Shares of K ordered bins from noisy linear functionals of them.
-
-    The law is ``q = softmax(f)`` with ``f[k + 1] - f[k] ~ N(0, t^2)``. f maximises the posterior,
-    by damped Gauss-Newton steps; t is the one of a few with the largest evidence (Laplace's
-    approximation).
-
-    Parameters
-    ----------
-    observed, noise
-        Shape (L,): what was released, and the standard deviation of its noise.
-    functionals
-        Shape (L, K): row l gives ``functionals[l] @ q``, which is observed.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        All above 0; they sum to 1.
-    """
-    n_bins = functionals.shape[1]
-    differences = np.diff(np.eye(n_bins), axis=0)
-    best_evidence, best = -np.inf, np.full(n_bins, 1 / n_bins)
-    scale = np.maximum(noise, 1e-6)
-    for smoothness in _SMOOTHNESSES:
-        prior = differences.T @ differences / smoothness**2 + _RIDGE * np.eye(n_bins)
-        q, cost, curvature = _most_probable(observed / scale, functionals / scale[:, None], prior)
-        evidence = -cost / 2 - np.linalg.slogdet(curvature)[1] / 2 + np.linalg.slogdet(prior)[1] / 2
-        if evidence > best_evidence:
-            best_evidence, best = evidence, q
-    return best
-
-
-def _most_probable(
-    observed: Vector, functionals: Vector, prior: Vector
-) -> tuple[Vector, float, Vector]:
-    """softmax(f) of the f that minimises |observed - L q|^2 + f'Pf, the minimum, its curvature."""
-
-    def cost_at(f: Vector) -> tuple[float, Vector, Vector]:
-        weights = np.exp(f - f.max())
-        q = weights / weights.sum()
-        residual = observed - functionals @ q
-        return float(residual @ residual + f @ prior @ f), q, residual
-
-    f, damping = np.zeros(functionals.shape[1]), 1e-2
-    cost, q, residual = cost_at(f)
-    for _ in range(_STEPS):
-        jacobian = functionals * q - np.outer(functionals @ q, q)
-        curvature = jacobian.T @ jacobian + prior
-        damped = curvature + damping * np.diag(np.diag(curvature))
-        step = np.linalg.solve(damped, jacobian.T @ residual - prior @ f)
-        there = cost_at(f + step)
-        if there[0] < cost:
-            settled = cost - there[0] < 1e-6 * cost
-            f, (cost, q, residual), damping = f + step, there, max(damping / 5, 1e-9)
-            if settled:
-                break
-        else:
-            damping *= 5
-            if damping > 1e8:
-                break
-    jacobian = functionals * q - np.outer(functionals @ q, q)
-    return q, cost, jacobian.T @ jacobian + prior
-
-
 def _pooled_means(
-    layout: Layout, mean: Vector, second: Vector, noise: float, weight: float
+    layout: Layout, mean: Vector, second: Vector, noise: float, entry_variance: Vector
 ) -> tuple[Vector, Vector]:
     """Means and their variances, from the sums and from the products with each categorical."""
+    weight = layout.scaled_weight / 2**layout.resolution_bits
     precision = np.full(len(mean), (weight / noise) ** 2)
     total = mean * precision
     for start, stop in layout.groups:
         if layout.kinds[start] is not ColumnKind.INDICATOR:
             continue
         others = np.r_[0:start, stop : len(mean)]
-        variance = (stop - start) * noise**2
+        variance = entry_variance[others, start:stop].sum(axis=1)
         total[others] += second[others, start:stop].sum(axis=1) / variance
         precision[others] += 1 / variance
     return total / precision, 1 / precision
+
+
+def _attainable(
+    values: Sequence[Vector], marginals: Sequence[Vector], mean: Vector
+) -> tuple[Vector, Vector]:
+    """Least and largest covariance of columns with these marginals (Hoeffding), shapes (p, p)."""
+    steps = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    rows = []
+    for each, q in zip(values, marginals, strict=True):
+        for column in each.T:
+            order = np.argsort(column, kind="stable")
+            last = np.searchsorted(np.cumsum(q[order]), steps).clip(max=len(q) - 1)
+            rows.append(column[order][last])
+    quantiles = np.array(rows) - mean[:, None]
+    with one_blas_thread():
+        most = quantiles @ quantiles.T / _QUANTILES
+        least = quantiles @ quantiles[:, ::-1].T / _QUANTILES
+    least, most = (_NEARLY * (each + each.T) / 2 for each in (least, most))
+    return np.minimum(least, 0), np.maximum(most, 0)
 
 
 def _without_means(layout: Layout, products: Vector) -> Vector:
@@ -233,12 +250,9 @@ def _without_means(layout: Layout, products: Vector) -> Vector:
     return products
 
 
-def _values(kind: ColumnKind, width: int) -> Vector:
-    if kind is ColumnKind.NUMERIC:
-        return ((np.arange(N_BINS) + 0.5) / N_BINS - 0.5)[:, None]
-    if kind is ColumnKind.BINARY:
-        return np.array([[-0.5], [0.5]])
-    return np.eye(width)
+def _labels(width: int) -> Vector:
+    """Coded columns of each label, shape (labels, width)."""
+    return np.array([[-0.5], [0.5]]) if width == 1 else np.eye(width)
 
 
 def _on_the_simplex(shares: Vector) -> Vector:

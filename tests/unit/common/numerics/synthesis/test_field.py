@@ -15,12 +15,11 @@ from dppca.common.numerics.synthesis.binary_field import fit_binary_field
 from dppca.common.numerics.synthesis.field import draw_blocks, fit_field
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.numerics.synthesis.targets import (
+    FieldTargets,
     coupling_scales,
     field_targets,
-    smooth_marginal,
 )
 from dppca.common.schema import Schema, encode, find_faults
-from dppca.common.schema.decoding import decode_columns
 
 MIXED = Schema.from_document(
     {
@@ -68,9 +67,10 @@ def _release(
 def _fit(schema: Schema, rows: NDArray[np.int32], noise: float = 0.0, seed: int = 1) -> FieldFit:
     mean, second = _release(schema, rows, noise)
     fit = fit_released(
-        schema.layout,
+        schema,
         mean=mean,
         second=second,
+        histograms=[None] * len(schema.attributes),
         entry_noise=noise,
         rng=np.random.default_rng(seed),
     )
@@ -78,11 +78,21 @@ def _fit(schema: Schema, rows: NDArray[np.int32], noise: float = 0.0, seed: int 
     return fit
 
 
+def _targets(
+    schema: Schema, mean: NDArray[np.float64], second: NDArray[np.float64], noise: float
+) -> FieldTargets:
+    return field_targets(
+        schema,
+        mean=mean,
+        second=second,
+        histograms=[None] * len(schema.attributes),
+        entry_noise=noise,
+    )
+
+
 def _coded(schema: Schema, fit: FieldFit, n: int) -> NDArray[np.int32]:
     blocks = fit.blocks(n, rng=np.random.default_rng(2))
-    columns = decode_columns(
-        schema, [np.concatenate(column) for column in zip(*blocks, strict=True)]
-    )
+    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     for faults in find_faults(schema, columns).values():
         assert not (faults.missing | faults.invalid | faults.out).any()
     return encode(schema, columns)
@@ -181,7 +191,7 @@ def _enumerated(fit: FieldFit) -> NDArray[np.float64]:
 
 def test_binaries_fitted_by_the_diagonal_and_by_the_fisher_matrix_agree_without_noise() -> None:
     mean, second = _release(BINARY, _binary_rows())
-    targets = field_targets(BINARY.layout, mean=mean, second=second, entry_noise=0.001)
+    targets = _targets(BINARY, mean, second, 0.001)
     scales = coupling_scales(targets, BINARY.layout.groups)
     rng = np.random.default_rng(0)
     by_diagonal = fit_field(targets, scales, rng=rng).field.couplings
@@ -192,7 +202,7 @@ def test_binaries_fitted_by_the_diagonal_and_by_the_fisher_matrix_agree_without_
 def test_the_scale_of_a_coupling_is_the_posterior_mean_over_the_scales() -> None:
     """The obvious version, pair by pair."""
     mean, second = _release(MIXED, _mixed_rows(), 0.002)
-    targets = field_targets(MIXED.layout, mean=mean, second=second, entry_noise=0.002)
+    targets = _targets(MIXED, mean, second, 0.002)
     groups = MIXED.layout.groups
     scales = coupling_scales(targets, groups)
     assert (scales[:5, 5] > 5 * scales[:5, 7]).all()  # plan and flag; plan and chance
@@ -202,24 +212,10 @@ def test_the_scale_of_a_coupling_is_the_posterior_mean_over_the_scales() -> None
             np.testing.assert_array_equal(scales[a:b, c:d], scales[c:d, a:b].T)
 
 
-def test_a_histogram_without_noise_is_the_marginal() -> None:
-    shares = np.array([0.4, 0.05, 0.05, 0.3, 0.2])
-    found = smooth_marginal(shares, np.full(5, 1e-6), np.eye(5))
-    np.testing.assert_allclose(found, shares, atol=1e-3)
-
-
-def test_a_marginal_from_mean_and_square_has_them_and_is_smooth() -> None:
-    bins = (np.arange(32) + 0.5) / 32 - 0.5
-    found = smooth_marginal(np.array([0.1, 0.05]), np.full(2, 1e-4), np.stack([bins, bins**2]))
-    assert found @ bins == pytest.approx(0.1, abs=1e-3)
-    assert found @ bins**2 == pytest.approx(0.05, abs=1e-3)
-    assert np.abs(np.diff(np.log(found), 2)).max() < 0.2
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
 def test_any_noise_leaves_valid_targets(noise: float) -> None:
     mean, second = _release(MIXED, _mixed_rows(500), noise, seed=9)
-    targets = field_targets(MIXED.layout, mean=mean, second=second, entry_noise=noise)
+    targets = _targets(MIXED, mean, second, noise)
     for q in targets.marginals:
         assert (q > 0).all()
         assert q.sum() == pytest.approx(1)
@@ -230,9 +226,9 @@ def test_any_noise_leaves_valid_targets(noise: float) -> None:
 
 def test_there_is_no_field_without_sums_or_for_one_attribute() -> None:
     rng = np.random.default_rng(0)
-    rest = {"entry_noise": 0.0, "rng": rng}
-    assert fit_released(MIXED.layout, mean=None, second=np.eye(8), **rest) is None
+    rest = {"histograms": [None] * 4, "entry_noise": 0.0, "rng": rng}
+    assert fit_released(MIXED, mean=None, second=np.eye(8), **rest) is None
     three = Schema.from_document(
         {"attributes": [{"name": "a", "type": "categorical", "categories": list("abc")}]}
     )
-    assert fit_released(three.layout, mean=np.zeros(3), second=np.eye(3), **rest) is None
+    assert fit_released(three, mean=np.zeros(3), second=np.eye(3), **rest) is None

@@ -1,0 +1,198 @@
+"""Values of a numeric inside its cells.
+
+A law over cells says nothing of where in a cell a value is. Between the cells' bounds on the
+score's scale the law's distribution function is known; through these points goes a cubic spline,
+its slopes kept between 0 and three times the lower mean density of the two cells that meet, as
+Fritsch and Carlson do. Its derivative is a density: not below 0, continuous from cell to cell, and
+with exactly the share of each cell. With slopes ``a`` and ``b`` at a cell's ends, in units of the
+cell's own mean density, the place t in (0, 1) of a value has the distribution function ::
+
+    t^2 (3 - 2 t) + a t (1 - t)^2 - b t^2 (1 - t)                                            (1)
+
+Whole numbers are numbered from 0 to N - 1, without the spike; number i takes the part from i/N to
+(i + 1)/N of the range between the bounds. A value is drawn as above and belongs to the number on
+whose part it falls, so the numbers of a cell are spread as smoothly as other values. A cell that
+holds no whole number is left out.
+
+On 20 cells, total variation at 200 bins from a normal law as wide as a tenth (a twentieth) of the
+range is .000 (.009), where values spread evenly in each cell have .040 (.103).
+
+Reference: F. Fritsch, R. Carlson, Monotone piecewise cubic interpolation, SIAM J. Numer. Anal. 17
+(1980) 238-246.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dppca.common.schema.cells import Cells
+
+_PARTS = 32
+_MOST_NUMBERS = 256
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CellValues:
+    """The cells of a numeric that can hold a value, as values of a field's variable.
+
+    Attributes
+    ----------
+    cells
+        All of them.
+    kept
+        Index of each cell that can hold a value, ascending, shape (V,).
+    bounds
+        Of the kept intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
+    starts
+        Where values are whole numbers: the first number of each kept interval, and N; shape
+        (J + 1,). None otherwise.
+    coordinates, squares
+        Mean and mean square of the coordinates of a cell's values, shape (V,), where these are
+        spread evenly over the interval (whole numbers: over the numbers in it).
+    """
+
+    cells: Cells
+    kept: NDArray[np.intp]
+    bounds: Vector
+    starts: NDArray[np.int64] | None
+    coordinates: Vector
+    squares: Vector
+
+    @classmethod
+    def of(cls, cells: Cells) -> CellValues:
+        """What a numeric's cells hold."""
+        if cells.integer:
+            return _whole_numbers(cells)
+        bounds = cells.scale.coordinates(cells.edges)
+        means = (bounds[1:] + bounds[:-1]) / 2
+        squares = means**2 + np.diff(bounds) ** 2 / 12
+        return _with_spike(cells, np.arange(cells.n_intervals), bounds, None, means, squares)
+
+    @property
+    def widths(self) -> Vector:
+        """Of the kept intervals on the score's scale, shape (J,)."""
+        return np.diff(self.bounds)
+
+    def spread(self, shares: Vector) -> ValueSampler:
+        """How values are spread where the cells have these shares, shape (V,), all above 0."""
+        widths = self.widths
+        if len(widths) == 0:
+            return ValueSampler(self, np.empty(0), np.empty(0))
+        each = shares[: len(widths)]
+        slopes = CubicSpline(self.bounds, np.r_[0.0, np.cumsum(each)])(self.bounds, 1)
+        density = each / widths
+        most = 3 * np.minimum(np.r_[density, np.inf], np.r_[np.inf, density])
+        slopes = np.clip(slopes, 0, most)
+        a, b = ((s / density)[:, None] for s in (slopes[:-1], slopes[1:]))
+        steps = np.linspace(0, 1, _PARTS + 1)
+        within = steps**2 * (3 - 2 * steps) + a * steps * (1 - steps) ** 2
+        within -= b * steps**2 * (1 - steps)
+        within = np.clip(np.maximum.accumulate(within, axis=1), 0, 1)
+        index = np.arange(len(widths))[:, None]
+        places = self.bounds[:-1, None] + widths[:, None] * steps
+        return ValueSampler(self, (index + within).ravel(), places.ravel())
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSampler:
+    """Draws values of cells.
+
+    Attributes
+    ----------
+    cumulative
+        A value's number of interval plus equation (1) of its place there, ascending.
+    places
+        The same values on the score's scale.
+    """
+
+    of: CellValues
+    cumulative: Vector
+    places: Vector
+
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> Vector:
+        """A value for each code of the field's variable, in the numeric's own unit.
+
+        Each value is in the cell of its code (`Cells.index`) and between the bounds.
+        """
+        cells = self.of.cells
+        values = np.full(len(codes), 0.0 if cells.spike is None else cells.spike)
+        inside = codes < len(self.of.bounds) - 1
+        own = codes[inside]
+        uniform = rng.random(len(codes))[inside]
+        at = cells.scale.values(np.interp(own + uniform, self.cumulative, self.places))
+        if self.of.starts is None:
+            values[inside] = _in_cells(cells, own, at)
+        else:
+            values[inside] = _numbers(cells, self.of.starts, own, at)
+        return values
+
+
+def _in_cells(cells: Cells, codes: NDArray[np.int32], values: Vector) -> Vector:
+    """Values that rounding may have moved beyond the edges of their intervals."""
+    last = np.nextafter(cells.edges[1:], -np.inf)
+    if cells.spike != cells.edges[-1]:
+        last[-1] = cells.edges[-1]
+    values = np.clip(values, cells.edges[codes], last[codes])
+    if cells.spike is not None:
+        values[values == cells.spike] = np.nextafter(cells.spike, np.inf)
+    return values
+
+
+def _numbers(
+    cells: Cells, starts: NDArray[np.int64], codes: NDArray[np.int32], values: Vector
+) -> Vector:
+    scale = cells.scale
+    share = (values - scale.lower) / (scale.upper - scale.lower)
+    index = np.clip(np.floor(share * starts[-1]), starts[codes], starts[codes + 1] - 1)
+    return _number_of(cells, index)
+
+
+def _number_of(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
+    """The whole number of each index, which leaves the spike out."""
+    values = math.ceil(cells.scale.lower) + np.asarray(index, np.float64)
+    return values if cells.spike is None else values + (values >= cells.spike)
+
+
+def _whole_numbers(cells: Cells) -> CellValues:
+    scale = cells.scale
+    first, last = math.ceil(scale.lower), math.floor(scale.upper)
+    # Numbers below each edge; the first and the last interval also hold what is beyond.
+    edges = np.ceil(np.r_[first, cells.edges[1:-1], last + 1]).astype(np.int64)
+    below = edges - first
+    if cells.spike is not None:
+        below -= edges > cells.spike
+    kept = np.flatnonzero(np.diff(below))
+    starts = np.r_[below[kept], below[-1]]
+    bounds = scale.coordinates(
+        scale.lower + starts / max(starts[-1], 1) * (scale.upper - scale.lower)
+    )
+    means, squares = np.empty(len(kept)), np.empty(len(kept))
+    for place, (start, stop) in enumerate(pairwise(starts)):
+        n = min(stop - start, _MOST_NUMBERS)
+        index = start + ((np.arange(n) + 0.5) / n * (stop - start)).astype(np.int64)
+        coordinates = scale.coordinates(_number_of(cells, index))
+        means[place], squares[place] = coordinates.mean(), (coordinates**2).mean()
+    return _with_spike(cells, kept, bounds, starts, means, squares)
+
+
+def _with_spike(
+    cells: Cells,
+    kept: NDArray[np.intp],
+    bounds: Vector,
+    starts: NDArray[np.int64] | None,
+    means: Vector,
+    squares: Vector,
+) -> CellValues:
+    if cells.spike is not None:
+        at = cells.scale.coordinates(np.array([cells.spike]))
+        kept = np.append(kept, cells.n_intervals)
+        means, squares = np.append(means, at), np.append(squares, at**2)
+    return CellValues(cells, kept, bounds, starts, means, squares)

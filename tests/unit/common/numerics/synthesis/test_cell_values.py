@@ -1,0 +1,98 @@
+"""Values inside cells: no staircase, the cells' shares, whole numbers as smooth as others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from dppca.common.numerics.synthesis.cell_values import CellValues
+from dppca.common.schema import Numeric
+from dppca.common.schema.cells import make_cells
+
+N = 400_000
+
+
+def _held(**fields: object) -> CellValues:
+    return CellValues.of(
+        make_cells(Numeric.model_validate({"name": "x", "type": "numeric"} | fields))
+    )
+
+
+def _drawn(held: CellValues, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As many values of each cell as its share says."""
+    codes = np.repeat(np.arange(len(shares)), np.rint(N * shares).astype(int)).astype(np.int32)
+    return held.spread(shares).draw(codes, np.random.default_rng(3))
+
+
+def _distance(
+    values: NDArray[np.float64], edges: NDArray[np.float64], truth: NDArray[np.float64]
+) -> float:
+    return float(np.abs(np.histogram(values, edges)[0] / len(values) - truth).sum() / 2)
+
+
+@pytest.mark.parametrize("bins", [10, [-6, -4.5, -2, -1, 0, 0.5, 3, 4, 7]])
+def test_a_normal_law_on_ten_cells_is_no_staircase(bins: object) -> None:
+    """At 200 bins the values are nearer to the law than a fifth of the staircase's distance."""
+    held = _held(lower=-10, upper=10, bins=bins)
+    edges, law = np.linspace(-10, 10, 201), norm(0, 2.5)
+    truth = np.diff(law.cdf(edges))
+    cells = held.cells.edges
+    shares = np.maximum(np.diff(law.cdf(cells)), 1e-9)
+    shares /= shares.sum()
+    stairs = np.diff(np.interp(edges, cells, np.r_[0, np.cumsum(shares)]))
+    assert (
+        _distance(_drawn(held, shares), edges, truth)
+        < 0.15 * np.abs(stairs - truth).sum() / 2 + 0.009
+    )
+
+
+def test_the_density_is_continuous_from_cell_to_cell() -> None:
+    """Just left and just right of each edge, where the shares fall by half from cell to cell."""
+    held = _held(lower=0, upper=8, bins=8)
+    shares = 0.5 ** np.arange(8)
+    values = _drawn(held, shares / shares.sum())
+    for edge in range(1, 5):
+        left = ((values >= edge - 0.05) & (values < edge)).sum()
+        right = ((values >= edge) & (values < edge + 0.05)).sum()
+        assert right == pytest.approx(left, rel=0.15)
+
+
+def test_equal_shares_are_spread_evenly() -> None:
+    values = _drawn(_held(lower=0, upper=1, bins=4), np.full(4, 0.25))
+    assert _distance(values, np.linspace(0, 1, 101), np.full(100, 0.01)) < 0.008
+
+
+def test_an_empty_neighbour_takes_nothing() -> None:
+    """All rows in one cell: they are in it, and thin out to both its edges."""
+    shares = np.array([1e-12, 1 - 2e-12, 1e-12])
+    values = _drawn(_held(lower=0, upper=3, bins=3), shares)
+    assert values.min() >= 1
+    assert values.max() < 2
+    inner = np.histogram(values, [1, 1.25, 1.75, 2])[0]
+    assert inner[1] > 2 * inner[0]
+    assert inner[1] > 2 * inner[2]
+
+
+@pytest.mark.parametrize(("score", "most"), [("linear", 0.005), ("log", 0.03)])
+def test_whole_numbers_inside_wide_cells_follow_the_law(score: str, most: float) -> None:
+    """Ages on cells of three years, or of up to eighteen, each number against its probability."""
+    held = _held(lower=0, upper=119, integer=True, score=score)
+    numbers = np.arange(120)
+    truth = np.diff(norm(60, 15).cdf(np.arange(121) - 0.5))
+    shares = np.bincount(held.cells.index(numbers.astype(float)), weights=truth)[held.kept]
+    shares = np.maximum(shares, 1e-9) / shares.sum()
+    values = _drawn(held, shares)
+    found = np.bincount(values.astype(int), minlength=120) / len(values)
+    assert np.abs(found - truth).sum() / 2 < most
+
+
+def test_values_on_a_logarithmic_score_are_smooth_on_that_score() -> None:
+    """A law that is normal on the score, drawn from 12 cells, at 100 bins of the score."""
+    held = _held(lower=0, upper=1e5, score="log", bins=12)
+    scale, law = held.cells.scale, norm(0.05, 0.12)
+    shares = np.maximum(np.diff(law.cdf(scale.coordinates(held.cells.edges))), 1e-9)
+    values = _drawn(held, shares / shares.sum())
+    edges = np.linspace(-0.5, 0.5, 101)
+    assert _distance(scale.coordinates(values), edges, np.diff(law.cdf(edges))) < 0.02
