@@ -8,6 +8,7 @@ both, ``tools.json_reference`` makes the page of keys and the JSON Schema.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, NotRequired, TypedDict
 
 DecimalText = Annotated[str, "decimal as text"]
@@ -64,3 +65,19 @@ class CodedByRule(TypedDict):
     attributes: Annotated[dict[str, CodedAttribute], "attributes with such values"]
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"]
     above: Annotated[dict[str, float], "shares of faults that are above it"]
+
+
+class VariationFigures(TypedDict):
+    """How far two tables are apart in one or two attributes."""
+
+    attributes: Annotated[Sequence[str], "their names"]
+    found: Annotated[float, "total variation, in [0, 1]"]
+    by_chance: Annotated[float, "what two samples of one distribution would give on average"]
+
+
+class PairFigures(TypedDict):
+    """How far two tables are apart in their pairs of attributes, in short."""
+
+    mean: Annotated[float | None, "total variation, mean of all pairs; null without any"]
+    by_chance: Annotated[float | None, "what chance would give, mean of all pairs"]
+    worst: Annotated[Sequence[VariationFigures], "the ten pairs that differ most"]

@@ -1,21 +1,22 @@
 """One attribute of two tables beside each other, as plots of reports and simulations draw it.
 
-Values are drawn as the files hold them. What no cell or label stands for has a bar of its own:
-values that are not known, and numbers outside the bounds. Nothing is drawn as what coding makes of
-it.
+Values are drawn as the files hold them, a numeric in its cells, all of them equally wide. What no
+cell or label stands for has a bar of its own: values that are not known, and numbers outside the
+bounds; so has a value with a cell of its own. Nothing is drawn as what coding makes of it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.names import one_line
-from dppca.common.numerics.values import ValueCounts, value_range
+from dppca.common.numerics.values import ValueCounts, cell_edges
 from dppca.common.plotting import BLUE, ORANGE
-from dppca.common.schema import Attribute, Numeric
+from dppca.common.schema import Cells, Numeric, Schema
 
 UNKNOWN = "(not known)"
 _MOST_LABELS = 12
@@ -23,7 +24,12 @@ _LABEL_LENGTH = 14
 
 
 def draw_panel(
-    axes: Any, attribute: Attribute, ours: ValueCounts, theirs: ValueCounts, names: tuple[str, str]
+    axes: Any,
+    schema: Schema,
+    index: int,
+    ours: ValueCounts,
+    theirs: ValueCounts,
+    names: tuple[str, str],
 ) -> None:
     """Draw shares of one attribute among two tables, each of a row at least.
 
@@ -31,13 +37,16 @@ def draw_panel(
     ----------
     axes
         Of matplotlib.
+    index
+        Of the attribute.
     names
         For the legend: of the real rows, and of the synthetic ones.
     """
+    attribute = schema.attributes[index]
     axes.set_title(one_line(attribute.name), fontsize=9)
     axes.tick_params(labelsize=7)
     if isinstance(attribute, Numeric):
-        _draw_numeric(axes, attribute, ours, theirs, names)
+        _draw_numeric(axes, attribute, schema.cells[index], ours, theirs, names)
     else:
         _draw_labels(axes, attribute.labels, ours, theirs, names)
 
@@ -55,22 +64,52 @@ def extra_bars(counts: ValueCounts, other: ValueCounts) -> dict[str, tuple[float
 def _draw_numeric(
     axes: Any,
     attribute: Numeric,
+    cells: Cells | None,
     ours: ValueCounts,
     synthetic: ValueCounts,
     names: tuple[str, str],
 ) -> None:
-    lower, upper = value_range(attribute)
-    edges = np.linspace(lower, upper, len(ours.cells) + 1)
-    axes.stairs(ours.cells / ours.n_rows, edges, fill=True, color=BLUE, alpha=0.55, label=names[0])
-    axes.stairs(
-        synthetic.cells / synthetic.n_rows, edges, color=ORANGE, linewidth=2, label=names[1]
-    )
-    step = (upper - lower) / 10
-    for place, (name, shares) in enumerate(extra_bars(ours, synthetic).items(), start=1):
-        at = np.array([upper + place * step])
-        _pair(axes, at, *(np.array([share]) for share in shares), width=step / 4)
-        axes.text(at[0], max(shares), f" {name}", rotation=90, fontsize=6, ha="center")
+    edges = cell_edges(attribute, cells)
+    n = len(edges) - 1
+    both = [counts.cells / counts.n_rows for counts in (ours, synthetic)]
+    first, second = (shares[:n] for shares in both)
+    ends = np.arange(n + 1)
+    axes.stairs(first, ends, fill=True, color=BLUE, alpha=0.55, label=names[0])
+    axes.stairs(second, ends, color=ORANGE, linewidth=2, label=names[1])
+    bars = [
+        (n + place * n / 10, name, *shares)
+        for place, (name, shares) in enumerate(extra_bars(ours, synthetic).items(), start=1)
+    ]
+    if cells is not None and cells.spike is not None:
+        bars.append((-n / 10, f"= {cells.spike:g}", float(both[0][n]), float(both[1][n])))
+    top = 1.4 * float(max(first.max(), second.max()))
+    for at, name, *shares in bars:
+        _pair(axes, np.array([at]), *(np.array([share]) for share in shares), width=n / 40)
+        cut = max(shares) > 2 * top > 0
+        axes.text(
+            at + (n / 25 if cut else 0),
+            0.97 * top if cut else max(shares),
+            f"{name}: {shares[0]:.0%}, {shares[1]:.0%}" if cut else f" {name}",
+            rotation=90,
+            fontsize=6,
+            ha="left" if cut else "center",
+            va="top" if cut else "bottom",
+        )
         axes.margins(y=0.35)  # room for the text
+    if any(max(shares) > 2 * top > 0 for _, _, *shares in bars):
+        axes.set_ylim(0, top)  # a bar that is cut has its height written beside it
+    axes.set_xticks(*_edge_ticks(edges, cells))
+
+
+def _edge_ticks(edges: NDArray[np.float64], cells: Cells | None) -> tuple[list[float], list[str]]:
+    """Some ends of cells, or whole numbers where a cell holds one."""
+    n = len(edges) - 1
+    step = max(1, n // 4)
+    if cells is None or not cells.integer:
+        return list(range(0, n + 1, step)), [f"{edge:.4g}" for edge in edges[::step]]
+    whole = [math.ceil(edge) for edge in edges[:-1]]
+    single = whole[-1] - whole[0] == n - 1
+    return [at + single / 2 for at in range(0, n, step)], [f"{at:g}" for at in whole[::step]]
 
 
 def _draw_labels(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"
+WARNING_RED = "#B00020"
 DPI = 150
 
 

@@ -1,7 +1,8 @@
 """How alike two tables are, from counts: marginals and pair tables.
 
 Every attribute is cut into cells that are public: a binary's two values, a categorical's
-categories, and for a numeric equal parts of its bounds (of [-1, 1] for unit-ball rows). Two tables
+categories, and for a numeric equal parts of its bounds (of [-1, 1] for unit-ball rows), or in pairs
+the schema's cells (`dppca.common.numerics.pair_cells`). Two tables
 are compared by the total variation between their shares, ``1/2 sum |p - q|``: 0 for equal shares,
 1 where no cell is shared.
 
@@ -15,14 +16,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.numerics.pair_cells import PAIR_CELLS, pair_axes
+from dppca.common.schema import Column, Schema
 from dppca.common.schema.layout import ColumnKind, Layout
 
-MARGINAL_CELLS, PAIR_CELLS = 20, 8
-"""Cells of a numeric, alone and in a pair."""
+MARGINAL_CELLS = 20
+"""Cells of a numeric alone."""
+_WORST = 10
 
 
 def assign_cells(
@@ -88,11 +93,24 @@ class TableCounts:
         )
 
 
-def count_cells(rows: NDArray[np.int32], layout: Layout) -> TableCounts:
-    """Counts of coded rows, shape (n, p)."""
-    cells, sizes = assign_cells(rows, layout, numeric_cells=MARGINAL_CELLS)
+def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int32]) -> TableCounts:
+    """Counts of a batch of rows.
+
+    Parameters
+    ----------
+    columns
+        As `encode` takes them.
+    rows
+        What it makes of them, shape (n, p).
+    """
+    cells, sizes = assign_cells(rows, schema.layout, numeric_cells=MARGINAL_CELLS)
     marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(sizes))
-    cells, sizes = assign_cells(rows, layout, numeric_cells=PAIR_CELLS)
+    cells, _ = assign_cells(rows, schema.layout, numeric_cells=PAIR_CELLS)
+    axes = pair_axes(schema)
+    for i, (axis, own) in enumerate(zip(axes, schema.cells, strict=True)):
+        if own is not None and axis.parts is not None:
+            cells[:, i] = axis.parts[own.index(np.asarray(columns[i], np.float64))]
+    sizes = tuple(axis.n_cells for axis in axes)
     pairs = tuple(
         np.bincount(cells[:, i] * sizes[j] + cells[:, j], minlength=sizes[i] * sizes[j]).reshape(
             sizes[i], sizes[j]
@@ -100,6 +118,60 @@ def count_cells(rows: NDArray[np.int32], layout: Layout) -> TableCounts:
         for i, j in list_pairs(len(sizes))
     )
     return TableCounts(len(rows), marginals, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Total variation between two tables in some attributes, and what chance would give."""
+
+    attributes: tuple[str, ...]
+    found: float
+    by_chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """Total variation of all pairs of attributes in short.
+
+    Attributes
+    ----------
+    mean, by_chance
+        Over all pairs; None where there is none.
+    worst
+        At most ten, the largest first.
+    """
+
+    mean: float | None
+    by_chance: float | None
+    worst: tuple[Variation, ...]
+
+
+def variations(
+    schema: Schema, ours: TableCounts, theirs: TableCounts
+) -> tuple[tuple[Variation, ...], tuple[Variation, ...]]:
+    """Of every attribute, and of every pair in the order of `TableCounts.pairs`."""
+    names = [attribute.name for attribute in schema.attributes]
+    pairs = [(names[i], names[j]) for i, j in list_pairs(len(names))]
+
+    def between(
+        attributes: Sequence[tuple[str, ...]],
+        first: Sequence[NDArray[np.int64]],
+        second: Sequence[NDArray[np.int64]],
+    ) -> tuple[Variation, ...]:
+        return tuple(
+            Variation(each, total_variation(a, b), expected_variation(a, b))
+            for each, a, b in zip(attributes, first, second, strict=True)
+        )
+
+    return (
+        between([(name,) for name in names], ours.marginals, theirs.marginals),
+        between(pairs, ours.pairs, theirs.pairs),
+    )
+
+
+def worst(found: Sequence[Variation], most: int) -> list[int]:
+    """Places of those that differ most, the largest first."""
+    return sorted(range(len(found)), key=lambda index: -found[index].found)[:most]
 
 
 def list_pairs(n_attributes: int) -> list[tuple[int, int]]:
@@ -118,6 +190,15 @@ def expected_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> f
     n, m = int(first.sum()), int(second.sum())
     shares = (first + second) / (n + m)
     return float(sqrt((1 / n + 1 / m) / (2 * pi)) * np.sqrt(shares * (1 - shares)).sum())
+
+
+def summarise_pairs(pairs: Sequence[Variation]) -> PairSummary:
+    """What a reader looks at first."""
+    return PairSummary(
+        mean=fmean(each.found for each in pairs) if pairs else None,
+        by_chance=fmean(each.by_chance for each in pairs) if pairs else None,
+        worst=tuple(pairs[index] for index in worst(pairs, _WORST)),
+    )
 
 
 def estimate_shares(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.numerics.comparison import MARGINAL_CELLS
-from dppca.common.schema import Attribute, Column, Numeric, Schema, known_labels
+from dppca.common.schema import Attribute, Cells, Column, Numeric, Schema, known_labels
+from dppca.common.schema.cells import N_BINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class ValueCounts:
     Attributes
     ----------
     cells
-        int64: one for each label, or for each of `MARGINAL_CELLS` equal parts of the bounds.
+        int64: one for each label, or for each of a numeric's cells: the schema's, or `N_BINS` equal
+        parts of the range of a unit-ball attribute.
     below, above
         Of a numeric, outside its bounds.
     unknown
@@ -57,10 +58,10 @@ class ValueCounts:
 def count_values(schema: Schema, columns: Sequence[Column]) -> tuple[ValueCounts, ...]:
     """Counts of a batch of columns, as `encode` takes them, in the schema's order."""
     return tuple(
-        _count_numeric(attribute, np.asarray(column, np.float64))
+        _count_numeric(attribute, cells, np.asarray(column, np.float64))
         if isinstance(attribute, Numeric)
         else _count_labels(known_labels(attribute, column), len(attribute.labels))
-        for attribute, column in zip(schema.attributes, columns, strict=True)
+        for attribute, cells, column in zip(schema.attributes, schema.cells, columns, strict=True)
     )
 
 
@@ -73,6 +74,11 @@ def value_range(attribute: Numeric) -> tuple[float, float]:
     return attribute.lower, attribute.upper
 
 
+def cell_edges(attribute: Numeric, cells: Cells | None) -> NDArray[np.float64]:
+    """Ends of the intervals in which values of a numeric are counted."""
+    return np.linspace(*value_range(attribute), N_BINS + 1) if cells is None else cells.edges
+
+
 def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:
     """Which values are known and were not put in by a rule, shape (n_rows,)."""
     if not isinstance(attribute, Numeric):
@@ -82,13 +88,18 @@ def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:
     return inside
 
 
-def _count_numeric(attribute: Numeric, values: NDArray[np.float64]) -> ValueCounts:
+def _count_numeric(
+    attribute: Numeric, cells: Cells | None, values: NDArray[np.float64]
+) -> ValueCounts:
     lower, upper = value_range(attribute)
     finite = values[np.isfinite(values)]
     inside = finite[(finite >= lower) & (finite <= upper)]
-    cells, _ = np.histogram(inside, bins=MARGINAL_CELLS, range=(lower, upper))
+    if cells is None:
+        counts, _ = np.histogram(inside, bins=N_BINS, range=(lower, upper))
+    else:
+        counts = np.bincount(cells.index(inside), minlength=cells.n_cells)
     return ValueCounts(
-        cells=cells.astype(np.int64),
+        cells=counts.astype(np.int64),
         below=int((finite < lower).sum()),
         above=int((finite > upper).sum()),
         unknown=len(values) - len(finite),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
+from dppca.common.documents import (
+    CodedByRule,
+    DecimalText,
+    DigestText,
+    Document,
+    PairFigures,
+    PathText,
+)
 
 
 class SimulatedRows(TypedDict):
@@ -94,6 +101,7 @@ class SimulationDocument(Document):
     owners: Annotated[list[SimulatedOwner], "one entry for each owner"]
     components: Annotated[SimulatedComponents, "the joint components"]
     utility: Annotated[SimulatedUtility, "what the synthetic rows are good for"]
+    pairs: Annotated[PairFigures, "decoded synthetic rows against the training rows"]
     steps: Annotated[list[SimulatedStep], "steps in their order"]
     seconds: Annotated[float, "time of the whole run"]
     simulation_only: Annotated[list[str], "keys that only a simulation can know"]

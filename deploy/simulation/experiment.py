@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import known_cells
 from dppca.common.plotting import check_plotting
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
@@ -34,7 +35,7 @@ from dppca.deploy.simulation.evaluate import (
     compute_pooled_covariance,
     evaluate,
 )
-from dppca.deploy.simulation.plots import plot_marginals, plot_scree
+from dppca.deploy.simulation.plots import plot_marginals, plot_pairs, plot_scree
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
@@ -195,7 +196,7 @@ def _evaluate(
     covariance = compute_pooled_covariance(schema, coded_training)
     tally = FaultCounts(schema)
     tally.add(training)
-    scree, marginals = output / "scree.png", output / "marginals.png"
+    scree, marginals, pairs = (output / f"{name}.png" for name in ("scree", "marginals", "pairs"))
     plot_scree(
         scree,
         eigenvalues=result.eigenvalues,
@@ -204,13 +205,17 @@ def _evaluate(
         noise_edge=result.header.noise_edge,
     )
     plot_marginals(marginals, schema, real=training, synthetic=decoded)
+    coded_decoded = encode(schema, decoded)
+    ours = count_cells(schema, training, coded_training)
+    theirs = count_cells(schema, decoded, coded_decoded)
+    plot_pairs(pairs, schema, real=ours, synthetic=theirs)
     utility = evaluate(
         schema,
         request.target,
         training=coded_training[_known_target(schema, request.target, training)],
         held_out=encode(schema, held_out)[_known_target(schema, request.target, held_out)],
         coded=_coded_synthetic(schema, run.coded),
-        decoded=encode(schema, decoded),
+        decoded=coded_decoded,
         released_mean=result.mean,
     )
     return Findings(
@@ -227,6 +232,7 @@ def _evaluate(
         noise_edge=result.header.noise_edge,
         captured_variance=captured_variance(covariance, result.vectors),
         utility=utility,
+        pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={
             "report": str(output / "report.md"),
             "report_json": str(output / "report.json"),
@@ -235,7 +241,7 @@ def _evaluate(
             "synthetic_coded": str(run.coded),
             "synthetic_decoded": str(run.decoded),
         },
-        plots={"scree": str(scree), "marginals": str(marginals)},
+        plots={"scree": str(scree), "marginals": str(marginals), "pairs": str(pairs)},
         seconds=time.monotonic() - started,
     )
 

@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.numerics.comparison import TableCounts
 from dppca.common.numerics.values import count_values
+from dppca.common.pair_panels import pair_figure
 from dppca.common.panels import draw_panel
 from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, new_figure
 from dppca.common.schema import Column, Schema
 
 _PANELS_PER_ROW = 4
+_NOTICE = "known to a simulation only: made of the real rows of all owners"
 _NAMES = ("real training rows", "synthetic rows (decoded)")
 
 
@@ -99,18 +102,17 @@ def plot_marginals(
     rows = -(-panels // columns)
     figure = new_figure(3.0 * columns, 2.5 * rows + 0.5)
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    shown = zip(
-        grid,
-        schema.attributes,
-        count_values(schema, real),
-        count_values(schema, synthetic),
-        strict=False,
-    )
-    for axes, attribute, ours, theirs in shown:
-        draw_panel(axes, attribute, ours, theirs, _NAMES)
+    counts = count_values(schema, real), count_values(schema, synthetic)
+    for index, (axes, ours, theirs) in enumerate(zip(grid, *counts, strict=False)):
+        draw_panel(axes, schema, index, ours, theirs, _NAMES)
     for axes in grid[panels:]:
         axes.set_visible(False)
     handles, names = grid[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     figure.supylabel("share of rows", fontsize=9)
     figure.savefig(path, dpi=DPI)
+
+
+def plot_pairs(path: Path, schema: Schema, *, real: TableCounts, synthetic: TableCounts) -> None:
+    """Two-way tables among real training rows and decoded synthetic ones."""
+    pair_figure(schema, real, synthetic, _NAMES, notice=_NOTICE).savefig(path, dpi=DPI)

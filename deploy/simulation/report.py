@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import CodedByRule
+from dppca.common.documents import CodedByRule, PairFigures
+from dppca.common.numerics.comparison import PairSummary
+from dppca.common.numerics.pair_cells import PAIR_CELLS
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
@@ -32,7 +34,9 @@ SIMULATION_ONLY = (
     "components.captured_variance",
     "utility",
     "owners[].dppca_svm_accuracy",
+    "pairs",
     "plots.marginals",
+    "plots.pairs",
     "the line without noise in plots.scree",
 )
 _MOST_EIGENVALUES = 20
@@ -54,6 +58,8 @@ class Findings:
         All p of them, descending, coded units.
     captured_variance
         Of the best possible (`dppca.deploy.simulation.evaluate`).
+    pairs
+        Two-way tables of decoded synthetic rows against those of the training rows.
     files, plots
         What was written, by what it is; paths as text.
     seconds
@@ -73,6 +79,7 @@ class Findings:
     noise_edge: float
     captured_variance: float
     utility: Utility
+    pairs: PairSummary
     files: Mapping[str, str]
     plots: Mapping[str, str]
     seconds: float
@@ -116,6 +123,18 @@ def make_document(findings: Findings) -> SimulationDocument:
             "tstr_accuracy": f.utility.tstr_accuracy,
             "tstr_accuracy_decoded": f.utility.tstr_accuracy_decoded,
             "majority": f.utility.majority,
+        },
+        "pairs": {
+            "mean": f.pairs.mean,
+            "by_chance": f.pairs.by_chance,
+            "worst": [
+                {
+                    "attributes": list(each.attributes),
+                    "found": each.found,
+                    "by_chance": each.by_chance,
+                }
+                for each in f.pairs.worst
+            ],
         },
         "steps": _steps(f.owners),
         "seconds": round(f.seconds, 3),
@@ -185,6 +204,8 @@ def make_markdown(document: SimulationDocument) -> str:
                 ["nothing: the commonest class", f"{utility['majority']:.4f}"],
             ],
         ),
+        "## Pairs of attributes †",
+        *_pairs(document["pairs"]),
         "## Seconds and bytes",
         _table(
             ["step", "seconds, slowest owner", "bytes, all owners"],
@@ -214,6 +235,26 @@ def _coded_by_rule(counts: CodedByRule) -> list[str]:
         _table(["attribute", *kinds, "of the rows"], rows),
         "A number out of bounds is coded as the nearest bound, other values as: "
         f"{'; '.join(said)}.",
+    ]
+
+
+def _pairs(pairs: PairFigures) -> list[str]:
+    """Decoded rows only: coded ones have no cells."""
+    return [
+        f"Total variation between two-way tables of decoded synthetic rows and of the training "
+        f"rows, a numeric in at most {PAIR_CELLS} cells: {pairs['mean']:.4f} on average, where "
+        f"chance alone would give {pairs['by_chance']:.4f}.",
+        _table(
+            ["the pairs that differ most", "total variation", "by chance"],
+            [
+                [
+                    ", ".join(each["attributes"]),
+                    f"{each['found']:.3f}",
+                    f"{each['by_chance']:.3f}",
+                ]
+                for each in pairs["worst"]
+            ],
+        ),
     ]
 
 

@@ -185,7 +185,7 @@ def _page(
             released_mean=mean,
             rng=rng,
         )
-        plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, found)]
+        plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, real, synthetic)]
         if found.accuracies:
             plots.append(accuracy_plot(found))
     page = quality_page(

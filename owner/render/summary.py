@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from dppca.common.attestation.documents import SummaryFigures
-from dppca.common.documents import CodedByRule, Document, PathText
+from dppca.common.documents import (
+    CodedByRule,
+    Document,
+    PairFigures,
+    PathText,
+    VariationFigures,
+)
 from dppca.common.privacy.labels import Label
 from dppca.owner.render.releases import ReleasedFile
 from dppca.owner.render.texts import charge_text
 
 _WORST = 5
-
-
-class VariationFigures(TypedDict):
-    """How far two tables are apart in one or two attributes."""
-
-    attributes: Annotated[Sequence[str], "their names"]
-    found: Annotated[float, "total variation, in [0, 1]"]
-    by_chance: Annotated[float, "what two samples of one distribution would give on average"]
 
 
 class PropensityFigures(TypedDict):
@@ -58,6 +56,7 @@ class QualityFigures(TypedDict):
     n_synthetic: Annotated[int, "synthetic rows"]
     marginals: Annotated[Sequence[VariationFigures], "one entry for each attribute"]
     pairs: Annotated[Sequence[VariationFigures], "one entry for each pair of attributes"]
+    pair_summary: Annotated[PairFigures, "the pairs in short"]
     propensity: Annotated[PropensityFigures, "how well the two can be told apart"]
     accuracies: Annotated[Sequence[AccuracyFigures], "one entry for each target"]
     distances: Annotated[DistanceFigures, "distances to the nearest record"]
@@ -92,6 +91,7 @@ def quality_text(document: QualityDocument) -> str:
         f"  told apart: pMSE {propensity['ratio']:.1f} times that of rows alike (1 is best)",
         *_worst("one attribute", document["marginals"]),
         *_worst("two attributes", document["pairs"]),
+        *_mean(document["pair_summary"]),
     ]
     lines += [
         f"  {each['target']}: right on {each['trained_on_synthetic']:.1%} when trained on "
@@ -131,6 +131,14 @@ def released_summary_text(document: ReleasedSummaryDocument) -> str:
             f"  saved (released, may go anywhere): {document['summary']}",
         ]
     )
+
+
+def _mean(pairs: PairFigures) -> list[str]:
+    if pairs["mean"] is None or pairs["by_chance"] is None:
+        return []
+    return [
+        f"  two attributes: {pairs['mean']:.3f} on average ({pairs['by_chance']:.3f} by chance)"
+    ]
 
 
 def _worst(name: str, found: Sequence[VariationFigures]) -> list[str]:

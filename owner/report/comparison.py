@@ -33,7 +33,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +45,13 @@ from dppca.common.estimators.utility import (
     synthetic_labels,
 )
 from dppca.common.numerics.comparison import (
+    PairSummary,
     TableCounts,
+    Variation,
     count_cells,
-    expected_variation,
-    list_pairs,
     merge_counts,
-    total_variation,
+    summarise_pairs,
+    variations,
 )
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
 from dppca.common.privacy.labels import Label
@@ -95,15 +95,6 @@ class CodedTable:
     def n_rows(self) -> int:
         """Rows of the whole table."""
         return self.counts.n_rows
-
-
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """Total variation between two tables in some attributes, and what chance would give."""
-
-    attributes: tuple[str, ...]
-    found: float
-    by_chance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +158,7 @@ class Quality:
     n_synthetic: int
     marginals: tuple[Variation, ...]
     pairs: tuple[Variation, ...]
+    pair_summary: PairSummary
     propensity: Propensity
     accuracies: tuple[Accuracy, ...]
     distances: Distances
@@ -187,7 +179,7 @@ def code_table(
         tally.add(columns)
         rows = encode(table.schema, columns)
         values.append(count_values(table.schema, columns))
-        counts.append(count_cells(rows, table.schema.layout))
+        counts.append(count_cells(table.schema, columns, rows))
         if len(counts) > 1:
             counts = [merge_counts(counts)]
         here = sampled[(sampled >= seen) & (sampled < seen + len(rows))] - seen
@@ -242,24 +234,13 @@ def compare(
     rng
         Draws samples; protects nothing.
     """
-    names = [attribute.name for attribute in schema.attributes]
-    marginals = [
-        _variation((name,), ours, theirs)
-        for name, ours, theirs in zip(
-            names, real.counts.marginals, synthetic.counts.marginals, strict=True
-        )
-    ]
-    pairs = [
-        _variation((names[i], names[j]), ours, theirs)
-        for (i, j), ours, theirs in zip(
-            list_pairs(len(names)), real.counts.pairs, synthetic.counts.pairs, strict=True
-        )
-    ]
+    marginals, pairs = variations(schema, real.counts, synthetic.counts)
     return Quality(
         n_real=real.n_rows,
         n_synthetic=synthetic.n_rows,
-        marginals=tuple(marginals),
-        pairs=tuple(pairs),
+        marginals=marginals,
+        pairs=pairs,
+        pair_summary=summarise_pairs(pairs),
         propensity=propensity(schema, real.sample, synthetic.sample),
         accuracies=tuple(
             _accuracy(schema, target, rows, synthetic.sample, coded, released_mean, rng)
@@ -286,10 +267,6 @@ def propensity(schema: Schema, real: NDArray[np.int32], synthetic: NDArray[np.in
     expected = (coefficients - 1) * share * (1 - share) / len(scaled)
     ratio = pmse / expected if expected > 0 else 0.0
     return Propensity(pmse, expected, ratio, coefficients, products)
-
-
-def _variation(names: tuple[str, ...], ours: Any, theirs: Any) -> Variation:
-    return Variation(names, total_variation(ours, theirs), expected_variation(ours, theirs))
 
 
 def _propensity_features(

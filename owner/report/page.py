@@ -8,10 +8,12 @@ from html import escape
 from string import Template
 
 from dppca.common.names import one_line
+from dppca.common.numerics.comparison import PairSummary, Variation, worst
+from dppca.common.numerics.pair_cells import PAIR_CELLS
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.owner.records import CheckReport
 from dppca.owner.records.faults import MALFORMED, WARNING, describe_coding
-from dppca.owner.report.comparison import QUANTILES, Quality, Variation
+from dppca.owner.report.comparison import QUANTILES, Quality
 
 _WORST = 20
 
@@ -52,8 +54,9 @@ outside the bounds, have bars of their own.</p>
 <p><img alt="Shares of each attribute, this site's rows beside synthetic ones"
 src="data:image/png;base64,$marginal_plot"></p>
 <h2>Two attributes at a time</h2>
+<p>A numeric is cut into at most $pair_cells of the schema's cells. $pair_mean</p>
 $pairs
-<p><img alt="Total variation of every pair of attributes"
+<p><img alt="Total variation of every pair, and the tables of those that differ most"
 src="data:image/png;base64,$pair_plot"></p>
 <h2>Train on synthetic, test on real</h2>
 <p>On rows of this site whose target is known.</p>
@@ -101,6 +104,8 @@ def quality_page(
         propensity=_propensity(quality),
         marginals=_variations(quality.marginals, "attribute", "attributes"),
         marginal_plot=marginal_plot,
+        pair_cells=PAIR_CELLS,
+        pair_mean=_pair_mean(quality.pair_summary),
         pairs=_variations(quality.pairs, "pair", "pairs"),
         pair_plot=pair_plot,
         accuracies=_accuracies(quality, accuracy_plot),
@@ -143,13 +148,22 @@ def _propensity(quality: Quality) -> str:
 
 
 def _variations(found: Sequence[Variation], one: str, many: str) -> str:
-    worst = sorted(found, key=lambda each: -each.found)[:_WORST]
     rows = [
-        (", ".join(each.attributes), f"{each.found:.3f}", f"{each.by_chance:.3f}") for each in worst
+        (", ".join(found[i].attributes), f"{found[i].found:.3f}", f"{found[i].by_chance:.3f}")
+        for i in worst(found, _WORST)
     ]
     left = f"<p>The {_WORST} {many} that differ most of {len(found)}.</p>"
     return (left if len(found) > _WORST else "") + _table(
         (one, "total variation", "by chance"), rows
+    )
+
+
+def _pair_mean(pairs: PairSummary) -> str:
+    if pairs.mean is None or pairs.by_chance is None:
+        return ""
+    return (
+        f"Total variation is <strong>{pairs.mean:.3f}</strong> on average over all pairs; chance "
+        f"alone would give {pairs.by_chance:.3f}."
     )
 
 

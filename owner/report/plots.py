@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dppca.common.names import one_line
+from dppca.common.pair_panels import pair_figure
 from dppca.common.panels import draw_panel
-from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, new_figure
+from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, WARNING_RED, new_figure
+from dppca.common.privacy.labels import Label
 from dppca.common.schema import Schema
 from dppca.owner.report.comparison import CodedTable, Quality
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 PANELS = 24
 _PER_ROW = 4
+NOTICE = f"{Label.SITE_ONLY.value}: made of this site's raw rows, must not leave"
 _NAMES = ("this site's rows", "synthetic rows")
 
 
@@ -35,8 +38,7 @@ def marginal_plot(
     figure = new_figure(3.0 * columns, 2.4 * rows + 0.5)
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
     for axes, index in zip(grid, drawn, strict=False):
-        attribute = schema.attributes[index]
-        draw_panel(axes, attribute, real.values[index], synthetic.values[index], _NAMES)
+        draw_panel(axes, schema, index, real.values[index], synthetic.values[index], _NAMES)
     for axes in grid[len(drawn) :]:
         axes.set_visible(False)
     handles, names = grid[0].get_legend_handles_labels()
@@ -45,24 +47,9 @@ def marginal_plot(
     return _png(figure)
 
 
-def pair_plot(schema: Schema, quality: Quality) -> bytes:
-    """Total variation of every pair of attributes; on the diagonal that of one alone."""
-    names = [one_line(attribute.name) for attribute in schema.attributes]
-    size = len(names)
-    matrix = np.zeros((size, size))
-    matrix[np.diag_indices(size)] = [each.found for each in quality.marginals]
-    upper = np.triu_indices(size, 1)
-    matrix[upper] = [each.found for each in quality.pairs]
-    matrix[upper[::-1]] = matrix[upper]
-    width = min(12.0, 2.5 + 0.3 * size)
-    figure = new_figure(width + 1, width)
-    axes = figure.subplots()
-    image = axes.imshow(matrix, cmap="cividis", vmin=0, vmax=max(0.1, float(matrix.max())))
-    if size <= 40:
-        axes.set_xticks(range(size), names, rotation=90, fontsize=7)
-        axes.set_yticks(range(size), names, fontsize=7)
-    figure.colorbar(image, label="total variation")
-    return _png(figure)
+def pair_plot(schema: Schema, real: CodedTable, synthetic: CodedTable) -> bytes:
+    """Total variation of every pair, and the tables of those that differ most."""
+    return _png(pair_figure(schema, real.counts, synthetic.counts, _NAMES, notice=NOTICE))
 
 
 def accuracy_plot(quality: Quality) -> bytes:
@@ -99,6 +86,8 @@ def accuracy_plot(quality: Quality) -> bytes:
 
 
 def _png(figure: Figure) -> bytes:
+    """The picture, which says where it may go to who sees it and in the file."""
+    figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Comment": NOTICE})
     return buffer.getvalue()

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.errors import SettingError
-from dppca.common.numerics.comparison import MARGINAL_CELLS, count_cells
+from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values, value_range
 from dppca.common.panels import UNKNOWN as NOT_KNOWN
 from dppca.common.panels import draw_panel
 from dppca.common.plotting import new_figure
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
+from dppca.common.schema.cells import N_BINS
 from dppca.common.study import Study
 from dppca.deploy.simulation.data import Division
 from dppca.deploy.simulation.experiment import _known_target, _require_two_labels, read_columns
@@ -50,7 +51,7 @@ def _heights(schema: Schema, columns: list[Column], name: str) -> dict[str, floa
     axes = figure.subplots()
     index = schema.index_of(name)
     counts = count_values(schema, columns)
-    draw_panel(axes, schema.attributes[index], counts[index], counts[index], NAMES)
+    draw_panel(axes, schema, index, counts[index], counts[index], NAMES)
     figure.draw_without_rendering()
     names = [tick.get_text() for tick in axes.get_xticklabels()]
     if schema.attributes[index].type == "numeric":
@@ -120,11 +121,11 @@ def test_every_row_is_counted_once_whatever_the_batches(
 
 
 def test_values_that_need_no_rule_are_counted_as_their_codes() -> None:
-    coded = count_cells(encode(SCHEMA, CLEAN), SCHEMA.layout)
+    coded = count_cells(SCHEMA, CLEAN, encode(SCHEMA, CLEAN))
     for index, (values, codes) in enumerate(
         zip(count_values(SCHEMA, CLEAN), coded.marginals, strict=True)
     ):
-        assert np.array_equal(values.cells, codes), index
+        assert np.array_equal(values.cells.reshape(len(codes), -1).sum(axis=1), codes), index
         assert (values.below, values.above, values.unknown) == (0, 0, 0)
 
 
@@ -133,7 +134,26 @@ def test_unit_ball_attributes_are_counted_around_their_centre() -> None:
     schema = Schema.from_document({"row_norm": {}, "attributes": attributes})
     counts = count_values(schema, [np.array([8.0, 12.0, 13.0]), np.zeros(3)])
     assert value_range(schema.attributes[0]) == (8, 12)  # type: ignore[arg-type]
-    assert (counts[0].cells.sum(), counts[0].above, len(counts[0].cells)) == (2, 1, MARGINAL_CELLS)
+    assert (counts[0].cells.sum(), counts[0].above, len(counts[0].cells)) == (2, 1, N_BINS)
+
+
+def test_a_numeric_is_counted_in_its_cells_and_beside_them_what_lies_outside() -> None:
+    visits = {"name": "visits", "type": "numeric", "lower": 0, "upper": 9, "integer": True}
+    cost = {"name": "cost", "type": "numeric", "lower": 0, "upper": 8, "bins": [1, 4]}
+    spike = {**cost, "name": "spike", "zero": "separate", "histogram": True}
+    schema = Schema.from_document(
+        {"max_rows_per_person": 1, "attributes": [visits, cost, spike]}, stored=False
+    )
+    values = np.array([0.0, 0.0, 0.5, 1.0, 3.9, 8.0, 9.0, -1.0, np.nan])
+    counts = count_values(schema, [values, values, values])
+    assert counts[0].cells.tolist() == [2, 2, 0, 0, 1, 0, 0, 0, 1, 1]
+    assert counts[1].cells.tolist() == [3, 2, 1]
+    assert counts[2].cells.tolist() == [1, 2, 1, 2]
+    assert [(each.below, each.above, each.unknown) for each in counts] == [
+        (1, 0, 1),
+        (1, 1, 1),
+        (1, 1, 1),
+    ]
 
 
 def _coded(folder: Path, text: str) -> CodedTable:

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from dppca.common.errors import SettingError, StudyError
+from dppca.common.numerics.comparison import PairSummary, Variation, count_cells
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
-from dppca.deploy.simulation.plots import plot_marginals, plot_scree
+from dppca.deploy.simulation.plots import plot_marginals, plot_pairs, plot_scree
 from dppca.deploy.simulation.report import SIMULATION_ONLY, Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
 from dppca.deploy.simulation.story import make_story
@@ -66,6 +67,7 @@ def document() -> dict[str, Any]:
         noise_edge=0.15,
         captured_variance=0.987,
         utility=Utility(0.98, 0.97, 0.91, 0.74),
+        pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         files={"report": "out/report.md"},
         plots={"scree": "out/scree.png"},
         seconds=12.3456,
@@ -114,6 +116,10 @@ def test_the_markdown_marks_what_only_a_simulation_knows(document: dict[str, Any
     assert "| lncoins | 0 | 1,234 | 0 | 0 | 0 | 7.64% |" in text
     assert "`lncoins`: free, the first" in text
     assert "(scree.png)" in text
+    assert "Pairs of attributes †" in text
+    assert "0.0456 on average, where chance alone would give 0.0123" in text
+    assert "| lpi, fmde | 0.789 | 0.057 |" in text
+    assert {"pairs", "plots.pairs", "plots.marginals"} <= set(document["simulation_only"])
 
 
 def test_the_story_says_who_held_what_what_it_cost_and_what_is_protected(
@@ -171,7 +177,9 @@ def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
     plot_scree(
         tmp_path / "s.png", eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05
     )
-    for name in ("m.png", "s.png"):
+    counts = [count_cells(schema, each, encode(schema, each)) for each in (columns, few)]
+    plot_pairs(tmp_path / "p.png", schema, real=counts[0], synthetic=counts[1])
+    for name in ("m.png", "s.png", "p.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 

@@ -22,7 +22,7 @@ from dppca.common.numerics.comparison import (
     total_variation,
 )
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import Schema, encode
+from dppca.common.schema import Column, Schema, encode
 from dppca.owner.records import open_table
 from dppca.owner.report.comparison import (
     CodedTable,
@@ -68,9 +68,21 @@ def _scrambled(table: CodedTable) -> CodedTable:
     return _of_rows(table, rows)
 
 
+def _columns(rows: NDArray[np.int32]) -> list[Column]:
+    """Values that are coded as some rows are."""
+    return [
+        rows[:, start:stop].argmax(axis=1).astype(np.int32)
+        if stop - start > 1
+        else (rows[:, start] > 0).astype(np.int32)
+        if cells is None
+        else cells.scale.values(rows[:, start] / 1024)
+        for (start, stop), cells in zip(SCHEMA.layout.groups, SCHEMA.cells, strict=True)
+    ]
+
+
 def _of_rows(table: CodedTable, rows: NDArray[np.int32]) -> CodedTable:
     """Other coded rows of the same table, all of them known."""
-    counts = count_cells(rows, SCHEMA.layout)
+    counts = count_cells(SCHEMA, _columns(rows), rows)
     known = np.ones((len(rows), len(SCHEMA.attributes)), dtype=bool)
     return replace(table, counts=counts, sample=rows, known=known)
 
@@ -97,8 +109,13 @@ def test_unit_ball_rows_are_cut_over_the_whole_ball() -> None:
 
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
     rows = _rng().integers(-512, 513, (101, SCHEMA.layout.n_columns), dtype=np.int32)
-    whole = count_cells(rows, SCHEMA.layout)
-    parts = count_cells(rows[:40], SCHEMA.layout).merge(count_cells(rows[40:], SCHEMA.layout))
+    columns = _columns(rows)
+    whole = count_cells(SCHEMA, columns, rows)
+    first, second = (
+        count_cells(SCHEMA, [column[part] for column in columns], rows[part])
+        for part in (np.s_[:40], np.s_[40:])
+    )
+    parts = first.merge(second)
     assert parts.n_rows == whole.n_rows
     for ours, theirs in zip(
         [*whole.marginals, *whole.pairs], [*parts.marginals, *parts.pairs], strict=True
@@ -145,6 +162,12 @@ def test_rows_of_one_distribution_cannot_be_told_apart(tmp_path: Path) -> None:
     for each in (*quality.marginals, *quality.pairs):
         assert each.found < 2.5 * each.by_chance
     assert quality.label is Label.SITE_ONLY
+    assert quality.pair_summary.mean == pytest.approx(np.mean([p.found for p in quality.pairs]))
+    assert quality.pair_summary.by_chance == pytest.approx(
+        np.mean([p.by_chance for p in quality.pairs])
+    )
+    found = sorted((p.found for p in quality.pairs), reverse=True)
+    assert [each.found for each in quality.pair_summary.worst] == found[:10]
 
 
 def test_rows_without_their_relations_are_told_apart_by_everything_but_marginals(
@@ -217,7 +240,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     quality = _quality(real, synthetic)
     drawn: list[Callable[[], bytes]] = [
         lambda: marginal_plot(SCHEMA, real, synthetic, quality),
-        lambda: pair_plot(SCHEMA, quality),
+        lambda: pair_plot(SCHEMA, real, synthetic),
         lambda: accuracy_plot(quality),
     ]
     return quality_page(
