@@ -74,14 +74,13 @@ def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> Issu
         There is one in the folder already.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (
-        _builder(subject, subject, key.public_key(), days, now)
+        begin_certificate(name, None, key.public_key(), *_term(days, now))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(authority=True), critical=True)
         .sign(key, hashes.SHA256())
     )
-    _write_new(folder / CA_KEY, _key_pem(key), mode=0o600)
+    _write_new(folder / CA_KEY, key_pem(key), mode=0o600)
     _write_new(folder / CA, certificate.public_bytes(Encoding.PEM), mode=0o644)
     return IssuedFiles(
         Identity(name, Role.CURATOR),
@@ -133,7 +132,7 @@ def issue(
     # The authority's certificate before the key, the key before its certificate: anybody who finds
     # a certificate finds all three.
     _write_new(output / CA, (folder / CA).read_bytes(), mode=0o644)
-    _write_new(output / KEY, _key_pem(key), mode=0o600)
+    _write_new(output / KEY, key_pem(key), mode=0o600)
     _write_new(output / CERTIFICATE, certificate.public_bytes(Encoding.PEM), mode=0o644)
     return IssuedFiles(
         identity,
@@ -249,10 +248,9 @@ def _certify(
         # A client too: its health check dials the daemon with the daemon's own certificate. The
         # role still opens no other call.
         usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, identity.name)])
     names = [x509.UniformResourceIdentifier(identity.uri), *(_host(host) for host in hosts)]
     certificate = (
-        _builder(subject, authority.subject, key, days, now)
+        begin_certificate(identity.name, authority.subject, key, *_term(days, now))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
@@ -269,23 +267,29 @@ def _certify(
     return certificate
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
+def begin_certificate(
+    subject: str,
+    issuer: x509.Name | None,
     key: ec.EllipticCurvePublicKey,
-    days: int,
-    now: datetime,
+    start: datetime,
+    end: datetime,
 ) -> x509.CertificateBuilder:
+    """A certificate to be: its name, key and term; its own issuer where that is None."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
     return (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(name)
+        .issuer_name(issuer or name)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_before(start)
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
+
+
+def _term(days: int, now: datetime) -> tuple[datetime, datetime]:
+    return now - _CLOCK_SKEW, now + timedelta(days=days)
 
 
 def _usage(*, authority: bool) -> x509.KeyUsage:
@@ -311,7 +315,8 @@ def _host(host: str) -> x509.GeneralName:
         raise SettingError(f"{host!r} is neither an address nor a host name in ASCII") from error
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A key as PEM (PKCS 8), not encrypted."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 import click
 
@@ -15,12 +16,23 @@ from dppca.common.errors import SettingError
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import IssuedFiles
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
 _DIRECTORY = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     help="The authority's folder. Its ca-key.pem is secret.",
 )
+
+
+def _days(default: int, *, most: int) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--days",
+        default=default,
+        show_default=True,
+        type=click.IntRange(1, most),
+        help="Days for which the certificate is valid.",
+    )
 
 
 class CertificateDocument(Document):
@@ -77,13 +89,7 @@ def pki() -> None:
 @pki.command()
 @_DIRECTORY
 @click.option("--name", default="dppca", show_default=True, help="Common name of the authority.")
-@click.option(
-    "--days",
-    default=3650,
-    show_default=True,
-    type=click.IntRange(1, 36500),
-    help="Days for which the certificate is valid.",
-)
+@_days(3650, most=36500)
 @prints(CertificateDocument)
 def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """Make an authority: ca-key.pem, which stays here, and ca.pem, which all parties get.
@@ -113,13 +119,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     required=True,
     help="New folder for certificate.pem, key.pem and ca.pem.",
 )
-@click.option(
-    "--days",
-    default=365,
-    show_default=True,
-    type=click.IntRange(1, 3650),
-    help="Days for which the certificate is valid.",
-)
+@_days(365, most=3650)
 @prints(CertificateDocument)
 def issue(
     directory: Path,
@@ -167,13 +167,7 @@ def issue(
     required=True,
     help="The new certificate.",
 )
-@click.option(
-    "--days",
-    default=365,
-    show_default=True,
-    type=click.IntRange(1, 3650),
-    help="Days for which the certificate is valid.",
-)
+@_days(365, most=3650)
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
 @prints(CertificateDocument)
 def sign(

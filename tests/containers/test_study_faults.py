@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Mapping
 
 import pytest
 
-from dppca.deploy.containers.removal import LABEL_PROCESS
 from tests.fault_injection.case import CaseOutcome
 from tests.fault_injection.hosts import HOSTS, container_runtime
 from tests.fault_injection.spec import parse_fault
 from tests.fault_injection.suite import Suite
-from tests.support.containers import IMAGE, docker, require_images
+from tests.support.containers import IMAGE, require_images
 
 pytestmark = pytest.mark.containers
 
@@ -44,16 +41,3 @@ def test_a_study_of_containers_with_a_fault_keeps_every_promise(
     outcome = outcomes[written]
     assert outcome.problems == ()
     assert outcome.end is outcome.expected.end
-
-
-def test_nothing_is_left_on_the_engine(outcomes: Mapping[str, CaseOutcome]) -> None:
-    assert outcomes
-    for what in ("container", "network", "volume"):
-        flags = ("--all",) if what == "container" else ()
-        listed = docker(what, "ls", *flags, "--quiet", "--filter", f"label={_own_label()}")
-        assert listed.stdout == "", what
-
-
-def _own_label() -> str:
-    """Everything that this process made carries it."""
-    return f"{LABEL_PROCESS}={socket.gethostname()}:{os.getpid()}"

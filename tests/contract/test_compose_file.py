@@ -112,6 +112,7 @@ def test_nobody_but_an_owner_and_the_step_that_makes_its_key_sees_its_site(
         for kind, other in (("site", f"{owner}-key"), ("data", "rows")):
             seen = {n for n, each in services.items() if f"{kind}-{number}" in volumes_of(each)}
             assert seen == {owner, other}
+        assert f"data-{number}:/data:ro" in services[owner]["volumes"]
 
 
 def test_only_certificates_sees_the_authoritys_key(services: dict[str, dict[str, Any]]) -> None:

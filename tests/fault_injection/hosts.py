@@ -100,7 +100,6 @@ class ContainerRuntime:
     def start_curator(
         self, scene: Fixture, *, hold: str | None = None, skew: ClockSkew | None = None
     ) -> CompletedCommand | None:
-        """See `Stage`."""
         self._scene = scene
         self._up[CURATOR].wait(START_TIMEOUT_S)
         serve = "serve --state /state --listen 0.0.0.0:7443 --credentials /credentials"
@@ -118,7 +117,6 @@ class ContainerRuntime:
         return None
 
     def stop_curator(self) -> CompletedCommand:
-        """See `Stage`."""
         if self._daemon is None:
             raise AssertionError  # a cell starts it first
         if not self._daemon.done():
@@ -126,7 +124,6 @@ class ContainerRuntime:
         return self._daemon_ended()
 
     def operate(self, *arguments: str) -> CompletedCommand:
-        """See `Stage`."""
         if arguments[0] == "create":
             content = self._scene.study_file.read_bytes()
             self._hosts.write_file(CURATOR, "/operator/study.json", content)
@@ -139,7 +136,6 @@ class ContainerRuntime:
     def run(
         self, owner: str, *arguments: str, hold: str | None = None, skew: ClockSkew | None = None
     ) -> CompletedCommand:
-        """See `Stage`."""
         if hold is not None:
             self._up[owner].wait(START_TIMEOUT_S)
             self._watch(owner, hold)
@@ -147,18 +143,16 @@ class ContainerRuntime:
         return self._run(owner, *program, "--site", "/site", *arguments, hold=hold)
 
     def is_held(self, party: str) -> bool:
-        """See `Stage`."""
         self._require_open()
         found = self._stops.get(party)
         return found is not None and found.done() and found.result().exit_code == 0
 
     def resume(self, party: str, *, skew: bool = False) -> None:
-        """See `Stage`."""
         first = "kill -USR1 $p; " if skew else ""
         self._shell(party, f"{_STOPPED} for p in $(stopped); do {first}kill -CONT $p; done")
 
     def kill(self, party: str) -> None:
-        """See `Stage`; the whole host goes, and is up again when this returns."""
+        """The whole host goes, and is up again when this returns."""
         self._up[party].clear()
         self._hosts.kill(party)
         self._hosts.wait(party, timeout_s=START_TIMEOUT_S)
@@ -168,44 +162,35 @@ class ContainerRuntime:
         self._up[party].set()
 
     def cut(self, party: str) -> None:
-        """See `Stage`."""
         self._hosts.disconnect(party)
 
     def heal(self, party: str) -> None:
-        """See `Stage`."""
         self._hosts.connect(party)
 
     def slow(self, party: str) -> None:
-        """See `Stage`."""
         for owner in OWNERS if party == CURATOR else (party,):
             self._shell(owner, "kill -USR1 $(cat /tmp/relay.pid)")
 
     def hurry(self, party: str) -> None:
-        """See `Stage`."""
         for owner in OWNERS if party == CURATOR else (party,):
             self._shell(owner, "kill -USR2 $(cat /tmp/relay.pid)")
 
     def fill(self, party: str) -> None:
-        """See `Stage`."""
         self._shell(self._keeper(party), "cat /dev/zero > /mnt/filler")
 
     def free(self, party: str) -> None:
-        """See `Stage`."""
         self._shell(self._keeper(party), "rm -f /mnt/filler")
 
     def copy_site(self, owner: str, to: Path) -> None:
-        """See `Stage`."""
         here = self._shell(owner, f"cd /site; ls -d {' '.join(LEDGER_FILES)} 2>/dev/null; true")
         for name in here.stdout.decode().split():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             (to / name).write_bytes(self._hosts.read_file(owner, f"/site/{name}"))
 
     def copy_state(self, to: Path) -> None:
-        """See `Stage`."""
         self._hosts.copy_folder(CURATOR, "/state", to)
 
     def pool(self, payloads: Mapping[str, bytes]) -> bytes:
-        """See `Stage`."""
         self._shell(CURATOR, "mkdir -p /operator/payloads")
         for owner, payload in payloads.items():
             self._hosts.write_file(CURATOR, f"/operator/payloads/{owner}", payload)
@@ -215,11 +200,9 @@ class ContainerRuntime:
         ).stdout
 
     def log(self) -> str:
-        """See `Stage`."""
         return "".join(self._log)
 
     def end(self) -> None:
-        """See `Stage`."""
         self._ended = True
         for up in self._up.values():
             up.set()

@@ -75,7 +75,6 @@ class ProcessRuntime:
     def start_curator(
         self, scene: Fixture, *, hold: str | None = None, skew: ClockSkew | None = None
     ) -> CompletedCommand | None:
-        """See `Stage`."""
         self._port_file.unlink(missing_ok=True)
         process = self._start(
             CURATOR,
@@ -95,13 +94,11 @@ class ProcessRuntime:
         return CompletedCommand(process.returncode, {}, self.log())
 
     def stop_curator(self) -> CompletedCommand:
-        """See `Stage`."""
         process = self._live[CURATOR]
         process.terminate()
         return CompletedCommand(process.wait(START_TIMEOUT_S), {}, self.log())
 
     def operate(self, *arguments: str) -> CompletedCommand:
-        """See `Stage`."""
         host, port = self._curator_address()
         connection = (
             "--curator",
@@ -114,13 +111,11 @@ class ProcessRuntime:
     def run(
         self, owner: str, *arguments: str, hold: str | None = None, skew: ClockSkew | None = None
     ) -> CompletedCommand:
-        """See `Stage`."""
         site = str(self._folder / "sites" / owner)
         process = self._start(owner, OWNER, "--site", site, *arguments, hold=hold, skew=skew)
         return self._finish(process)
 
     def is_held(self, party: str) -> bool:
-        """See `Stage`."""
         self._processes.require_running()
         process = self._live.get(party)
         if process is None or process.poll() is not None:
@@ -132,14 +127,12 @@ class ProcessRuntime:
         return status.rpartition(")")[2].split()[0] == "T"
 
     def resume(self, party: str, *, skew: bool = False) -> None:
-        """See `Stage`."""
         process = self._live[party]
         if skew:
             process.send_signal(signal.SIGUSR1)
         process.send_signal(signal.SIGCONT)
 
     def kill(self, party: str) -> None:
-        """See `Stage`."""
         process = self._live[party]
         process.kill()
         while (
@@ -148,35 +141,28 @@ class ProcessRuntime:
             time.sleep(0.01)
 
     def cut(self, party: str) -> None:
-        """See `Stage`."""
         self._links.each(party, Proxy.cut)
 
     def heal(self, party: str) -> None:
-        """See `Stage`."""
         self._links.each(party, Proxy.heal)
 
     def slow(self, party: str) -> None:
-        """See `Stage`."""
         self._links.each(party, Proxy.slow)
 
     def hurry(self, party: str) -> None:
-        """See `Stage`."""
         self._links.each(party, lambda relay: relay.slow(slow=False))
 
     def fill(self, party: str) -> None:
-        """See `Stage`."""
         with self._lock:
             self._full.add(party)
             self._limit(party, 0)
 
     def free(self, party: str) -> None:
-        """See `Stage`."""
         with self._lock:
             self._full.discard(party)
             self._limit(party, resource.RLIM_INFINITY)
 
     def copy_site(self, owner: str, to: Path) -> None:
-        """See `Stage`."""
         for name in LEDGER_FILES:
             source = self._folder / "sites" / owner / name
             if source.exists():
@@ -184,12 +170,10 @@ class ProcessRuntime:
                 shutil.copy(source, to / name)
 
     def copy_state(self, to: Path) -> None:
-        """See `Stage`."""
         if self._state.exists():
             shutil.copytree(self._state, to)
 
     def pool(self, payloads: Mapping[str, bytes]) -> bytes:
-        """See `Stage`."""
         folder = self._folder / "payloads"
         folder.mkdir()
         for owner, payload in payloads.items():
@@ -204,11 +188,9 @@ class ProcessRuntime:
         ).stdout
 
     def log(self) -> str:
-        """See `Stage`."""
         return b"".join(self._log).decode(errors="replace")
 
     def end(self) -> None:
-        """See `Stage`."""
         self._processes.stop(grace_s=0)
         for listener in self._listeners:
             listener.join(START_TIMEOUT_S)

@@ -10,15 +10,11 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from dppca.common.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role
+from dppca.curator.certificates.pki import begin_certificate, key_pem
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +45,14 @@ class Authority:
             for uri in ((Identity(name, role).uri,) if uris is None else uris)
         ]
         if role is Role.CURATOR:
-            names += [
-                x509.DNSName("localhost"),
-                x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-            ]
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-            .issuer_name(self.certificate.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(start or now - timedelta(days=1))
-            .not_valid_after(end or now + timedelta(days=90))
+            loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+            names += [x509.DNSName("localhost"), loopback]
+        builder = begin_certificate(
+            name,
+            self.certificate.subject,
+            key.public_key(),
+            start or now - timedelta(days=1),
+            end or now + timedelta(days=90),
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -68,22 +60,14 @@ class Authority:
         return Credentials(
             ca=self.pem,
             certificate=certificate.public_bytes(Encoding.PEM),
-            key=key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+            key=key_pem(key),
         )
 
 
 def new_authority(name: str = "test authority") -> Authority:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
+    key, now, year = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC), timedelta(days=400)
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=400))
-        .not_valid_after(now + timedelta(days=400))
+        begin_certificate(name, None, key.public_key(), now - year, now + year)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -51,6 +51,13 @@ class OwnerSite:
         return read_history(self.folder / "ledger.sqlite")
 
 
+def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
+    """Exit code and message of a command that failed."""
+    code, document = answer
+    assert document["error"]["exit_code"] == code
+    return code, document["error"]["message"]
+
+
 def _in_process(line: list[str]) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate, draw
+from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.curator.study.aggregate import aggregate
@@ -30,17 +30,20 @@ def pooled_result(study: Study, parts: Sequence[NDArray[np.int32]], *, seed: int
             ledger_sequence=1,
             entropy=entropy,
         )
-        contributions.append(
-            Contribution(
-                owner=owner,
-                release_id=release.release_id,
-                n_rows=release.n_rows,
-                n_bytes=len(release.payload()),
-                sha256=hashlib.sha256(release.payload()).digest(),
-                chain=LedgerHead(1, bytes(32)),
-                receipt=release.receipt.canonical_bytes(),
-                received_s=0,
-            )
-        )
+        contributions.append(contribution_of(owner, release))
         vectors.append(release.packed)
     return aggregate(study, calibrate(study), contributions, vectors)
+
+
+def contribution_of(owner: str, release: Release) -> Contribution:
+    """A release as a curator records it."""
+    return Contribution(
+        owner=owner,
+        release_id=release.release_id,
+        n_rows=release.n_rows,
+        n_bytes=len(release.payload()),
+        sha256=hashlib.sha256(release.payload()).digest(),
+        chain=LedgerHead(1, bytes(32)),
+        receipt=release.receipt.canonical_bytes(),
+        received_s=0,
+    )

@@ -13,11 +13,10 @@ import pyarrow.csv
 from dppca.common.attestation.components import SignedRelease, sealed_result
 from dppca.common.attestation.signatures import Purpose, make_signer
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw
+from dppca.common.privacy.release import calibrate, draw
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.ledger.database import compare_ledger
 from dppca.owner.ledger.mark import Held
 from dppca.owner.records import moments_of_table, open_table
@@ -27,6 +26,7 @@ from dppca.owner.site.kept_studies import components_path, keep_study, save
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.latent_rows import make_latent_study, make_rows
 from tests.support.owner_site import OwnerSite
+from tests.support.pooling import contribution_of
 
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 400
@@ -78,7 +78,7 @@ def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
     result = aggregate(
         study,
         calibrate(study),
-        [_contribution(owner, r) for owner, r in zip(OWNERS, releases, strict=True)],
+        [contribution_of(owner, r) for owner, r in zip(OWNERS, releases, strict=True)],
         [release.packed for release in releases],
     )
     curator = make_signer(authority.issue(Role.CURATOR, "hub"))
@@ -90,16 +90,3 @@ def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
         sealed_result(result, study, calibrate(study), signed, curator),
     )
     return ProvedSite(OwnerSite(site_folder, "owner-1"), study, authority)
-
-
-def _contribution(owner: str, release: Release) -> Contribution:
-    return Contribution(
-        owner=owner,
-        release_id=release.release_id,
-        n_rows=release.n_rows,
-        n_bytes=len(release.payload()),
-        sha256=hashlib.sha256(release.payload()).digest(),
-        chain=LedgerHead(1, bytes(32)),
-        receipt=release.receipt.canonical_bytes(),
-        received_s=0,
-    )

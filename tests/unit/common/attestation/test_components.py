@@ -93,6 +93,20 @@ def _releases(envelope: dict[str, Any]) -> list[SignedRelease]:
     ]
 
 
+def _receipt_of(proved: ProvedSite, result: Result, releases: list[SignedRelease]) -> Any:
+    """The receipt in a result that the curator seals with these releases."""
+    content = sealed_result(
+        replace(result, receipt=None),
+        proved.study,
+        calibrate(proved.study),
+        releases,
+        _curator(proved),
+    )
+    receipt = result_from_bytes(content, proved.study).receipt
+    assert receipt is not None
+    return json.loads(receipt)
+
+
 def _signed(document: dict[str, Any], signer: Signer) -> dict[str, Any]:
     """A receipt of components that a curator has countersigned, whatever it says."""
     return {
@@ -297,17 +311,9 @@ def test_a_receipt_counts_only_with_its_owners_signature(
         _releases(envelope)[0],
         replace(second, signature=signature, certificate=credentials.certificate),
     ]
-    content = sealed_result(
-        replace(result, receipt=None),
-        proved.study,
-        calibrate(proved.study),
-        releases,
-        _curator(proved),
-    )
-    found = result_from_bytes(content, proved.study).receipt
-    assert found is not None
+    found = _receipt_of(proved, result, releases)
     with pytest.raises(SignatureError, match=says):
-        check_envelope(json.loads(found), Parties(proved.ca))
+        check_envelope(found, Parties(proved.ca))
 
 
 def test_a_contribution_of_an_earlier_version_is_named_as_unsigned(
@@ -315,17 +321,9 @@ def test_a_contribution_of_an_earlier_version_is_named_as_unsigned(
 ) -> None:
     first, second = _releases(envelope)
     releases = [replace(first, signature=b"", certificate=b""), second]
-    content = sealed_result(
-        replace(result, receipt=None),
-        proved.study,
-        calibrate(proved.study),
-        releases,
-        _curator(proved),
-    )
-    found = result_from_bytes(content, proved.study).receipt
-    assert found is not None
+    found = _receipt_of(proved, result, releases)
     with pytest.raises(SignatureError, match="receipt of owner-1 is not signed"):
-        check_envelope(json.loads(found), Parties(None))
+        check_envelope(found, Parties(None))
 
 
 def test_only_a_curator_countersigns(proved: ProvedSite, envelope: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from dppca.owner.models.estimators import OWN_METHODS
 from dppca.owner.models.loader import load_model
 from dppca.owner.synthesis.tables import read_label
 from tests.support.latent_rows import make_rows
-from tests.support.owner_site import OwnerSite
+from tests.support.owner_site import OwnerSite, error_of
 from tests.support.trained_site import N_ROWS, make_trained_site
 
 BUDGET = 'epsilon: "60", delta: "1e-6"'
@@ -49,17 +49,10 @@ def _train(site: OwnerSite, *more: str, target: str = "ill") -> tuple[int, Any]:
     return site.run("train", "site-test", "--target", target, *more)
 
 
-def _made(site: OwnerSite, *more: str, target: str = "ill") -> dict[str, Any]:
+def _made(site: OwnerSite, *more: str, target: str = "ill") -> Any:
     code, document = _train(site, *more, target=target)
     assert code == 0, document
-    found: dict[str, Any] = document
-    return found
-
-
-def _error(answer: tuple[int, Any]) -> tuple[int, str]:
-    code, document = answer
-    assert document["error"]["exit_code"] == code
-    return code, document["error"]["message"]
+    return document
 
 
 def _predictions(model: str, folder: Path, rows: Path) -> list[str]:
@@ -87,7 +80,7 @@ def test_every_method_of_the_papers_is_offered_or_named_with_its_class() -> None
 
 @pytest.mark.parametrize("name", sorted(IN_PYTHON))
 def test_a_method_that_is_not_offered_is_named_with_where_it_is(site: OwnerSite, name: str) -> None:
-    code, message = _error(_train(site, "--method", name))
+    code, message = error_of(_train(site, "--method", name))
     assert code == SettingError.exit_code
     assert f"{name} is not offered here" in message
     imported = re.search(r"`from dppca import (\w+)`", message)
@@ -156,7 +149,7 @@ def test_a_model_that_stays_costs_nothing_and_cannot_be_published(
     assert site.history.length == 0
     assert load_model(Path(made["model"])).label is Label.SITE_ONLY
     assert len(_predictions(made["model"], tmp_path, site.folder / "rows.csv")) == N_ROWS
-    code, message = _error(_train(site, *SITE_ONLY[name], "--publish"))
+    code, message = error_of(_train(site, *SITE_ONLY[name], "--publish"))
     assert code == LabelError.exit_code
     assert "site-only" in message
 
@@ -203,7 +196,7 @@ def test_what_a_person_reads_names_the_label(
 def test_what_cannot_be_is_refused_and_costs_nothing(
     site: OwnerSite, options: tuple[str, ...], code: int, says: str
 ) -> None:
-    found, message = _error(_train(site, *options))
+    found, message = error_of(_train(site, *options))
     assert says in message
     assert found == code
     assert site.history.length == 0
@@ -231,7 +224,7 @@ def test_a_target_of_one_label_teaches_a_model_that_stays_nothing(
 ) -> None:
     rows = _with_target(["yes"] * (N_ROWS - 1) + [None])
     site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
-    code, message = _error(_train(site, *options))
+    code, message = error_of(_train(site, *options))
     assert (code, site.history.length) == (13, 0)
     assert "fewer than two labels of ill occur" in message
 
@@ -242,7 +235,7 @@ def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
 ) -> None:
     site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, components={"count": 5})
     pa.csv.write_csv(make_rows(3), site.folder / "rows.csv")
-    code, message = _error(_train(site, *options))
+    code, message = error_of(_train(site, *options))
     assert (code, site.history.length) == (13, 0)
     assert "there are 3 rows and" in message or "n_samples=3 is below n_features=7" in message
 

@@ -38,7 +38,7 @@ from dppca.owner.site.kept_studies import kept_result
 from dppca.owner.synthesis.tables import read_label
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, ledger_files
-from tests.support.owner_site import OwnerSite
+from tests.support.owner_site import OwnerSite, error_of
 from tests.support.trained_site import N_ROWS, make_trained_site
 
 ASK = ("train", "site-test", "--target", "ill", "--method", "dp-svm")
@@ -50,17 +50,10 @@ def site(tmp_path: Path) -> OwnerSite:
     return make_trained_site(tmp_path / "site")[0]
 
 
-def _made(site: OwnerSite, *more: str) -> dict[str, Any]:
+def _made(site: OwnerSite, *more: str) -> Any:
     code, document = site.run(*ASK, *more, "--yes")
     assert code == 0, document
-    found: dict[str, Any] = document
-    return found
-
-
-def _error(answer: tuple[int, Any]) -> tuple[int, str]:
-    code, document = answer
-    assert document["error"]["exit_code"] == code
-    return code, document["error"]["message"]
+    return document
 
 
 def _plan(folder: Path, study: Study, **changes: Any) -> WeightRelease:
@@ -247,7 +240,7 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
 def test_what_cannot_be_is_refused_and_costs_nothing(
     site: OwnerSite, more: list[str], code: int, says: str
 ) -> None:
-    found, message = _error(site.run(*ASK, *more, "--yes"))
+    found, message = error_of(site.run(*ASK, *more, "--yes"))
     assert found == code
     assert says in message
     assert site.history.length == 0
@@ -255,12 +248,12 @@ def test_what_cannot_be_is_refused_and_costs_nothing(
 
 def test_without_a_policy_there_is_no_model(site: OwnerSite) -> None:
     (site.folder / "policy.yaml").write_text("data_sets:\n")
-    assert _error(site.run(*ASK, "--epsilon", "1", "--yes"))[0] == 20
+    assert error_of(site.run(*ASK, "--epsilon", "1", "--yes"))[0] == 20
     assert site.history.length == 0
 
 
 def test_without_a_terminal_consent_has_to_be_given_beforehand(site: OwnerSite) -> None:
-    code, message = _error(site.run(*ASK, "--epsilon", "1"))
+    code, message = error_of(site.run(*ASK, "--epsilon", "1"))
     assert code == 24
     assert "--yes" in message
     assert site.history.length == 0
@@ -268,7 +261,7 @@ def test_without_a_terminal_consent_has_to_be_given_beforehand(site: OwnerSite) 
 
 def test_a_folder_that_cannot_be_made_is_found_out_before_the_charge(site: OwnerSite) -> None:
     output = str(site.folder / "rows.csv" / "model.skops")
-    assert _error(site.run(*ASK, "--epsilon", "1", "--output", output, "--yes"))[0] == 10
+    assert error_of(site.run(*ASK, "--epsilon", "1", "--output", output, "--yes"))[0] == 10
     assert site.history.length == 0
 
 
