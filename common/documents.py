@@ -81,3 +81,22 @@ class PairFigures(TypedDict):
     mean: Annotated[float | None, "total variation, mean of all pairs; null without any"]
     by_chance: Annotated[float | None, "what chance would give, mean of all pairs"]
     worst: Annotated[Sequence[VariationFigures], "the ten pairs that differ most"]
+
+
+class ProductsDocument(TypedDict):
+    """The noise of one kind of products."""
+
+    products: Annotated[str, "`all`, `with targets` or `without targets`"]
+    noise: Annotated[float, "standard deviation of their noise, as a share of the rows"]
+    limit: Annotated[float, "share of the rows from which on their relations are lost"]
+    lost: Annotated[bool, "whether the noise is above the limit"]
+
+
+class RelationsDocument(TypedDict):
+    """Whether synthetic rows will show relations between attributes; enough is null if they do."""
+
+    products: Annotated[list[ProductsDocument], "kinds of products"]
+    warning: Annotated[str | None, "what will be lost, and what would be enough, in words"]
+    epsilon: Annotated[DecimalText | None, "an epsilon that would be enough"]
+    rows_per_owner: Annotated[int | None, "rows of each owner that would be enough, on average"]
+    owners: Annotated[int | None, "owners that would be enough, with as many rows each"]

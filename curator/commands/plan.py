@@ -71,6 +71,13 @@ class _Positive(click.ParamType[Decimal]):
     help="Delta of Gaussian noise, if the study has none; without it, only Laplace is shown.",
 )
 @click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Show what it costs and gains to make this attribute a target; may be given often.",
+)
+@click.option(
     "--bandwidth",
     type=click.FloatRange(min=0, min_open=True),
     default=100.0,
@@ -90,6 +97,7 @@ def plan(
     spectrum: str,
     grid: tuple[Decimal, ...],
     delta: Decimal | None,
+    targets: tuple[str, ...],
     bandwidth: float,
     picture: Path | None,
     *,
@@ -103,9 +111,12 @@ def plan(
     Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
     "works" is not.
 
+    Beside that: what choices of the schema (sum_weight, histograms, targets) cost and gain, and a
+    warning where the noise would hide the relations between attributes from synthetic rows.
+
     \b
     Example:
-      dppca-curator plan nltcs.yaml --rows 7000
+      dppca-curator plan nltcs.yaml --rows 7000 --target outside
       dppca-curator plan nltcs.yaml --rows 7000 --rows owner-3=900 --delta 1e-9 \\
           --spectrum pilot.npz --plot nltcs.png
     """
@@ -125,6 +136,7 @@ def plan(
             _rows(study, rows),
             assumption,
             delta=delta,
+            targets=targets,
             grid=grid or GRID,
             advance=bar.advance,
         )

@@ -33,9 +33,28 @@ faults: {refuse_if_above: 0.05}
 
 schema:
   max_rows_per_person: 1              # the most rows of one person at one owner: decide
+  sum_weight: 0.5                     # twice the noise on means, less on everything else
+  targets: [smoker]                   # half the noise on its products with others, more on the rest
+  # What each choice costs and gains: `dppca-curator plan`.
+
   attributes:
     # A number is clipped to its bounds; a missing one is coded as their middle.
-    - {name: age, type: numeric, lower: 0, upper: 110}
+    - name: age
+      type: numeric
+      lower: 0
+      upper: 110
+      integer: true                   # whole numbers: so are synthetic values
+      bins: 22                        # cells of equal width; or edges: [18, 25, 45, 65, 80]
+      histogram: true                 # release the rows in each cell, to keep the shape
+
+    # An amount that spreads over several sizes, and is 0 for many.
+    - name: savings
+      type: numeric
+      lower: 0
+      upper: 1000000
+      score: log                      # 10,000 to 100,000 is as long a way as 100,000 to 1,000,000
+      zero: separate                  # 0 is a cell of its own, which needs a histogram
+      histogram: true
 
     # One of two labels, the second coded positive. A missing or unknown one is coded as the
     # first, unless `missing:` names the other. Where it may be unknown, take a categorical of

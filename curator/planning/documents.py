@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents import DecimalText, DigestText, Document, PathText
+from dppca.common.documents import (
+    DecimalText,
+    DigestText,
+    Document,
+    PathText,
+    RelationsDocument,
+)
 
 
 class PlanForecast(TypedDict):
@@ -43,6 +49,29 @@ class PlanNeed(TypedDict):
     owners: Annotated[int | None, "owners that are enough, with as many rows each as planned"]
 
 
+class PlanNoise(TypedDict):
+    """The noise of one kind of pooled sums: its standard deviation."""
+
+    rows: Annotated[float, "in rows"]
+    share: Annotated[float, "as a share of the rows of all owners"]
+
+
+class PlanChoice(TypedDict):
+    """The study as written, or what it could choose otherwise, at the same epsilon."""
+
+    choice: Annotated[str, "what is chosen; `as written` is the study as it stands"]
+    sum_weight: Annotated[float, "weight of column sums"]
+    histograms: Annotated[list[str], "numerics whose histogram is released"]
+    targets: Annotated[list[str], "attributes whose products weigh more"]
+    product: Annotated[PlanNoise, "noise of a product of two attributes, neither a target"]
+    target_product: Annotated[PlanNoise | None, "noise of a product with a target"]
+    column_sum: Annotated[PlanNoise | None, "noise of a column's sum"]
+    cell: Annotated[PlanNoise | None, "noise of the number of rows in a cell of a histogram"]
+    factor: Annotated[float, "the product's noise over that of the study as written"]
+    gains: Annotated[list[str], "what is gained beside the study as written"]
+    costs: Annotated[list[str], "what is lost beside it"]
+
+
 class PlanAdvice(TypedDict):
     """What the plan recommends."""
 
@@ -79,6 +108,11 @@ class StudyPlanDocument(Document):
     draws: Annotated[int, "simulated draws of noise"]
     forecasts: Annotated[list[PlanForecast], "both mechanisms over a grid of epsilons"]
     needs: Annotated[list[PlanNeed], "what each mechanism needs"]
+    choices: Annotated[list[PlanChoice], "what choices of the schema cost and gain"]
+    relations: Annotated[
+        RelationsDocument | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
     recommended: Annotated[PlanAdvice, "what the plan recommends"]
     bytes: Annotated[PlanBytes, "bytes of one owner"]
     seconds: Annotated[PlanSeconds, "times"]

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from enum import StrEnum
 from math import ceil, log2, sqrt
 
@@ -36,12 +36,14 @@ from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.numerics.spectrum.noise import Law
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.pca import count_components
-from dppca.common.privacy.accounting import epsilon_from_rho, require_delta, require_epsilon
+from dppca.common.privacy.accounting import require_delta, require_epsilon
 from dppca.common.privacy.mechanisms import Calibration, Mechanism
 from dppca.common.privacy.release import calibrate
+from dppca.common.relations import Relations, judge_relations, least_epsilon
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import ComponentRule, Covariance, GaussianPrivacy, LaplacePrivacy, Study
 from dppca.curator.planning.assumptions import Assumption
+from dppca.curator.planning.choices import Choice, compare_choices
 
 GOOD, POOR = 0.9, 0.5
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
@@ -49,7 +51,6 @@ _PRECISION = 1.02
 _LEAST_GAIN = 0.01  # of captured variance, for which a delta is worth having
 _RESOLUTIONS = range(6, 15)
 _ROUNDING_SHARE = 0.01
-_THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _FACTORS = (1e-6, 1e6)
 
 
@@ -109,7 +110,11 @@ class PlanNeed:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """All of a plan; ``k`` is what the needs are about, bytes are of one owner."""
+    """All of a plan.
+
+    ``k`` is what the needs are about; ``choices`` has the study as written first; ``relations`` is
+    None for a schema without a field; bytes are of one owner.
+    """
 
     study: Study
     rows: Mapping[str, int]
@@ -118,6 +123,8 @@ class StudyPlan:
     draws: int
     lines: tuple[PlanLine, ...]
     needs: tuple[PlanNeed, ...]
+    choices: tuple[Choice, ...]
+    relations: Relations | None
     resolution_bits: int
     bytes_up: int
     bytes_down: int
@@ -157,6 +164,7 @@ def make_plan(
     assumption: Assumption,
     *,
     delta: Decimal | None,
+    targets: Sequence[str] = (),
     grid: Sequence[Decimal] = GRID,
     advance: Callable[[], None] = lambda: None,
 ) -> StudyPlan:
@@ -168,6 +176,8 @@ def make_plan(
         Expected rows of each of the study's owners.
     delta
         For Gaussian noise where the study says none; None leaves Gaussian noise out then.
+    targets
+        Attributes whose products may weigh more: choices that are compared, beside the study's own.
     grid
         Epsilons beside the study's own.
     advance
@@ -176,12 +186,14 @@ def make_plan(
     Raises
     ------
     SettingError
-        Rows missing, below 1 or of an owner that is not in the study; a delta that is not one.
+        Rows missing, below 1 or of an owner that is not in the study; a delta that is not one; a
+        target that is no attribute.
     RangeError
         More rows than ``max_rows``, or a study that would be refused as it stands.
     """
     _check_rows(study, rows)
     asked = calibrate(study)
+    owner_rows = [rows[owner] for owner in study.owners]
     layout = study.table.layout
     k = goal(study, assumption)
     lines: list[PlanLine] = []
@@ -204,6 +216,8 @@ def make_plan(
         draws=draws,
         lines=tuple(lines),
         needs=tuple(needs),
+        choices=compare_choices(study, asked, targets, owner_rows=owner_rows),
+        relations=judge_relations(study, asked, owner_rows=owner_rows),
         resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
         bytes_up=8 * layout.n_entries,
         bytes_down=_result_bytes(study, k),
@@ -287,7 +301,9 @@ class _Forecaster:
         mean_rows = sum(self._rows) / len(self._rows)
         return PlanNeed(
             self._mechanism,
-            self._epsilon_at(scale / factor),
+            least_epsilon(
+                self._asked, scale / factor, mechanism=self._mechanism, delta=self._delta
+            ),
             ceil(mean_rows * factor),
             ceil(len(self._rows) * factor**2),
         )
@@ -306,15 +322,6 @@ class _Forecaster:
             else:
                 high = middle
         return 1 / low
-
-    def _epsilon_at(self, scale: float) -> Decimal:
-        sens, k = self._asked.sensitivity, self._asked.max_rows_per_person
-        if self._mechanism is Mechanism.LAPLACE:
-            epsilon = Decimal(k * sens.l1) / Decimal(scale)
-        else:
-            rho = Decimal(k**2 * sens.l2_squared) / (2 * Decimal(scale) ** 2)
-            epsilon = epsilon_from_rho(Decimal(f"{rho:.12f}"), self._delta)
-        return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
 
     def _forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
         forecast = self._simulation.forecast(scale, rule)

@@ -7,7 +7,14 @@ from decimal import Decimal
 
 from dppca.common.amounts import decimal_text
 from dppca.common.privacy.mechanisms import Mechanism
-from dppca.curator.planning.documents import PlanForecast, StudyPlanDocument
+from dppca.common.relations import relations_document, relations_warning
+from dppca.curator.planning.choices import Choice
+from dppca.curator.planning.documents import (
+    PlanChoice,
+    PlanForecast,
+    PlanNoise,
+    StudyPlanDocument,
+)
 from dppca.curator.planning.plan import GOOD, Feasibility, PlanLine, PlanNeed, StudyPlan
 
 _SHOWN = 8  # eigenvalues
@@ -54,6 +61,8 @@ def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
             }
             for need in plan.needs
         ],
+        "choices": [_choice(choice) for choice in plan.choices],
+        "relations": relations_document(plan.relations),
         "recommended": {
             "mechanism": plan.recommended.value,
             "resolution_bits": plan.resolution_bits,
@@ -70,9 +79,15 @@ def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
 
 def plan_text(plan: StudyPlan, seconds: Seconds) -> str:
     """The same for people."""
-    return "\n".join(
-        [*_head(plan), "", *_table(plan), "", *_answers(plan), "", *_costs(plan, seconds)]
-    )
+    parts = [
+        _head(plan),
+        _table(plan),
+        _answers(plan),
+        relations_warning(plan.relations),
+        _choices(plan),
+        _costs(plan, seconds),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def _line(line: PlanLine) -> PlanForecast:
@@ -97,6 +112,29 @@ def _line(line: PlanLine) -> PlanForecast:
         "count": forecast.count,
         "above": forecast.above,
         "noise_edge": forecast.noise_edge,
+    }
+
+
+def _choice(choice: Choice) -> PlanChoice:
+    def noise(rows: float) -> PlanNoise:
+        return {"rows": rows, "share": rows / choice.n_rows}
+
+    def optional(rows: float | None) -> PlanNoise | None:
+        return None if rows is None else noise(rows)
+
+    table = choice.table
+    return {
+        "choice": choice.words,
+        "sum_weight": table.sum_weight,
+        "histograms": [table.attributes[index].name for index, _ in table.layout.histograms],
+        "targets": list(table.targets),
+        "product": noise(choice.product),
+        "target_product": optional(choice.target_product),
+        "column_sum": optional(choice.column_sum),
+        "cell": optional(choice.cell),
+        "factor": choice.factor,
+        "gains": list(choice.gains),
+        "costs": list(choice.costs),
     }
 
 
@@ -183,6 +221,29 @@ def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
             f"{need.owners} owners of {mean_rows:.0f} rows"
         )
     return lines
+
+
+def _choices(plan: StudyPlan) -> list[str]:
+    """One table of the noise, then a line for what each choice gains and costs."""
+    n_rows, width = plan.choices[0].n_rows, max(len(each.words) for each in plan.choices)
+    lines = [
+        f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",
+        f"  {'':{width}}  {'product':>16}  {'with a target':>16}  {'column sum':>16}  "
+        f"{'cell':>16}  product beside the study",
+    ]
+    for each in plan.choices:
+        figures = (each.product, each.target_product, each.column_sum, each.cell)
+        cells = "  ".join(f"{_rows(figure, n_rows):>16}" for figure in figures)
+        lines.append(f"  {each.words:{width}}  {cells}  {each.factor:.2f} times")
+    for each in plan.choices[1:]:
+        lines.append(f"  {each.words}:")
+        lines += [f"    gain: {words}" for words in each.gains]
+        lines += [f"    cost: {words}" for words in each.costs]
+    return lines
+
+
+def _rows(rows: float | None, n_rows: int) -> str:
+    return "-" if rows is None else f"{rows:.4g} ({100 * rows / n_rows:.2g} %)"
 
 
 def _costs(plan: StudyPlan, seconds: Seconds) -> list[str]:

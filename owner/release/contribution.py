@@ -40,6 +40,7 @@ from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
+from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
@@ -77,6 +78,8 @@ class Forecast:
         How many of the assumed ``1/i`` eigenvalues are above the edge.
     assumed_first
         The largest of them.
+    relations
+        Whether relations between attributes are left; None where that is not known.
     """
 
     noise_edge: float
@@ -84,6 +87,7 @@ class Forecast:
     largest_variance: float
     assumed_first: float
     assumed_components: int
+    relations: Relations | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,13 +268,13 @@ def require_sendable(history: History, stored: Reservation, budget: Budget) -> N
 
 def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast:
     """Noise edge of a study whose owners bring ``n_rows`` rows each; see the module."""
-    layout = study.table.layout
+    layout, owner_rows = study.table.layout, [n_rows] * len(study.owners)
     draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
     edge = noise_edge(
         layout,
         mechanism="laplace" if calibration.sigma_squared is None else "gaussian",
         scale=calibration.width,
-        owner_rows=[n_rows] * len(study.owners),
+        owner_rows=owner_rows,
         mean=np.zeros(layout.n_columns) if layout.with_sums else None,
         covariance=study.covariance,
         seed=int(study.digest[:16], 16),
@@ -285,6 +289,7 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
         largest_variance=total,
         assumed_first=float(spectrum[0]),
         assumed_components=int(np.count_nonzero(spectrum > edge.value)),
+        relations=judge_relations(study, calibration, owner_rows=owner_rows),
     )
 
 

@@ -6,12 +6,20 @@ from decimal import Decimal
 from typing import Annotated, TypedDict
 
 from dppca.common.amounts import decimal_text
-from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
+from dppca.common.documents import (
+    CodedByRule,
+    DecimalText,
+    DigestText,
+    Document,
+    PathText,
+    RelationsDocument,
+)
 from dppca.common.messages import StudyState
 from dppca.common.names import one_line
 from dppca.common.privacy.composition import describe_overlap
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
+from dppca.common.relations import relations_document, relations_warning
 from dppca.common.study import Study
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 
@@ -56,6 +64,10 @@ class ReviewForecast(TypedDict):
     assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
     owners: Annotated[int, "owners that are assumed to take part"]
     rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
+    relations: Annotated[
+        RelationsDocument | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
 
 
 class Reviewed(CostFields):
@@ -222,6 +234,7 @@ def review_document(found: Review, state: StudyState, expected: Forecast) -> Rev
             "assumed_components": expected.assumed_components,
             "owners": len(found.study.owners),
             "rows_per_owner": found.n_rows,
+            "relations": relations_document(expected.relations),
         },
     }
 
@@ -299,7 +312,7 @@ def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
             f"  were the variances in proportion to 1, 1/2, 1/3 ... (at most), "
             f"{expected.assumed_components} would stand above it"
         )
-    return lines
+    return [*lines, *(f"  {line}" for line in relations_warning(expected.relations))]
 
 
 def contribution_text(document: ContributionDocument) -> str:

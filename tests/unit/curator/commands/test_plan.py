@@ -69,6 +69,28 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
     assert document["seconds"]["transfer"] > 0
 
 
+def test_a_plan_shows_what_choices_cost_and_warns_where_noise_hides_relations(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (study, "--rows", 60, "--epsilon", 1, "--target", "plan")
+    code, text = _plan(capsys, *arguments)
+    document = _document(capsys, *arguments)[1]
+    assert code == 0
+    choices = {each["choice"]: each for each in document["choices"]}
+    half = choices["targets: [plan]"]
+    assert half["target_product"]["rows"] == half["product"]["rows"] / 2
+    assert half["product"]["share"] == half["product"]["rows"] / 120
+    for words, each in choices.items():
+        assert words in text
+        assert f"{each['product']['rows']:.4g} (" in text
+        assert all(line in text for line in (*each["gains"], *each["costs"]))
+    relations = document["relations"]
+    assert relations["warning"] in text.replace("\n", " ")
+    assert f"epsilon {relations['epsilon']}, or {relations['rows_per_owner']} rows" in text
+    enough = _document(capsys, study, "--rows", relations["rows_per_owner"], "--epsilon", 1)[1]
+    assert enough["relations"]["warning"] is None
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("v.txt", "0.3\n0.2 0.1"), ("v.csv", "0.1,0.2,0.3\n"), ("v.json", "[0.2, 0.3, 0.1]")],
@@ -98,6 +120,7 @@ def test_assumed_eigenvalues_come_from_a_file(
         ("--rows", "5", "--spectrum", "power:"),
         ("--rows", "5", "--spectrum", "absent.npz"),
         ("--rows", "5", "--delta", "2"),
+        ("--rows", "5", "--target", "absent"),
     ],
     ids=" ".join,
 )

@@ -17,6 +17,7 @@ from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
+from dppca.common.relations import relations_warning
 from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
@@ -180,6 +181,17 @@ def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None
     found = _forecast(small_study(epsilon="0.01"), n_rows=2)
     assert found.noise_edge > found.largest_variance
     assert found.assumed_components == 0
+
+
+def test_a_review_warns_where_the_noise_hides_relations() -> None:
+    few, many = (_forecast(STUDY, n_rows=n) for n in (20, 100_000))
+    texts = [
+        review_text(_review(), StudyState.OPEN, expected).replace("\n  ", "\n")
+        for expected in (few, many)
+    ]
+    assert "\n".join(relations_warning(few.relations)) in texts[0]
+    assert "THE NOISE HIDES RELATIONS" in texts[0]
+    assert "THE NOISE HIDES RELATIONS" not in texts[1]
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,0 +1,251 @@
+"""Whether a study's noise leaves anything of the relations between attributes: public numbers only.
+
+Two columns with variances v_i and v_j have a covariance of ``phi sqrt(v_i v_j)``, where phi is
+their correlation, at most 1. A release holds their product with noise of standard deviation s, so
+phi is known with noise of ``s / sqrt(v_i v_j)``. No variance of real rows is known before a study;
+those of evenly spread values are: 1/12 for a numeric, 1/4 for a binary, ``(1 - 1/K) / K`` for each
+label of a categorical with K. Where, for the pair of attributes in the middle of all pairs, the
+noise of phi is above `LOST_FROM`, the field that is fitted to the release
+(`dppca.common.numerics.synthesis`) finds no coupling that the noise could not have made: its rows
+have the shares of each attribute, and no relations. So
+
+    s > 0.4 * (median over pairs of attributes a, b of sqrt(v_a v_b))                           (1)
+
+warns; for products with targets, s is divided by their weight, and the median is over their pairs.
+Measured on tables of ten schemas whose attributes depend on each other strongly; what depends less
+is lost at less noise: ``docs/decisions/0127-when-noise-leaves-no-relations.md``.
+
+The noise is in proportion to ``sqrt(m) / n`` for n rows of m owners. Where it is f times its limit,
+f times the rows of each owner are enough, or f^2 times the owners, or the epsilon that goes with
+noise that is f times less.
+
+Limits: a rule of thumb about typical pairs; a single strong relation may be found above it. Rows of
+the unit ball and single attributes have no field, and are not judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from itertools import combinations_with_replacement
+from math import ceil, sqrt
+
+from dppca.common.amounts import decimal_text
+from dppca.common.documents import RelationsDocument
+from dppca.common.numerics.spectrum.noise_edge import entry_noise
+from dppca.common.privacy.accounting import epsilon_from_rho
+from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.study import Study
+
+LOST_FROM = 0.4
+"""Noise of a correlation, as its standard deviation, from which on it is lost."""
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductNoise:
+    """Noise of one kind of products, and where their relations are lost: shares of the rows."""
+
+    noise: float
+    limit: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether the noise is above the limit."""
+        return self.noise > self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """What would bring the noise down to its limits; each alone.
+
+    ``epsilon`` is that of each owner's release, three digits, rounded up; ``rows_per_owner`` is a
+    mean over the owners, and ``owners`` have as many rows each as now.
+    """
+
+    epsilon: Decimal
+    rows_per_owner: int
+    owners: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Whether relations between attributes are left.
+
+    Attributes
+    ----------
+    targets
+        Names of the attributes whose products weigh more; none where the schema has none.
+    with_targets, others
+        Products with a target, and those of two other attributes; None where there are none.
+    enough
+        None where nothing is lost.
+    """
+
+    targets: tuple[str, ...]
+    with_targets: ProductNoise | None
+    others: ProductNoise | None
+    enough: Enough | None
+
+
+def judge_relations(
+    study: Study, calibration: Calibration, *, owner_rows: Sequence[int]
+) -> Relations | None:
+    """Compare a study's noise with rule (1).
+
+    Parameters
+    ----------
+    calibration
+        Of the study: `dppca.common.privacy.release.calibrate`.
+    owner_rows
+        Rows of each owner that takes part; all at least 1.
+
+    Returns
+    -------
+    Relations or None
+        None for rows of the unit ball, and for a single attribute.
+    """
+    layout = study.table.layout
+    if layout.unit_ball or len(layout.groups) < 2:
+        return None
+    noise = entry_noise(
+        layout,
+        mechanism="laplace" if calibration.mechanism is Mechanism.LAPLACE else "gaussian",
+        scale=calibration.width,
+        owner_rows=owner_rows,
+    )
+    with_targets, others = (
+        None if limit is None else ProductNoise(noise / weight, limit)
+        for limit, weight in zip(_limits(layout), (layout.target_weight, 1), strict=True)
+    )
+    excess = max(each.noise / each.limit for each in (with_targets, others) if each is not None)
+    return Relations(
+        targets=study.table.targets,
+        with_targets=with_targets,
+        others=others,
+        enough=_enough(calibration, owner_rows, excess) if excess > 1 else None,
+    )
+
+
+def _enough(calibration: Calibration, owner_rows: Sequence[int], excess: float) -> Enough:
+    return Enough(
+        epsilon=least_epsilon(
+            calibration,
+            calibration.width / excess,
+            mechanism=calibration.mechanism,
+            delta=calibration.delta,
+        ),
+        rows_per_owner=ceil(sum(owner_rows) / len(owner_rows) * excess),
+        owners=ceil(len(owner_rows) * excess**2),
+    )
+
+
+def least_epsilon(
+    calibration: Calibration, width: float, *, mechanism: Mechanism, delta: Decimal
+) -> Decimal:
+    """Epsilon of noise of some width under a mechanism: three digits, rounded up.
+
+    Parameters
+    ----------
+    calibration
+        Of a study: its sensitivity and rows of one person are used.
+    width
+        b or sigma, units of ``4**-g``, above 0.
+    delta
+        Of Gaussian noise.
+    """
+    sens, k = calibration.sensitivity, calibration.max_rows_per_person
+    if mechanism is Mechanism.LAPLACE:
+        epsilon = Decimal(k * sens.l1) / Decimal(width)
+    else:
+        rho = Decimal(k**2 * sens.l2_squared) / (2 * Decimal(width) ** 2)
+        epsilon = epsilon_from_rho(Decimal(f"{rho:.12f}"), delta)
+    return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
+
+
+def _limits(layout: Layout) -> tuple[float | None, float | None]:
+    """Rule (1) for products with targets, and for the others."""
+    classes = Counter(
+        (_even_variance(layout.kinds[start], stop - start), index in layout.targets)
+        for index, (start, stop) in enumerate(layout.groups)
+    )
+    reaches: dict[bool, Counter[float]] = {True: Counter(), False: Counter()}
+    for (a, n_a), (b, n_b) in combinations_with_replacement(classes.items(), 2):
+        n_pairs = n_a * (n_a - 1) // 2 if a == b else n_a * n_b
+        reaches[a[1] or b[1]][sqrt(a[0] * b[0])] += n_pairs
+    with_targets, others = (_median(reaches[each]) for each in (True, False))
+    return (
+        None if with_targets is None else LOST_FROM * with_targets,
+        None if others is None else LOST_FROM * others,
+    )
+
+
+def _even_variance(kind: ColumnKind, n_labels: int) -> float:
+    """Variance of a column whose values are spread evenly, squared coded units."""
+    if kind is ColumnKind.INDICATOR:
+        return (1 - 1 / n_labels) / n_labels
+    return 1 / 12 if kind is ColumnKind.NUMERIC else 1 / 4
+
+
+def _median(counts: Counter[float]) -> float | None:
+    """The lower median of values that occur some number of times; None of no values."""
+    half, passed = counts.total() / 2, 0
+    for value in sorted(counts):
+        passed += counts[value]
+        if passed >= half > 0:
+            return value
+    return None
+
+
+def relations_document(found: Relations | None) -> RelationsDocument | None:
+    """What `judge_relations` found, as JSON."""
+    if found is None:
+        return None
+    kinds = {"with targets": found.with_targets, "without targets": found.others}
+    if not found.targets:
+        kinds = {"all": found.others}
+    warning, enough = relations_warning(found), found.enough
+    return {
+        "products": [
+            {"products": name, "noise": each.noise, "limit": each.limit, "lost": each.lost}
+            for name, each in kinds.items()
+            if each is not None
+        ],
+        "warning": " ".join(warning) or None,
+        "epsilon": None if enough is None else decimal_text(enough.epsilon),
+        "rows_per_owner": None if enough is None else enough.rows_per_owner,
+        "owners": None if enough is None else enough.owners,
+    }
+
+
+def relations_warning(found: Relations | None) -> list[str]:
+    """Lines for people: what will be lost, and what would be enough; none where nothing is."""
+    if found is None or found.enough is None:
+        return []
+    kinds = [each for each in (found.others, found.with_targets) if each is not None]
+    lost = next(each for each in kinds if each.lost)
+    targets = ", ".join(found.targets)
+    if all(each.lost for each in kinds):
+        what = "Synthetic rows will show each attribute on its own, but no relations between them."
+    elif lost is found.others:
+        what = (
+            f"Synthetic rows will show relations with {targets}, and each other attribute on its "
+            "own, but no relations between these others."
+        )
+    else:
+        what = f"Synthetic rows will show no relations with {targets}."
+    enough = found.enough
+    return [
+        f"WARNING: THE NOISE HIDES RELATIONS. {what}",
+        f"The noise of such a product is {_share(lost.noise)} of the rows (standard deviation); "
+        f"under this schema relations are lost from {_share(lost.limit)} on.",
+        f"Enough would be: epsilon {decimal_text(enough.epsilon)}, or {enough.rows_per_owner} rows "
+        f"of each owner, or {enough.owners} owners with as many rows each.",
+    ]
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.2g} %"

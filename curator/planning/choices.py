@@ -1,0 +1,196 @@
+"""What each choice of a schema costs and gains: noise from the sensitivity alone.
+
+A choice changes the sensitivity, and with it, at the same epsilon, the noise of every entry of a
+release. An entry that weighs w has w times less of it: a column sum ``sum_weight``, a cell of a
+histogram ``histogram_weight``, a product with a target ``target_weight``, any other product 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dppca.common.errors import SettingError
+from dppca.common.numerics.spectrum.noise_edge import entry_noise
+from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_noise
+from dppca.common.privacy.release import sensitivity_shape
+from dppca.common.privacy.sensitivity import sensitivity
+from dppca.common.schema import Numeric, Schema
+from dppca.common.schema.document import MAX_TARGETS
+from dppca.common.study import Study
+
+AS_WRITTEN = "as written"
+_FELT = 0.005  # a change of the noise that is smaller is not worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The noise of a study's pooled sums under some choice, in rows: standard deviations.
+
+    Attributes
+    ----------
+    words
+        What is chosen, as a study file says it.
+    table
+        The schema with it.
+    n_rows
+        Of all owners: a standard deviation divided by it is a share of the rows.
+    product
+        Of two attributes of which neither is a target.
+    factor
+        The product's noise, divided by that of the study as written.
+    gains, costs
+        Beside the study as written, in words.
+    """
+
+    words: str
+    table: Schema
+    n_rows: int
+    product: float
+    factor: float
+    gains: tuple[str, ...]
+    costs: tuple[str, ...]
+
+    @property
+    def target_product(self) -> float | None:
+        """Of a product with a target; None where there is no target."""
+        return self.product / self.table.target_weight if self.table.targets else None
+
+    @property
+    def column_sum(self) -> float | None:
+        """Of a column's sum; None where none is released."""
+        return self.product / self.table.sum_weight if self.table.layout.with_sums else None
+
+    @property
+    def cell(self) -> float | None:
+        """Of the number of rows in a cell of a histogram; None where none is released."""
+        return self.product / self.table.histogram_weight if self.table.layout.histograms else None
+
+
+def compare_choices(
+    study: Study, asked: Calibration, targets: Sequence[str], *, owner_rows: Sequence[int]
+) -> tuple[Choice, ...]:
+    """The study as written, and beside it what its schema could choose otherwise.
+
+    Parameters
+    ----------
+    asked
+        Calibration of the study: its mechanism, epsilon and delta are kept.
+    targets
+        Names of attributes that could be targets, beside those that are.
+
+    Raises
+    ------
+    SettingError
+        A name of no attribute, too many names, or a schema that has no targets (`row_norm`).
+    """
+    written = study.table
+    _check_targets(written, targets)
+    named = list(dict.fromkeys([*written.targets, *targets]))
+    before = _product_noise(written, asked, owner_rows)
+    choices = [Choice(AS_WRITTEN, written, sum(owner_rows), before, 1.0, (), ())]
+    for words, table in _variants(written, named):
+        if any(table.digest == each.table.digest for each in choices):
+            continue
+        product = _product_noise(table, asked, owner_rows)
+        gains, costs = _beside(written, table, product / before)
+        choices.append(
+            Choice(words, table, sum(owner_rows), product, product / before, gains, costs)
+        )
+    return tuple(choices)
+
+
+def _check_targets(table: Schema, names: Sequence[str]) -> None:
+    unknown = sorted(set(names) - {attribute.name for attribute in table.attributes})
+    if unknown:
+        raise SettingError(f"--target: the study has no attribute {', '.join(unknown)}")
+    if names and table.row_norm is not None:
+        raise SettingError("--target: a schema with row_norm has no targets")
+    if len({*names, *table.targets}) > MAX_TARGETS:
+        raise SettingError(f"--target: a schema has at most {MAX_TARGETS} targets")
+
+
+def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Schema]]:
+    """What could be chosen otherwise, one at a time, then what helps synthetic rows together."""
+    together: dict[str, Any] = {}
+    if written.layout.with_sums:
+        for weight in (0.5, 1.0):
+            yield f"sum_weight: {weight:g}", _changed(written, sum_weight=weight)
+        together["sum_weight"] = 0.5
+    if _numerics(written):
+        together["histogram"] = True
+        for released in (True, False):
+            words = f"histogram: {str(released).lower()}, all numerics"
+            yield words, _changed(written, histogram=released)
+    if named:
+        together["targets"] = named
+        for names in ([], *([name] for name in named), named):
+            raised = ", sum_weight: 0.5" if names and written.sum_weight < 0.5 else ""
+            yield f"targets: [{', '.join(names)}]{raised}", _changed(written, targets=names)
+    if len(together) > 1:
+        yield "all of: " + ", ".join(together), _changed(written, **together)
+
+
+def _changed(table: Schema, **changes: Any) -> Schema:
+    """The schema with other weights, targets, or ``histogram`` on all its numerics."""
+    document = table.model_dump(mode="json")
+    histogram = changes.pop("histogram", None)
+    document.update(changes)
+    if document.get("targets"):
+        document["sum_weight"] = max(document["sum_weight"], 0.5)
+    if histogram is not None:
+        for attribute in document["attributes"]:
+            if attribute["type"] == "numeric":
+                attribute["histogram"] = histogram
+                if not histogram:
+                    attribute.pop("zero", None)
+    return Schema.from_document(document, stored=True)
+
+
+def _numerics(table: Schema) -> list[Numeric]:
+    if table.row_norm is not None:
+        return []
+    return [attribute for attribute in table.attributes if isinstance(attribute, Numeric)]
+
+
+def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int]) -> float:
+    laplace = asked.mechanism is Mechanism.LAPLACE
+    calibration = calibrate_noise(
+        sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
+        epsilon=asked.epsilon,
+        delta=None if laplace else asked.delta,
+        max_rows_per_person=asked.max_rows_per_person,
+    )
+    share = entry_noise(
+        table.layout,
+        mechanism="laplace" if laplace else "gaussian",
+        scale=calibration.width,
+        owner_rows=owner_rows,
+    )
+    return share * sum(owner_rows)
+
+
+def _beside(
+    written: Schema, table: Schema, factor: float
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Gains and costs of a schema whose products have ``factor`` times the noise as written."""
+    factors = {"products": factor}
+    for name in dict.fromkeys([*written.targets, *table.targets]):
+        weights = [each.target_weight if name in each.targets else 1 for each in (written, table)]
+        factors[f"products with {name}"] = factor * weights[0] / weights[1]
+    if table.layout.with_sums:
+        factors["column sums"] = factor * written.sum_weight / table.sum_weight
+    if table.layout.histograms and written.layout.histograms:
+        factors["cells"] = factor
+    had, has = ({a.name for a in _numerics(each) if a.histogram} for each in (written, table))
+    gains = [f"the shape of {', '.join(sorted(has - had))}"] if has - had else []
+    costs = [f"the shape of {', '.join(sorted(had - has))}"] if had - has else []
+    times: dict[str, list[str]] = {}
+    for what, each in sorted(factors.items(), key=lambda item: item[1]):
+        if abs(each - 1) > _FELT:
+            times.setdefault(f"{each:.2f}", []).append(what)
+    for text, kinds in times.items():
+        words = f"{text} times the noise on {', '.join(kinds)}"
+        (gains if float(text) < 1 else costs).append(words)
+    return tuple(gains), tuple(costs)

@@ -1,0 +1,166 @@
+"""Where noise hides the relations between attributes, and what would be enough."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import combinations
+from statistics import median_low
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dppca.common.numerics.synthesis.rows import fit_released
+from dppca.common.privacy.release import calibrate
+from dppca.common.relations import (
+    LOST_FROM,
+    Relations,
+    judge_relations,
+    relations_document,
+    relations_warning,
+)
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from tests.support.studies import study_document
+
+BINARIES = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]
+NUMERICS = [{"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
+LABELS = [
+    {"name": f"c{i}", "type": "categorical", "categories": list(range(3 + 4 * i))} for i in range(3)
+]
+
+
+def _study(attributes: list[dict[str, Any]], **changes: Any) -> Study:
+    owners = changes.pop("owners", ["east", "west"])
+    return study_from_mapping(study_document(attributes, owners=owners, **changes))
+
+
+def _judge(study: Study, rows: int) -> Relations:
+    found = judge_relations(study, calibrate(study), owner_rows=[rows] * len(study.owners))
+    assert found is not None
+    return found
+
+
+def _epsilon(value: Decimal, **more: str) -> dict[str, str]:
+    mechanism = "gaussian" if more else "laplace"
+    return {"mechanism": mechanism, "epsilon": str(value), **more}
+
+
+def test_the_limit_is_that_of_the_pair_in_the_middle_of_all_pairs() -> None:
+    attributes = [*BINARIES, *NUMERICS, *LABELS]
+    found = _judge(_study(attributes, targets=["b0", "c1"], sum_weight=0.5), 100)
+    assert found.with_targets is not None
+    assert found.others is not None
+    variances = {each["name"]: 1 / 4 for each in BINARIES} | {a["name"]: 1 / 12 for a in NUMERICS}
+    for each in LABELS:
+        n_labels = len(each["categories"])
+        variances[str(each["name"])] = (1 - 1 / n_labels) / n_labels
+    reaches: dict[bool, list[float]] = {True: [], False: []}
+    for a, b in combinations(variances, 2):
+        reaches[bool({a, b} & {"b0", "c1"})].append(np.sqrt(variances[a] * variances[b]))
+    for kind, is_target in ((found.with_targets, True), (found.others, False)):
+        assert kind.limit == pytest.approx(LOST_FROM * median_low(reaches[is_target]))
+    assert found.others.noise == pytest.approx(2 * found.with_targets.noise)
+
+
+@pytest.mark.parametrize("more", [{}, {"delta": "1e-9"}], ids=["laplace", "gaussian"])
+def test_what_is_said_to_be_enough_is_enough_and_a_little_less_is_not(more: dict[str, str]) -> None:
+    study = _study(BINARIES, privacy=_epsilon(Decimal("0.2"), **more))
+    enough = _judge(study, 50).enough
+    assert enough is not None
+
+    def lost(rows: int = 50, owners: int = 2, epsilon: Decimal = Decimal("0.2")) -> bool:
+        names = [f"owner-{i}" for i in range(owners)]
+        other = _study(BINARIES, owners=names, privacy=_epsilon(epsilon, **more))
+        return _judge(other, rows).enough is not None
+
+    assert [lost(enough.rows_per_owner), lost(round(0.98 * enough.rows_per_owner))] == [False, True]
+    assert [lost(owners=enough.owners), lost(owners=round(0.98 * enough.owners) - 1)] == [
+        False,
+        True,
+    ]
+    assert [lost(epsilon=enough.epsilon), lost(epsilon=enough.epsilon * Decimal("0.98"))] == [
+        False,
+        True,
+    ]
+
+
+def _lost_words(attributes: list[dict[str, Any]], rows: int, targets: list[str]) -> str:
+    found = _judge(_study(attributes, targets=targets, sum_weight=0.5), rows)
+    document = relations_document(found)
+    assert document is not None
+    text = " ".join(relations_warning(found))
+    assert document["warning"] == (text or None)
+    assert [each["lost"] for each in document["products"]] == [
+        each.lost for each in (found.with_targets, found.others) if each is not None
+    ]
+    assert (document["epsilon"] is None) == (text == "")
+    return text
+
+
+def test_words_say_which_relations_are_lost() -> None:
+    wide = {"name": "wide", "type": "categorical", "categories": list(range(60))}
+    assert _lost_words(BINARIES, 5_000, []) == ""
+    assert "no relations between them" in _lost_words(BINARIES, 20, [])
+    assert "no relations between them" in _lost_words(BINARIES, 20, ["b0"])
+    others = _lost_words(BINARIES, 40, ["b0"])
+    assert "will show relations with b0" in others
+    assert "no relations between these others" in others
+    assert "will show no relations with wide" in _lost_words([*BINARIES, wide], 200, ["wide"])
+    assert "Enough would be: epsilon " in others
+
+
+def test_rows_of_the_unit_ball_and_single_attributes_are_not_judged() -> None:
+    ball = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
+    for study in (_study(ball, row_norm={}), _study(LABELS[:1])):
+        assert judge_relations(study, calibrate(study), owner_rows=[5, 5]) is None
+    assert relations_document(None) is None
+    assert relations_warning(None) == []
+
+
+def _strongly_related(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Coded rows of five binaries and a categorical of three, which follow one score."""
+    scores = 0.9 * rng.standard_normal((n, 1)) + 0.44 * rng.standard_normal((n, 6))
+    labels = np.digitize(scores[:, 5], (-0.5, 0.5))
+    return np.hstack([(scores[:, :5] > 0) - 0.5, np.eye(3)[labels]])
+
+
+def _kept(study: Study, rows: NDArray[np.float64], noise: float, seed: int) -> float:
+    """Share of the squared covariances between attributes that rows of a fitted field keep."""
+    layout, rng = study.table.layout, np.random.default_rng(seed)
+    half = np.triu(rng.normal(0, noise, (rows.shape[1],) * 2))
+    mean = rows.mean(axis=0) + rng.normal(0, noise, rows.shape[1])
+    fit = fit_released(
+        study.table,
+        mean=mean,
+        second=rows.T @ rows / len(rows) + half + half.T,
+        histograms=[None] * len(layout.groups),
+        entry_noise=noise,
+        rng=rng,
+    )
+    assert fit is not None
+    blocks = list(fit.blocks(8_000, rng=rng))
+    drawn = np.hstack(
+        [
+            np.concatenate([_coded(block[index], stop - start) for block in blocks])
+            for index, (start, stop) in enumerate(layout.groups)
+        ]
+    )
+    between = np.not_equal.outer(layout.attribute_of, layout.attribute_of)
+    true, found = (np.cov(each.T)[between] for each in (rows, drawn))
+    return float(1 - ((true - found) ** 2).sum() / (true**2).sum())
+
+
+def _coded(codes: NDArray[Any], width: int) -> NDArray[np.float64]:
+    return np.eye(width)[codes] if width > 1 else codes[:, None] - 0.5
+
+
+def test_strong_relations_stay_well_below_the_limit_and_are_lost_above() -> None:
+    study = _study([*BINARIES, LABELS[0]])
+    others = _judge(study, 100).others
+    assert others is not None
+    rows = _strongly_related(20_000, np.random.default_rng(5))
+    for seed in range(3):
+        assert _kept(study, rows, others.limit / 4, seed) > 0.8
+        assert _kept(study, rows, others.limit * 2.5, seed) < 0.1

@@ -1,0 +1,118 @@
+"""What choices of a schema cost and gain, by its sensitivity."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import sqrt
+from typing import Any
+
+import pytest
+
+from dppca.common.errors import SettingError
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices
+from tests.support.studies import study_document
+
+ATTRIBUTES: list[dict[str, Any]] = [
+    *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)),
+    {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+    {"name": "pay", "type": "numeric", "lower": 0, "upper": 100},
+    {"name": "plan", "type": "categorical", "categories": ["a", "b", "c"]},
+]
+GAUSSIAN = {"mechanism": "gaussian", "epsilon": "0.5", "delta": "1e-9"}
+
+
+def _study(attributes: list[dict[str, Any]] = ATTRIBUTES, **changes: Any) -> Study:
+    return study_from_mapping(study_document(attributes, owners=["east", "west"], **changes))
+
+
+def _compared(study: Study, *targets: str) -> dict[str, Choice]:
+    choices = compare_choices(study, calibrate(study), targets, owner_rows=[300, 700])
+    assert choices[0].words == AS_WRITTEN
+    return {choice.words: choice for choice in choices}
+
+
+@pytest.mark.parametrize("privacy", [None, GAUSSIAN], ids=["laplace", "gaussian"])
+def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str] | None) -> None:
+    more = {} if privacy is None else {"privacy": privacy}
+    shown = [{**each, "histogram": True} for each in ATTRIBUTES[4:6]]
+    written_out = {
+        "sum_weight: 0.5": _study(sum_weight=0.5, **more),
+        "histogram: true, all numerics": _study([*ATTRIBUTES[:4], *shown, ATTRIBUTES[6]], **more),
+        "targets: [plan]": _study(targets=["plan"], **more),
+        "all of: sum_weight, histogram, targets": _study(
+            [*ATTRIBUTES[:4], *shown, ATTRIBUTES[6]], targets=["plan"], sum_weight=0.5, **more
+        ),
+    }
+    compared = _compared(_study(**more), "plan")
+    assert compared.keys() == {AS_WRITTEN, *written_out}
+    for words, study in written_out.items():
+        choice, calibration = compared[words], calibrate(study)
+        of_width = sqrt(2) if privacy is None else 1
+        product = of_width * calibration.width * sqrt(2) / 4**study.table.resolution_bits
+        assert choice.table.digest == study.table.digest
+        assert choice.product == pytest.approx(product, rel=1e-6)
+        assert choice.factor == pytest.approx(product / compared[AS_WRITTEN].product, rel=1e-6)
+        assert choice.column_sum == pytest.approx(product / study.table.sum_weight, rel=1e-6)
+        expected = product / 2 if study.table.targets else None
+        assert choice.target_product == (expected and pytest.approx(expected, rel=1e-6))
+        expected = product if study.table.layout.histograms else None
+        assert choice.cell == (expected and pytest.approx(expected, rel=1e-6))
+
+
+def test_words_say_what_is_gained_and_what_it_costs() -> None:
+    compared = _compared(_study(), "plan", "b0")
+    half = compared["sum_weight: 0.5"]
+    assert half.factor < 1
+    assert half.gains == (f"{half.factor:.2f} times the noise on products",)
+    assert half.costs == (f"{2 * half.factor:.2f} times the noise on column sums",)
+    shown = compared["histogram: true, all numerics"]
+    assert shown.gains == ("the shape of age, pay",)
+    assert shown.costs == (f"{shown.factor:.2f} times the noise on products, column sums",)
+    target = compared["targets: [plan]"]
+    assert target.gains == (f"{target.factor / 2:.2f} times the noise on products with plan",)
+    assert target.costs == (f"{target.factor:.2f} times the noise on products, column sums",)
+    assert "targets: [plan, b0]" in compared
+
+
+def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
+    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes[4].update(histogram=True, zero="separate", integer=True)
+    attributes[5].update(histogram=True)
+    study = _study(attributes, sum_weight=0.5, targets=["b0"], target_weight=4)
+    compared = _compared(study)
+    assert compared.keys() == {
+        AS_WRITTEN,
+        "sum_weight: 1",
+        "histogram: false, all numerics",
+        "targets: []",
+    }
+    without = compared["histogram: false, all numerics"]
+    assert without.factor < 1
+    assert without.cell is None
+    assert without.costs == ("the shape of age, pay",)
+    assert compared["targets: []"].costs == (
+        f"{4 * compared['targets: []'].factor:.2f} times the noise on products with b0",
+    )
+
+
+def test_targets_raise_a_weight_of_sums_that_is_too_small() -> None:
+    study = _study(sum_weight=0.25)
+    choice = _compared(study, "b1")["targets: [b1], sum_weight: 0.5"]
+    assert choice.table.sum_weight == 0.5
+    assert calibrate(study).epsilon == Decimal(1)
+
+
+def test_what_no_schema_can_have_is_a_setting_error() -> None:
+    many = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(17)]
+    ball = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
+    with pytest.raises(SettingError, match="no attribute absent"):
+        _compared(_study(), "absent")
+    with pytest.raises(SettingError, match="at most 16"):
+        _compared(_study(many), *(each["name"] for each in many))
+    with pytest.raises(SettingError, match="row_norm"):
+        _compared(_study(ball, row_norm={}), "n0")
+    assert _compared(_study(ball, row_norm={"include_sums": False})).keys() == {AS_WRITTEN}
+    assert _compared(_study(ball, row_norm={})).keys() == {AS_WRITTEN, "sum_weight: 0.5"}
