@@ -1,4 +1,4 @@
-"""What operators' commands share: which curator, and as whom."""
+"""Options that operators' commands share: which curator, and whose credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def connection(command: _Command) -> _Command:
-    """The options that say which curator, and as whom."""
+    """Add the options for the curator's address and the operator's credentials."""
     command = click.option(
         "--credentials",
         envvar="DPPCA_CREDENTIALS",

@@ -134,7 +134,7 @@ class OperatorClient(AbstractContextManager["OperatorClient"]):
         return with_retries(call, deadline_s=deadline_s, dialled=self._dialled)
 
     def create(self, study: Study) -> bool:
-        """Begin a study; True where this very document was there already.
+        """Begin a study; True if the curator had this very document already.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class OperatorClient(AbstractContextManager["OperatorClient"]):
         )
 
     def settle_ledger(self, name: str, reason: str) -> SettlementLine:
-        """Set aside what was seen of an owner's ledger; where it is already, the last time."""
+        """Set aside what was seen of an owner's ledger; again, return the last settlement."""
         request = pb.SettleLedgerRequest(name=name, reason=reason)
         answer = self._call(lambda left: self._admin.SettleLedger(request, timeout=left))
         return _settlement_line(answer.settlement)

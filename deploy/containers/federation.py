@@ -149,7 +149,7 @@ class _Watch:
     _moved: float = field(default_factory=time.monotonic)
 
     def follow(self) -> None:
-        """Return when all have ended well; errors as of `look`."""
+        """Return when all hosts have ended well; raises as `look`."""
         while not self._has_ended():
             time.sleep(POLL_S)
 

@@ -70,13 +70,13 @@ class ProgressTable:
         self._live.start()
 
     def close(self) -> None:
-        """Draw nothing any more."""
+        """Stop drawing."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def say(self, text: str) -> None:
-        """One line that is of no party."""
+        """Show a line that belongs to no party."""
         if self._live is not None:
             self._live.console.print(shown(text), markup=False)
         elif self.shown:

@@ -124,7 +124,7 @@ class Project:
             )
 
     def require_space(self, n_bytes: int) -> None:
-        """Raise `DiskSpaceError` where the engine's disk is seen from here and has less free."""
+        """Raise `DiskSpaceError` if the engine's disk can be seen from here and has less free."""
         with translated("asking the engine for its disk"):
             root = str(self.client.info().get("DockerRootDir", ""))
         try:
@@ -205,7 +205,7 @@ class Project:
         return str(self._state(service)["FinishedAt"])
 
     def logs(self, service: str, *, timestamps: bool = False) -> str:
-        """What a container's first process has said so far, both streams."""
+        """What a container's first process has written so far to both streams."""
         with translated(f"reading the log of {service}"):
             said: bytes = self.client.api.logs(self._id(service), timestamps=timestamps)
         return said.decode(errors="replace")
@@ -398,7 +398,7 @@ class Project:
 
 @contextmanager
 def project(folder: Path | None = None) -> Iterator[Project]:
-    """A project that is gone when the block is left, by whatever way; nothing is made yet.
+    """A project that is removed when the block ends, however it ends; nothing is made yet.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ def connect() -> docker.DockerClient:
 
 
 def compose_command() -> list[str]:
-    """Compose as this machine has it: v2 where the engine's command line has it, 1.29 otherwise.
+    """The command of Compose on this machine: v2 if the engine has it, else 1.29.
 
     Raises
     ------

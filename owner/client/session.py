@@ -34,7 +34,8 @@ def connect(site: Site) -> CuratorClient:
 def compare_ledger(site: Site, client: CuratorClient) -> Held:
     """Compare the ledger with what the curator holds of this site, before it is charged.
 
-    Asked first, then read under the lock: another command may send something in between.
+    The curator is asked first, and the ledger is read under the lock afterwards: another command
+    may send something in between.
 
     Raises
     ------
@@ -47,7 +48,7 @@ def compare_ledger(site: Site, client: CuratorClient) -> Held:
 
 
 def require_newest_ledger(site: Site) -> None:
-    """Before a charge that needs no curator: the ledger is as it was left, or is compared now.
+    """Before a charge that needs no curator, compare the ledger unless it is as it was left.
 
     Raises
     ------

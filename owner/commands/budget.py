@@ -85,7 +85,7 @@ command.add_command(plan)
 
 
 def _policy(site: Site) -> Policy:
-    """The policy; one without data sets where there is none, since the ledger is still readable."""
+    """The policy, or an empty one if there is none: the ledger can be read without it."""
     try:
         return load_policy(site)
     except NoPolicyError:
@@ -93,7 +93,7 @@ def _policy(site: Site) -> Policy:
 
 
 def _data_set(name: str, policy: Policy, history: History) -> DataSetBudget:
-    """Totals of one data set, against its budget where the policy still names it."""
+    """Totals of one data set, and its budget if the policy still names it."""
     data_set: DataSet | None = next((d for d in policy.data_sets if d.name == name), None)
     total = history.total(name)
     document: DataSetBudget = {

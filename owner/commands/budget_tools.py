@@ -220,7 +220,7 @@ def _verified(
 
 
 def _kept(site: Site, name: str, digest: str) -> Study | None:
-    """A study's document, where the one that was charged is kept here and sound."""
+    """The study that was charged, if its document is kept here and is undamaged."""
     try:
         study = kept_study(site, name)
     except (NotReadyError, ArtefactError, SchemaMismatchError):

@@ -75,7 +75,7 @@ def command(
 
 
 def _data_set(site: Site, study: Study, name: str | None) -> DataSet:
-    """The data set named; any may be looked at. Where none is, the one the study was charged to."""
+    """The data set of that name; without a name, the one that the study was charged to."""
     policy = load_policy(site)
     if name is not None:
         return policy.data_set(name)

@@ -114,7 +114,7 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
 
 
 def _content(site: Site, client: CuratorClient, study: Study, found: StudyProgress) -> bytes:
-    """The result file: from here where it is the one announced, else from the curator."""
+    """The result file: the one kept here if it has the announced digest, else the curator's."""
     path = components_path(site, study.name)
     if path.exists():
         content = path.read_bytes()

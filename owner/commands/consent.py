@@ -31,7 +31,7 @@ def require_terminal(*, look: str) -> None:
 
 
 def ask(text: str, question: str) -> None:
-    """Show what would be released and get a yes; `ConsentError` where the steward declines."""
+    """Show what would be released and ask; `ConsentError` if the steward declines."""
     say(text, err=True)
     if not click.confirm(question, default=False, err=True):
         raise ConsentError("declined: nothing was drawn, charged or sent")

@@ -107,9 +107,9 @@ def _release(
     yes: bool,
     as_json: bool,
 ) -> tuple[StoredRelease, Acknowledgement, CodedByRule]:
-    """Read, ask, charge, draw, store and send; refused before a charge where it can be.
+    """Read, ask, charge, draw, store and send; refuse before the charge whatever can be refused.
 
-    Returned last: what was coded by rule, for the steward alone.
+    The last value returned is what was coded by rule, for the steward alone.
     """
     history = read_history(site.ledger)
     require_unsettled(history, study.name, study.digest)

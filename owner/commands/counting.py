@@ -1,4 +1,4 @@
-"""Counting what coding has to mend, where a command reads the rows for nothing else yet."""
+"""Count what coding has to mend, in commands that do not read the rows for anything else."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
 def _data(
     policy: Policy | None, waiting: dict[str, Study], history: History | None, now: datetime
 ) -> Iterator[Diagnosis]:
-    """Whether each data set is there, and `contribute` would take one for each study that waits."""
+    """Whether each data set can be read, and `contribute` would accept one for each open study."""
     if policy is None or not policy.data_sets:
         return
     unreadable = [each for each in policy.data_sets if not os.access(each.path, os.R_OK)]

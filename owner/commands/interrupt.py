@@ -1,4 +1,4 @@
-"""What a command says that was interrupted: whether anything was charged, by the ledger's word.
+"""What an interrupted command says: whether anything was charged, according to the ledger.
 
 Ctrl-C may come before the charge, after it, or while the bytes are on their way. What was meant to
 happen says nothing about that, so the ledger is read again.
@@ -21,7 +21,7 @@ from dppca.owner.site.config import Site
 
 @contextmanager
 def report_charges_on_interrupt(site: Site, study: str) -> Iterator[None]:
-    """Say what was charged for a study where the block is interrupted."""
+    """If the block is interrupted, say what was charged for a study."""
     before = _history(site)
     try:
         yield

@@ -117,7 +117,7 @@ def recover(
 def _found(
     site: Site, client: CuratorClient, history: History, *, disowned: set[str]
 ) -> list[RecoveredContribution]:
-    """What the curator holds, the ledger lacks, and the steward does not disown; each checked."""
+    """Contributions that only the curator knows and the steward does not disown; each checked."""
     ca = site.ca.read_bytes()
     # Names as they were taken once: only the study's charge is computed from it here.
     return [
@@ -130,9 +130,9 @@ def _found(
 def _enter(
     site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: Held
 ) -> None:
-    """Write down, have the curator go on with this chain, and compare: then the site is unlocked.
+    """Write the entries, let the curator continue this chain, compare, and unlock the site.
 
-    Killed in between, the site is still locked, and the same command again goes on from there.
+    If it is killed in between, the site stays locked, and the same command continues from there.
     """
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         ledger.recover(entries)
@@ -144,7 +144,7 @@ def _enter(
 
 
 def _keep_acknowledgements(site: Site, client: CuratorClient) -> list[str]:
-    """Keep what the curator signs of recovered contributions; the files it is in."""
+    """Keep the curator's acknowledgements of recovered contributions; return their files."""
     signed = acknowledgements(
         client.contributions(),
         read_history(site.ledger),

@@ -1,4 +1,4 @@
-"""What every command does that makes a file which may leave: charged, drawn and stored, once.
+"""What commands share that make a file which may leave: it is charged, drawn and stored once.
 
 As in `contribute`: review, consent, rows read and all done that can fail, and only then the release
 path of `dppca.owner.release.path`. A file that is stored already is written again as it is, for

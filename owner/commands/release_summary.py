@@ -108,7 +108,7 @@ def _describe(request: SummaryRequest, n_synthetic: int) -> Offer:
 
 
 def _command(request: SummaryRequest, source: Path, site: Site) -> str:
-    """The line that asks for the same again, after ``dppca-owner``; it names no file of a site."""
+    """The arguments of ``dppca-owner`` that ask for the same again; they name no file of a site."""
     line = ["report", request.study.name, "--release", "--epsilon", decimal_text(request.epsilon)]
     if request.delta is not None:
         line += ["--delta", decimal_text(request.delta)]

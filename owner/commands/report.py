@@ -197,7 +197,7 @@ def _page(
 def _coded(
     site: Site, study: Study, source: Path
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """The same rows in coded coordinates where `synthesize` left them beside, and the mean."""
+    """The same rows in coded coordinates, if `synthesize` wrote them beside, and the mean."""
     import pyarrow.parquet
 
     from dppca.owner.report.comparison import SAMPLE_ROWS

@@ -123,7 +123,7 @@ def command(
 
 
 def default_rows(owner: str, result: Result) -> int:
-    """As many rows as this owner brought, or its like share where it brought none."""
+    """As many rows as this owner contributed, or an equal share if it contributed none."""
     shares = result.header.shares
     own = next((share.n_rows for share in shares if share.owner == owner), None)
     return own or max(1, result.header.n_rows // len(shares))

@@ -88,7 +88,7 @@ def released_model_text(document: ReleasedModelDocument) -> str:
 
 
 def prediction_text(document: PredictionDocument) -> str:
-    """What came out."""
+    """How many rows were classified, and where they are."""
     accuracy = document["accuracy"]
     known = "" if accuracy is None else f", right on {accuracy:.1%} of those with a known target"
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,7 @@ def test_a_model_that_may_leave_is_charged_once_and_stays_the_same_bytes(
     assert [str(total.epsilon), str(total.rho)] == [made["charged_epsilon"], made["charged_rho"]]
     assert total.epsilon + total.rho > 0
     content = Path(made["model"]).read_bytes()
+    assert stat.S_IMODE(Path(made["model"]).stat().st_mode) == 0o600
     (site.folder / "rows.csv").rename(tmp_path / "rows.csv")
     again = _made(site, *RELEASED[name], target=target)  # neither rows nor consent are needed
     assert again["already_stored"]
@@ -210,7 +212,7 @@ def _with_target(labels: list[Any], n_rows: int = N_ROWS) -> pa.Table:
 @pytest.mark.parametrize("name", sorted(RELEASED))
 def test_a_target_of_one_label_makes_a_model_all_the_same(tmp_path: Path, name: str) -> None:
     """Whether a release happens must not depend on a row (docs/explanation/privacy.md)."""
-    rows = _with_target(["yes"] * (N_ROWS - 1) + [None])
+    rows = _with_target(["yes"] * (N_ROWS - 2) + [None, "?"])
     site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
     made = _made(site, *RELEASED[name], "--yes")
     assert made["rows"] == made["receipt"]["n_rows"] == N_ROWS

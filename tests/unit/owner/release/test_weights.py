@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import stat
 import sys
 from dataclasses import replace
 from decimal import Decimal
@@ -21,7 +20,7 @@ from dppca.common.errors import ArtefactError, LedgerError, SettingError
 from dppca.common.estimators.base.weight_noise import weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
@@ -61,16 +60,6 @@ def _plan(folder: Path, study: Study, **changes: Any) -> WeightRelease:
     request = request_weights(study, data_set="survey", **asked)
     result, digest = kept_result(load_site(folder), study)
     return plan_release(request, result, n_rows=N_ROWS, components_sha256=digest.hex())
-
-
-def test_a_model_is_charged_once_and_may_leave(site: OwnerSite) -> None:
-    made = _made(site, "--epsilon", "2")
-    assert (made["label"], made["rows"], made["training_accuracy"]) == ("released", N_ROWS, None)
-    assert site.history.total("survey").epsilon == Decimal(2)
-    assert [len(site.history.reservations), len(site.history.commitments)] == [1, 1]
-    model = load_model(Path(made["model"]))
-    assert stat.S_IMODE(Path(made["model"]).stat().st_mode) == 0o600
-    require_released(model.label, "the model")
 
 
 def test_the_same_command_again_writes_the_same_bytes_without_rows_or_charge(
@@ -138,14 +127,6 @@ def test_predictions_with_little_noise_are_mostly_right(
     assert (code, found["rows"], found["label"]) == (0, N_ROWS, "site-only")
     assert found["accuracy"] > 0.8
     assert read_label(output) is Label.SITE_ONLY
-
-
-def test_missing_targets_are_coded_publicly_and_all_rows_count(tmp_path: Path) -> None:
-    ill = pa.array([None, "?", *["no"] * (N_ROWS - 2)])
-    rows = make_rows(N_ROWS).set_column(4, "ill", ill)
-    site, _ = make_trained_site(tmp_path / "site", rows=rows)
-    made = _made(site, "--epsilon", "1")
-    assert made["rows"] == made["receipt"]["n_rows"] == N_ROWS
 
 
 def test_the_gaussian_charges_rho(tmp_path: Path) -> None:
