@@ -1,0 +1,1 @@
+"""What synthetic rows are worth on public data."""

@@ -1,0 +1,80 @@
+"""The trials of each data set, and a file that keeps every finished one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.synthesis.forms import PLAIN, forms_of
+from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial, run_trial
+from dppca.common.console import progress
+from dppca.common.errors import DataError
+from dppca.common.numerics.threads import one_blas_thread
+
+MECHANISMS = ("gaussian", "laplace")
+EPSILONS = ("0.1", "0.2", "0.5", "1")
+SPLITS, DRAWS = 3, 2
+_BINNED_EPSILONS = ("0.2", "1")
+
+
+def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> Iterator[Trial]:
+    """Every trial of a data set."""
+    for split in range(splits):
+        yield Trial(subject, PLAIN, REAL, "", "", "", split, 0)
+    for form, decoder, mechanism, epsilon, noise in _cells(subject):
+        for split in range(splits):
+            for draw in range(draws):
+                yield Trial(subject, form, decoder, mechanism, epsilon, noise, split, draw)
+
+
+def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
+    for form in forms_of(subject):
+        for mechanism in MECHANISMS:
+            for epsilon in EPSILONS:
+                if form.endswith("bins") and epsilon not in _BINNED_EPSILONS:
+                    continue
+                yield form, FIELD, mechanism, epsilon, OWN_NOISE
+                if form.endswith("bins"):
+                    continue
+                yield form, FIELD, mechanism, epsilon, ONE_NOISE
+                if form == PLAIN:
+                    yield form, BEFORE, mechanism, epsilon, OWN_NOISE
+
+
+def run_trials(trials: Sequence[Trial], path: Path) -> list[dict[str, Any]]:
+    """Results of all trials: from the file, or computed and added to it as one line each."""
+    done = read_results(path)
+    missing = [trial for trial in trials if trial.key not in done]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        one_blas_thread(),
+        path.open("a") as file,
+        progress(trials[0].subject, len(missing)) as bar,
+    ):
+        for trial in missing:
+            found = {"key": trial.key, **asdict(trial), **asdict(run_trial(trial))}
+            file.write(json.dumps(found) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            done[trial.key] = found
+            bar.advance()
+    return [done[trial.key] for trial in trials]
+
+
+def read_results(path: Path) -> dict[str, dict[str, Any]]:
+    """Finished trials of a file by their key; a last line without an end is cut off the file."""
+    if not path.exists():
+        return {}
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole)
+    try:
+        lines: list[Mapping[str, Any]] = [json.loads(line) for line in whole.splitlines()]
+        return {line["key"]: dict(line) for line in lines}
+    except (ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{path} holds a line that is not a trial: move it away") from error

@@ -1,0 +1,207 @@
+"""Means over trials, what was asked of them, and the page that is made from both.
+
+`docs/reference/synthesis.json` holds the means; `docs/reference/synthesis.md` is that file in
+words, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from benchmarks.synthesis.asked import ASKED, GAIN, HISTOGRAMS, PAIRS, Asked
+from benchmarks.synthesis.forms import FORMS, PLAIN
+from benchmarks.synthesis.subjects import SUBJECTS
+from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, REAL
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
+JSON_FILE = FOLDER / "synthesis.json"
+PAGE = FOLDER / "synthesis.md"
+_CELL = ("subject", "form", "decoder", "mechanism", "epsilon", "noise")
+_RUN = ("split", "draw")
+
+_HEAD = """# What synthetic rows are worth
+
+Made by `python -m benchmarks.synthesis --write` from [synthesis.json](synthesis.json).
+
+Three splits of each data set: a fifth of the rows is held out, the rest dealt to three owners; two
+draws of the noise for each split. Moments, the noise's width, pooling and rows are the product's;
+the noise itself is NumPy's of that width, which is drawn faster. Gaussian noise has δ = 1e-9.
+*Once* is one noise for the three owners together, as secure aggregation would give. Accuracy is a
+linear SVM's (`C = 0.1`) that was trained on decoded synthetic rows, on the real rows held out.
+*Pairs* is the mean total variation of the two-way tables of all pairs of attributes, *worst
+histogram* that of a numeric's 20 equal cells, of the numeric where its mean is largest; both
+against the training rows. Behind ± is the standard error of a mean, most of it the splits'.
+
+*Plain* is a release without histograms, scores or targets; *thresholds* are the rows of the decoder
+before [122](../decisions/0122-decoded-rows-are-drawn-from-a-field.md), made of the same release.
+The data sets and their public bounds are in `benchmarks/synthesis/subjects.py`, the forms of a
+release in `forms.py` beside it.
+"""
+
+
+def summarize(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One cell per form, decoder, mechanism, epsilon and noise, with means over its trials."""
+    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for each in results:
+        cells.setdefault(tuple(each[name] for name in _CELL), []).append(each)
+    found = []
+    for key, runs in cells.items():
+        cell = dict(zip(_CELL, key, strict=True))
+        before = cells.get(tuple(({**cell, "decoder": BEFORE, "form": PLAIN}).values()), [])
+        found.append(cell | _means(runs, before))
+    return found
+
+
+def _means(
+    runs: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    earlier = {tuple(run[name] for name in _RUN): run for run in before}
+    names, numerics = runs[0]["accuracy"], runs[0]["marginals"]
+    gains = [
+        fmean(run["accuracy"].values()) - fmean(earlier[at]["accuracy"].values())
+        for run in runs
+        if (at := tuple(run[name] for name in _RUN)) in earlier
+    ]
+    return {
+        "runs": len(runs),
+        "accuracy": {name: _mean([run["accuracy"][name] for run in runs]) for name in names},
+        "gain": _mean(gains) if gains else None,
+        "pairs": _mean([run["pairs"] for run in runs]),
+        "marginals": {name: _mean([run["marginals"][name] for run in runs]) for name in numerics},
+        "seconds": round(fmean(run["seconds"] for run in runs), 2),
+        "not_converged": sum("not converge" in run["method"] for run in runs),
+    }
+
+
+def _mean(values: Sequence[float]) -> list[float]:
+    """Mean and its standard error."""
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    return [round(fmean(values), 5), round(error, 5)]
+
+
+def keep(cells: list[dict[str, Any]]) -> None:
+    """Put cells into the committed file in place of older ones, and make the page again."""
+    known = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else []
+    subjects = {cell["subject"] for cell in cells}
+    ordered = [each for each in known if each["subject"] not in subjects] + cells
+    ordered.sort(key=lambda cell: list(SUBJECTS).index(cell["subject"]))
+    lines = ",\n".join(json.dumps(cell) for cell in ordered)
+    JSON_FILE.write_text(f"[\n{lines}\n]\n")
+    PAGE.write_text(page(ordered))
+
+
+def page(cells: Sequence[Mapping[str, Any]]) -> str:
+    """The whole page."""
+    parts = [_HEAD, "## What was asked\n", _asked_table(cells)]
+    for subject in SUBJECTS:
+        found = [cell for cell in cells if cell["subject"] == subject]
+        if found:
+            parts += [f"## {subject}\n", subject_table(found)]
+    return "\n".join(parts)
+
+
+def judged(asked: Asked, cells: Sequence[Mapping[str, Any]]) -> list[float] | None:
+    """What was measured of a figure, mean and standard error; None where nothing was.
+
+    Of several forms of the data set the last in the list of forms counts, of those without bins
+    of numerics in products.
+    """
+    found = {
+        cell["form"]: cell
+        for cell in cells
+        if cell["decoder"] == FIELD
+        and all(getattr(asked, n) == cell[n] for n in ("subject", "mechanism", "epsilon", "noise"))
+        and not cell["form"].endswith("bins")
+    }
+    if not found:
+        return None
+    cell = found[max(found, key=list(FORMS).index)]
+    measured: list[float] | None
+    if asked.measure == HISTOGRAMS:
+        measured = max(cell["marginals"].values())
+    elif asked.measure == PAIRS:
+        measured = cell["pairs"]
+    elif asked.measure == GAIN:
+        measured = cell["gain"]
+    else:
+        measured = cell["accuracy"][asked.measure]
+    return measured
+
+
+def is_reached(asked: Asked, mean: float) -> bool:
+    """Whether the mean meets the figure, to the three decimals that are asked for."""
+    shown = round(mean, 3)
+    return shown >= asked.bound if asked.at_least else shown <= asked.bound
+
+
+def _asked_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| data | noise | ε | of | what | asked | measured | |",
+        "| --- | --- | ---: | --- | --- | ---: | ---: | --- |",
+    ]
+    for asked in ASKED:
+        found = judged(asked, cells)
+        if found is None:
+            continue
+        sign = "≥" if asked.at_least else "≤"
+        verdict = (
+            "reached" if is_reached(asked, found[0]) else f"**missed** by {_off(asked, found[0])}"
+        )
+        lines.append(
+            f"| {asked.subject} | {asked.mechanism} | {asked.epsilon} | {asked.noise} | "
+            f"{asked.measure} | {sign} {asked.bound:.3f} | {_shown(found)} | {verdict} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _off(asked: Asked, mean: float) -> str:
+    return f"{abs(mean - asked.bound):.3f}"
+
+
+def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    """All cells of one data set."""
+    targets = list(cells[0]["accuracy"])
+    header = ["release", "rows", "noise", "of", "ε", *targets, "pairs"]
+    numerics = bool(cells[0]["marginals"])
+    header += ["worst histogram"] if numerics else []
+    header += ["seconds"]
+    words = 4
+    lines = [
+        f"| {' | '.join(header)} |",
+        f"|{' --- |' * words}{' ---: |' * (len(header) - words)}",
+    ]
+    order = [REAL, BEFORE, FIELD]
+    forms = list(FORMS)
+    for cell in sorted(
+        cells,
+        key=lambda c: (
+            order.index(c["decoder"]),
+            forms.index(c["form"]),
+            c["noise"] == ONE_NOISE,
+            c["mechanism"],
+            float(c["epsilon"] or 0),
+        ),
+    ):
+        if cell["decoder"] == REAL:
+            row = ["", REAL, "none", "", ""]
+        else:
+            row = [cell["form"], cell["decoder"], cell["mechanism"], cell["noise"], cell["epsilon"]]
+            if cell["not_converged"]:
+                row[1] += f" ({cell['not_converged']} of {cell['runs']} not converged)"
+        row += [_shown(cell["accuracy"][name]) for name in targets]
+        row.append("" if cell["decoder"] == REAL else _shown(cell["pairs"]))
+        if numerics:
+            name, worst = max(cell["marginals"].items(), key=lambda item: item[1][0])
+            row.append("" if cell["decoder"] == REAL else f"{_shown(worst)} {name}")
+        row.append("" if cell["decoder"] == REAL else f"{cell['seconds']:.1f}")
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(measured: Sequence[float]) -> str:
+    return f"{measured[0]:.3f} ± {measured[1]:.3f}"

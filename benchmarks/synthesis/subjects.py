@@ -1,0 +1,250 @@
+"""Data sets that synthetic rows are judged on, with public schemas.
+
+NLTCS and Adult are `benchmarks.studies`'s, the demo is `dppca-simulate demo`'s. Two more are in no
+text that the method was designed with:
+
+fair
+    A magazine's survey of marriages (R. Fair, 1978), 6,366 women, as statsmodels ships it. Each
+    number in it stands for an answer that could be ticked; bounds are the first and last answer.
+    Target: whether any time was spent in an affair.
+diamonds
+    53,940 round diamonds, as plotnine ships them (version `_PLOTNINE`, from the default index).
+    Price in dollars, weight in carats, length, width and depth in millimetres (a round stone of 5
+    carats is 11 mm wide and 7 mm deep), proportions in percent. Target: whether the cut is ideal,
+    predicted without the cut.
+
+No bound and no bin is computed from rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.studies import ROOT, adult, data_folder, nltcs
+from dppca.common.errors import DataError
+from dppca.common.schema import Column, Schema
+from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
+from dppca.owner.records import parse_column
+
+MOST_ROWS = 18_000
+"""Synthetic rows of every data set but NLTCS, which has as many as it has training rows."""
+_PLOTNINE = "0.15.9"
+_DIAMONDS = ROOT / "build/tools/diamonds.csv"
+_POST_SECONDARY = frozenset(
+    (
+        *("Bachelors", "Some-college", "Assoc-acdm", "Assoc-voc", "Masters", "Prof-school"),
+        "Doctorate",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is predicted: the rows whose label of an attribute is one of some.
+
+    Attributes
+    ----------
+    labels
+        Labels of ``attribute`` that are the class which is asked for.
+    hidden
+        Attributes that the features leave out, the target's own among them.
+    """
+
+    name: str
+    attribute: str
+    labels: frozenset[str]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A data set: what its values are judged as, whatever a release codes them as.
+
+    Attributes
+    ----------
+    schema
+        Plain: bounds and labels only.
+    columns
+        One array of shape (n,) per attribute.
+    most_rows
+        Synthetic rows drawn, unless there are fewer training rows.
+    edges
+        For the two-way tables: inner edges of a numeric's cells, in its own unit; eight equal
+        cells where nothing is said.
+    """
+
+    name: str
+    schema: Schema
+    columns: tuple[Column, ...]
+    targets: tuple[Target, ...]
+    most_rows: int | None = MOST_ROWS
+    edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of training and test parts together."""
+        return len(self.columns[0])
+
+
+def load_subject(name: str) -> Subject:
+    """The data set called ``name``, one of `SUBJECTS`."""
+    return SUBJECTS[name]()
+
+
+def _nltcs() -> Subject:
+    data = nltcs(data_folder())
+    targets = [_binary_target(name, "1") for name in ("outside", "money")]
+    return _subject("nltcs", data.attributes, data.rows, targets, most_rows=None)
+
+
+def _adult() -> Subject:
+    data = adult(data_folder())
+    post = Target(
+        "post-secondary", "education", _POST_SECONDARY, hidden=("education", "education_num")
+    )
+    # The cells of the published comparisons with AIM.
+    equal = {
+        "age": np.linspace(17, 90, 33),
+        "fnlwgt": np.linspace(0, 1_500_000, 33),
+        "hours_per_week": np.linspace(1, 99, 33),
+        "education_num": np.arange(0.5, 17),
+    }
+    edges = {name: each[1:-1] for name, each in equal.items()}
+    for name, top in (("capital_gain", 99_999), ("capital_loss", 4_356)):
+        edges[name] = np.r_[50, np.geomspace(100, top, 16)[1:-1]]
+    targets = [_binary_target("income", ">50K"), post]
+    return _subject("adult", data.attributes, data.rows, targets, edges=edges)
+
+
+def _demo() -> Subject:
+    table, schema = demo_table(), demo_study().table
+    columns = tuple(parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes)
+    plain = Schema.from_document({"attributes": [_without_shape(a) for a in schema.attributes]})
+    return Subject("demo", plain, columns, (_binary_target(TARGET, "1"),))
+
+
+def _without_shape(attribute: Any) -> dict[str, Any]:
+    """An attribute's bounds or labels, and nothing else."""
+    known = ("name", "type", "lower", "upper", "values", "categories")
+    document: dict[str, Any] = attribute.model_dump(mode="json")
+    return {name: document[name] for name in known if name in document}
+
+
+def _fair() -> Subject:
+    spec = find_spec("statsmodels")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("the survey ships inside statsmodels: pip install 'dppca[demo]'")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    names, rows = _read_csv((package / "datasets/fair/fair.csv").read_text())
+    time = names.index("affairs")
+    rows = [[*row[:time], "yes" if float(row[time]) > 0 else "no"] for row in rows]
+    bounds = {
+        "rate_marriage": (1, 5),
+        "age": (17.5, 42),
+        "yrs_married": (0.5, 23),
+        "children": (0, 5.5),
+        "religious": (1, 4),
+        "educ": (9, 20),
+    }
+    jobs = ("occupation", "occupation_husb")
+    attributes = [
+        *(_numeric(name, *each) for name, each in bounds.items()),
+        *({"name": n, "type": "categorical", "categories": list(range(1, 7))} for n in jobs),
+        {"name": "affair", "type": "binary", "values": ["no", "yes"]},
+    ]
+    assert [each["name"] for each in attributes[:-1]] == list(names[:time])
+    return _subject("fair", attributes, rows, [_binary_target("affair", "yes")])
+
+
+def _diamonds() -> Subject:
+    names, rows = _read_csv(_diamonds_text())
+    labels = {
+        "cut": ["Fair", "Good", "Very Good", "Premium", "Ideal"],
+        "color": list("DEFGHIJ"),
+        "clarity": ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"],
+    }
+    bounds = {
+        "carat": (0, 5),
+        "depth": (40, 80),
+        "table": (40, 100),
+        "price": (0, 20_000),
+        "x": (0, 12),
+        "y": (0, 12),
+        "z": (0, 8),
+    }
+    attributes = [
+        {"name": name, "type": "categorical", "categories": labels[name]}
+        if name in labels
+        else _numeric(name, *bounds[name])
+        for name in names
+    ]
+    ideal = Target("ideal cut", "cut", frozenset({"Ideal"}), hidden=("cut",))
+    return _subject("diamonds", attributes, rows, [ideal])
+
+
+def _diamonds_text() -> str:
+    """The table, from a wheel that is fetched once."""
+    if not _DIAMONDS.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            pip += ["--only-binary", ":all:", "--dest", folder, f"plotnine=={_PLOTNINE}"]
+            done = subprocess.run(pip, check=False, capture_output=True, text=True)
+            if done.returncode:
+                raise DataError(f"plotnine {_PLOTNINE} cannot be fetched: {done.stderr[-300:]}")
+            with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+                content = wheel.read("plotnine/data/diamonds.csv")
+        _DIAMONDS.parent.mkdir(parents=True, exist_ok=True)
+        _DIAMONDS.write_bytes(content)
+    return _DIAMONDS.read_text()
+
+
+def _read_csv(text: str) -> tuple[list[str], list[list[str]]]:
+    names, *rows = csv.reader(io.StringIO(text))
+    return names, rows
+
+
+def _numeric(name: str, lower: float, upper: float) -> dict[str, Any]:
+    return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
+
+
+def _binary_target(name: str, label: str) -> Target:
+    return Target(name, name, frozenset({label}), hidden=(name,))
+
+
+def _subject(
+    name: str,
+    attributes: Sequence[Mapping[str, Any]],
+    rows: Sequence[Sequence[str]],
+    targets: Sequence[Target],
+    **others: Any,
+) -> Subject:
+    schema = Schema.from_document({"attributes": list(attributes)})
+    columns = tuple(
+        parse_column(attribute, pa.array(values))
+        for attribute, values in zip(schema.attributes, zip(*rows, strict=True), strict=True)
+    )
+    return Subject(name, schema, columns, tuple(targets), **others)
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "nltcs": _nltcs,
+    "demo": _demo,
+    "fair": _fair,
+    "adult": _adult,
+    "diamonds": _diamonds,
+}
+"""Those that take the least time first."""
