@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,11 @@ import numpy as np
 from benchmarks.synthesis.subjects import Subject
 from dppca.common.errors import SettingError
 from dppca.common.schema import Column, Numeric
+from dppca.deploy.simulation.demo import demo_study
 
-PLAIN = "plain"
+PLAIN, SHAPED, TARGETED = "plain", "shaped", "shaped, targets"
+GIVEN = ("resolution_bits", "max_rows_per_person")
+FORMS = (PLAIN, SHAPED, TARGETED, "8 bins", "16 bins")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Form:
     Attributes
     ----------
     document
-        Of the schema, without ``resolution_bits`` and ``max_rows_per_person``.
+        Of the schema, without what is `GIVEN` for all.
     bins
         Number of equal bins of each numeric that is coded as a categorical, by its index.
     """
@@ -58,13 +61,31 @@ class Form:
 
 def find_form(subject: Subject, name: str) -> Form:
     """The form called ``name`` of a data set."""
-    if name not in FORMS:
-        raise SettingError(f"there is no form {name}; there are {', '.join(FORMS)}")
-    return FORMS[name](subject)
+    if name not in forms_of(subject.name):
+        raise SettingError(f"there is no form {name} of {subject.name}")
+    if name.endswith("bins"):
+        return _binned(int(name.split()[0]), subject)
+    if subject.name == "demo" and name == SHAPED:
+        own = demo_study().table.model_dump(mode="json")
+        return Form(subject, {key: own[key] for key in own if key not in GIVEN}, {})
+    document: dict[str, Any] = {"attributes": _attributes(subject)}
+    if name != PLAIN:
+        shapes = SHAPES[subject.name]
+        document["sum_weight"] = 0.5
+        document["attributes"] = [
+            each | {"histogram": True} | shapes[each["name"]] if each["name"] in shapes else each
+            for each in document["attributes"]
+        ]
+    if name == TARGETED:
+        document["targets"] = list({target.attribute: None for target in subject.targets})
+    return Form(subject, document, {})
 
 
-def _plain(subject: Subject) -> Form:
-    return Form(subject, {"attributes": _attributes(subject)}, {})
+def forms_of(subject: str) -> list[str]:
+    """Forms that are tried for a data set, by name."""
+    shaped = subject in SHAPES
+    asked = {PLAIN: True, SHAPED: shaped or subject == "demo", TARGETED: shaped}
+    return [name for name in FORMS if asked.get(name, subject in BINNED)]
 
 
 def _binned(count: int, subject: Subject) -> Form:
@@ -72,7 +93,7 @@ def _binned(count: int, subject: Subject) -> Form:
     attributes, bins = _attributes(subject), {}
     for name in BINNED[subject.name]:
         index = subject.schema.index_of(name)
-        bins[index] = min(count, 16 if name == "education_num" else count)
+        bins[index] = count
         attributes[index] = {
             "name": name,
             "type": "categorical",
@@ -81,27 +102,47 @@ def _binned(count: int, subject: Subject) -> Form:
     return Form(subject, {"attributes": attributes}, bins)
 
 
-BINNED: dict[str, tuple[str, ...]] = {
-    "adult": ("age", "education_num", "hours_per_week"),
-    "fair": ("rate_marriage", "age", "yrs_married"),
-    "diamonds": ("carat", "price", "depth", "table"),
-}
-"""Numerics whose bins are tried in products."""
-
-
 def _attributes(subject: Subject) -> list[dict[str, Any]]:
     named = ("name", "type", "lower", "upper", "values", "categories")
     documents = [each.model_dump(mode="json") for each in subject.schema.attributes]
     return [{name: each[name] for name in named if name in each} for each in documents]
 
 
-FORMS: dict[str, Callable[[Subject], Form]] = {
-    PLAIN: _plain,
-    "8 bins": lambda subject: _binned(8, subject),
-    "16 bins": lambda subject: _binned(16, subject),
+def _about(*answers: float) -> dict[str, Any]:
+    """Narrow cells about the answers that a form offers, and wide ones between them."""
+    lower, *inner, upper = answers
+    about = [edge for each in inner for edge in (each - 0.25, each + 0.25)]
+    return {"bins": [lower + 0.25, *about, upper - 0.25]}
+
+
+_WHOLE = {"integer": True}
+_MONEY = {"score": "log", "integer": True, "zero": "separate"}
+SHAPES: dict[str, dict[str, dict[str, Any]]] = {
+    "fair": {
+        "rate_marriage": _WHOLE,
+        "age": _about(17.5, 22, 27, 32, 37, 42),
+        "yrs_married": _about(0.5, 2.5, 6, 9, 13, 16.5, 23),
+        "children": _about(0, 1, 2, 3, 4, 5.5),
+        "religious": _WHOLE,
+        "educ": _WHOLE,
+    },
+    "adult": {
+        "age": _WHOLE,
+        "fnlwgt": {},
+        "education_num": _WHOLE,
+        "capital_gain": _MONEY,
+        "capital_loss": _MONEY,
+        "hours_per_week": _WHOLE,
+    },
+    "diamonds": {
+        **{name: {} for name in ("carat", "depth", "table", "x", "y", "z")},
+        "price": {"score": "log"},
+    },
 }
-
-
-def forms_of(subject: str) -> list[str]:
-    """Forms that are tried for a data set, by name."""
-    return [name for name in FORMS if not name.endswith("bins") or subject in BINNED]
+"""Histograms and scores of numerics, from what is known of each before a row is read."""
+BINNED: dict[str, tuple[str, ...]] = {
+    "adult": ("age", "education_num", "hours_per_week"),
+    "fair": ("rate_marriage", "age", "yrs_married"),
+    "diamonds": ("carat", "price", "depth", "table"),
+}
+"""Numerics whose bins are tried in products."""

@@ -120,7 +120,7 @@ def judged(asked: Asked, cells: Sequence[Mapping[str, Any]]) -> list[float] | No
     }
     if not found:
         return None
-    cell = found[max(found, key=list(FORMS).index)]
+    cell = found[max(found, key=FORMS.index)]
     measured: list[float] | None
     if asked.measure == HISTOGRAMS:
         measured = max(cell["marginals"].values())
@@ -176,12 +176,11 @@ def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
         f"|{' --- |' * words}{' ---: |' * (len(header) - words)}",
     ]
     order = [REAL, BEFORE, FIELD]
-    forms = list(FORMS)
     for cell in sorted(
         cells,
         key=lambda c: (
             order.index(c["decoder"]),
-            forms.index(c["form"]),
+            FORMS.index(c["form"]),
             c["noise"] == ONE_NOISE,
             c["mechanism"],
             float(c["epsilon"] or 0),

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.synthesis.forms import Form, find_form
@@ -42,7 +43,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
-from dppca.owner.synthesis.rows import synthesize
+from dppca.owner.synthesis.rows import SyntheticRows, synthesize
 
 OWNERS = 3
 DELTA = "1e-9"
@@ -121,19 +122,13 @@ def run_trial(trial: Trial) -> Worth:
     result = release(study, calibration, moments, rng=np.random.default_rng([*seed, 1]))
     n_rows = min(len(training), subject.most_rows or len(training))
     rng, begin = np.random.default_rng([*seed, 2]), perf_counter()
+    method, misfit = BEFORE, None
     if trial.decoder == FIELD:
-        made = synthesize(result, study, n_rows=n_rows, rng=rng)
-        columns, method, misfit = (
-            table_columns(made.table(RowForm.DECODED), study.table),
-            made.method.value,
-            made.misfit,
-        )
+        made = synthesize(result, study, RowForm.DECODED, n_rows=n_rows, rng=rng)
+        columns = row_columns(made, study.table)
+        method, misfit = str(made.method), made.misfit
     else:
-        columns, method, misfit = (
-            decode_before(result, study, calibration, n_rows, rng),
-            BEFORE,
-            None,
-        )
+        columns = decode_before(result, study, calibration, n_rows, rng)
     seconds = perf_counter() - begin
     values = form.backward(columns, rng)
     return judge(subject, values, trial.split, seconds=seconds, method=method, misfit=misfit)
@@ -213,8 +208,9 @@ def decode_before(
     return decode_columns(study.table, columns)
 
 
-def table_columns(table: Any, schema: Schema) -> list[Column]:
+def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
     """Columns of decoded rows as coding takes them: numbers, and codes of labels."""
+    table = pa.Table.from_batches(rows.batches())
     columns: list[Column] = []
     for attribute in schema.attributes:
         cells = table[attribute.name].combine_chunks()
