@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
-import subprocess
-import venv
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from benchmarks.performance.environments import make_environment, open_guest
 from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import normal_rows, numeric_schema
@@ -41,8 +40,6 @@ _ENVIRONMENTS = {
 }
 _GUEST = Path(__file__).with_name("guest.py")
 
-Fit = Callable[[], float | None]
-
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """One table per shape of the matrix."""
@@ -57,11 +54,12 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
             contestants = [BenchmarkSubject("DPPCA", _ours(rows)), *_scikit_learn(rows)]
             for name, python in environments.items():
                 plan.say(f"{name} reads {n} rows of {d}")
-                guest = stack.enter_context(_guest(python, name, path))
-                if guest is None:
+                given = (name, str(path), str(COMPONENTS))
+                ask = stack.enter_context(open_guest(python, _GUEST, *given, threads=_cores()))
+                if ask("fit", PATIENCE_S) is None:
                     notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 else:
-                    contestants.append(BenchmarkSubject(name, guest))
+                    contestants.append(BenchmarkSubject(name, partial(ask, "fit", None)))
             plan.say(f"n = {n}, d = {d}")
             timings = time_subjects(contestants, rounds=plan.rounds, warm_up=plan.quick)
         mine = timings["DPPCA"].median_s
@@ -111,53 +109,12 @@ def _install(plan: BenchmarkPlan) -> dict[str, Path]:
     made = {}
     for name, (package, wanted) in _ENVIRONMENTS.items():
         plan.say(f"an environment for {package}")
-        folder = plan.scratch / package
-        venv.create(folder, with_pip=True)
-        python = folder / "bin/python"
-        pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
-        done = subprocess.run(pip, check=False, capture_output=True, text=True)
-        if done.returncode:
-            plan.say(f"{package} cannot be installed here and is left out: {done.stderr[-300:]}")
+        python, fault = make_environment(plan.scratch / package, wanted)
+        if python is None:
+            plan.say(f"{package} cannot be installed here and is left out: {fault}")
         else:
             made[name] = python
     return made
-
-
-@contextmanager
-def _guest(python: Path, name: str, rows: Path) -> Iterator[Fit | None]:
-    """A process that fits once for every line it is sent, and answers with the seconds.
-
-    None where its first fit takes too long.
-    """
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment["OPENBLAS_NUM_THREADS"] = str(_cores())
-    with subprocess.Popen(
-        [str(python), str(_GUEST), name, str(rows), str(COMPONENTS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-    ) as process:
-        to, back = process.stdin, process.stdout
-        assert to is not None
-        assert back is not None
-
-        def ask() -> None:
-            to.write("fit\n")
-            to.flush()
-
-        def fit() -> float:
-            ask()
-            return float(back.readline())
-
-        ask()
-        if not select.select([back], [], [], PATIENCE_S)[0]:
-            process.kill()
-            yield None
-            return
-        back.readline()
-        yield fit
-        to.close()
 
 
 def _cores() -> int:

@@ -12,7 +12,7 @@ from dppca.common.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "libraries", "resolution", "noise"),
-    *("curator_load", "whole_round", "sizing"),
+    *("synthesis", "curator_load", "whole_round", "sizing"),
 )
 """Modules of this package, in the order of the page."""
 

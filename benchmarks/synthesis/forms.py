@@ -111,8 +111,8 @@ def _attributes(subject: Subject) -> list[dict[str, Any]]:
 def _about(*answers: float) -> dict[str, Any]:
     """Narrow cells about the answers that a form offers, and wide ones between them."""
     lower, *inner, upper = answers
-    about = [edge for each in inner for edge in (each - 0.25, each + 0.25)]
-    return {"bins": [lower + 0.25, *about, upper - 0.25]}
+    about = [edge for each in inner for edge in (each - 0.01, each + 0.01)]
+    return {"bins": [lower + 0.01, *about, upper - 0.01]}
 
 
 _WHOLE = {"integer": True}

@@ -1,0 +1,70 @@
+"""Other libraries in environments and processes of their own."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+Ask = Callable[[str, float | None], float | None]
+
+
+def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | None, str]:
+    """An environment, made by pip from the default index, one call after the other.
+
+    Parameters
+    ----------
+    installs
+        What each call of ``pip install`` is given.
+
+    Returns
+    -------
+    interpreter, fault
+        The interpreter is None where a call failed, and the fault its last words.
+    """
+    python = folder / "bin/python"
+    venv.create(folder, with_pip=True)
+    for wanted in installs:
+        pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
+        done = subprocess.run(pip, check=False, capture_output=True, text=True)
+        if done.returncode:
+            return None, done.stderr[-300:]
+    return python, ""
+
+
+@contextmanager
+def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Iterator[Ask]:
+    """A process that answers every line it is sent with the seconds that it took.
+
+    Its answer is None, and the process ended, where that takes longer than the patience it is
+    asked with, in seconds.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    for library in ("OPENBLAS", "OMP", "MKL"):
+        environment[f"{library}_NUM_THREADS"] = str(threads)
+    with subprocess.Popen(
+        [str(python), str(script), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    ) as process:
+        to, back = process.stdin, process.stdout
+        assert to is not None
+        assert back is not None
+
+        def ask(line: str, patience_s: float | None = None) -> float | None:
+            to.write(f"{line}\n")
+            to.flush()
+            if not select.select([back], [], [], patience_s)[0]:
+                process.kill()
+                return None
+            return float(back.readline())
+
+        yield ask
+        if process.poll() is None:
+            to.close()
