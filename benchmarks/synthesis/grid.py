@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.synthesis.forms import PLAIN, forms_of
+from benchmarks.synthesis.forms import PLAIN, TARGETED, forms_of
 from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial, run_trial
 from dppca.common.console import progress
 from dppca.common.errors import DataError
@@ -18,7 +18,9 @@ from dppca.common.numerics.threads import one_blas_thread
 MECHANISMS = ("gaussian", "laplace")
 EPSILONS = ("0.1", "0.2", "0.5", "1")
 SPLITS, DRAWS = 3, 2
-_BINNED_EPSILONS = ("0.2", "1")
+BINNED_EPSILONS = ("0.2", "1")
+ONE_NOISE_FORM = {"nltcs": PLAIN, "adult": TARGETED}
+"""Data sets that are also released with one noise for all owners, and what of them."""
 
 
 def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> Iterator[Trial]:
@@ -33,16 +35,16 @@ def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> It
 
 def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
     for form in forms_of(subject):
+        if form.endswith("bins"):
+            yield from ((form, FIELD, "gaussian", each, OWN_NOISE) for each in BINNED_EPSILONS)
+            continue
         for mechanism in MECHANISMS:
             for epsilon in EPSILONS:
-                if form.endswith("bins") and epsilon not in _BINNED_EPSILONS:
-                    continue
                 yield form, FIELD, mechanism, epsilon, OWN_NOISE
-                if form.endswith("bins"):
-                    continue
-                yield form, FIELD, mechanism, epsilon, ONE_NOISE
                 if form == PLAIN:
                     yield form, BEFORE, mechanism, epsilon, OWN_NOISE
+                if ONE_NOISE_FORM.get(subject) == form:
+                    yield form, FIELD, mechanism, epsilon, ONE_NOISE
 
 
 def run_trials(trials: Sequence[Trial], path: Path) -> list[dict[str, Any]]:
