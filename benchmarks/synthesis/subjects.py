@@ -83,7 +83,7 @@ class Subject:
     most_rows
         Synthetic rows drawn, unless there are fewer training rows.
     edges
-        For the two-way tables: inner edges of a numeric's cells, in its own unit; eight equal
+        For the two-way tables: inner edges of a numeric's cells, in its own unit; twenty equal
         cells where nothing is said.
     """
 

@@ -27,7 +27,6 @@ from benchmarks.synthesis.forms import Form, find_form
 from benchmarks.synthesis.subjects import Subject, Target, load_subject
 from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.messages import Form as RowForm
-from dppca.common.numerics.comparison import MARGINAL_CELLS, PAIR_CELLS
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
@@ -48,6 +47,8 @@ from dppca.owner.synthesis.rows import SyntheticRows, synthesize
 OWNERS = 3
 DELTA = "1e-9"
 HELD_OUT = 0.2
+CELLS = 20
+"""Equal cells of a numeric, alone and in a pair."""
 OWN_NOISE, ONE_NOISE = "each owner's", "once"
 FIELD, BEFORE, REAL = "field", "thresholds", "real rows"
 
@@ -316,8 +317,8 @@ def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, NDArray[
     found = {}
     for attribute, column in zip(schema.attributes, columns, strict=True):
         if isinstance(attribute, Numeric):
-            cells = _equal_cells(attribute, column, MARGINAL_CELLS)
-            found[attribute.name] = np.bincount(cells, minlength=MARGINAL_CELLS) / len(cells)
+            cells = _equal_cells(attribute, column, CELLS)
+            found[attribute.name] = np.bincount(cells, minlength=CELLS) / len(cells)
     return found
 
 
@@ -332,8 +333,8 @@ def _pair_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np
             cells.append(np.digitize(np.clip(column, attribute.lower, attribute.upper), edges))
             sizes.append(len(edges) + 1)
         else:
-            cells.append(_equal_cells(attribute, column, PAIR_CELLS))
-            sizes.append(PAIR_CELLS)
+            cells.append(_equal_cells(attribute, column, CELLS))
+            sizes.append(CELLS)
     n_rows = len(cells[0])
     return [
         np.bincount(cells[i] * sizes[j] + cells[j], minlength=sizes[i] * sizes[j]) / n_rows

@@ -1,0 +1,31 @@
+"""Guests: processes that answer with the seconds they took."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.performance.environments import make_environment, open_guest
+
+GUEST = """
+import os, sys, time
+for line in sys.stdin:
+    if line.strip() == "sleep":
+        time.sleep(60)
+    print(float(os.environ["OMP_NUM_THREADS"]) + len(sys.argv), flush=True)
+"""
+
+
+def test_a_guest_answers_every_line_until_it_takes_too_long(tmp_path: Path) -> None:
+    script = tmp_path / "guest.py"
+    script.write_text(GUEST)
+    with open_guest(Path(sys.executable), script, "one", "two", threads=7) as ask:
+        assert ask("fit", 60.0) == 10.0
+        assert ask("rows", None) == 10.0
+        assert ask("sleep", 0.05) is None
+
+
+def test_what_cannot_be_installed_is_said(tmp_path: Path) -> None:
+    python, fault = make_environment(tmp_path / "here", ("--no-index", "dppca-is-not-there"))
+    assert python is None
+    assert "dppca-is-not-there" in fault
