@@ -7,8 +7,9 @@ caps before they are kept.
 from __future__ import annotations
 
 import hashlib
-import mmap
+import os
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import LimitError, UploadError
@@ -143,10 +144,12 @@ def contribution_parts(
             sent(len(content))
 
 
-def chunks(content: bytes | mmap.mmap) -> Iterator[pb.Chunk]:
-    """Cut a content into chunks of `CHUNK_BYTES`, in order."""
-    for offset in range(0, len(content), CHUNK_BYTES):
-        yield pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])
+def chunks(file: BinaryIO) -> Iterator[pb.Chunk]:
+    """Cut a file into chunks of `CHUNK_BYTES`, in order; where it is read next does not move."""
+    offset = 0
+    while content := os.pread(file.fileno(), CHUNK_BYTES, offset):
+        yield pb.Chunk(offset=offset, content=content)
+        offset += len(content)
 
 
 class ChunkVerifier:

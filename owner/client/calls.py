@@ -9,9 +9,9 @@ for, a download the size and digest that were announced before it began.
 from __future__ import annotations
 
 import hashlib
-import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedRandom
 from typing import Self
 
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
@@ -168,7 +168,7 @@ class CuratorClient(CuratorQueries):
         self,
         study_digest: str,
         form: Form,
-        content: bytes | mmap.mmap,
+        stream: BufferedRandom,
         *,
         n_rows: int,
         components_sha256: bytes,
@@ -177,23 +177,25 @@ class CuratorClient(CuratorQueries):
 
         Parameters
         ----------
-        content
-            An Arrow IPC stream.
+        stream
+            A file that holds an Arrow IPC stream.
         components_sha256
             Of the result file that the rows were drawn from.
         """
+        stream.seek(0)
+        sha256 = hashlib.file_digest(stream, "sha256").digest()
         header = pb.SyntheticHeader(
             study_digest=bytes.fromhex(study_digest),
             form=form_to_wire(form),
             n_rows=n_rows,
-            total_bytes=len(content),
-            sha256=hashlib.sha256(content).digest(),
+            total_bytes=stream.tell(),
+            sha256=sha256,
             components_sha256=components_sha256,
         )
 
         def parts() -> Iterator[pb.PublishSyntheticRequest]:
             yield pb.PublishSyntheticRequest(header=header)
-            for chunk in chunks(content):
+            for chunk in chunks(stream):
                 yield pb.PublishSyntheticRequest(chunk=chunk)
 
         answer = self._call(

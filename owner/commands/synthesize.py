@@ -142,14 +142,14 @@ def _publish(
     sizes: dict[str, int] = {}
     with connect(site) as client, progress("Publishing", len(paths)) as bar:
         for form, path in paths.items():
-            with publishable(path) as content:
+            with publishable(path) as stream:
                 client.publish(
                     study.digest,
                     form,
-                    content,
+                    stream,
                     n_rows=n_rows,
                     components_sha256=components_sha256,
                 )
-                sizes[form.value] = len(content)
+                sizes[form.value] = stream.tell()
             bar.advance()
     return sizes

@@ -11,9 +11,9 @@ its owner only.
 from __future__ import annotations
 
 import json
-import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Protocol
@@ -132,8 +132,8 @@ def write_sealed(
 
 
 @contextmanager
-def publishable(path: Path) -> Iterator[mmap.mmap]:
-    """An uncompressed Arrow IPC stream of a Parquet table that may leave, while the block runs.
+def publishable(path: Path) -> Iterator[BufferedRandom]:
+    """A Parquet table that may leave as an uncompressed Arrow IPC stream: a file without a name.
 
     Raises
     ------
@@ -156,8 +156,7 @@ def publishable(path: Path) -> Iterator[mmap.mmap]:
             sink.flush()
         except OSError as error:
             raise SettingError(f"{path} cannot be published: {error.strerror or error}") from error
-        with mmap.mmap(sink.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield content
+        yield sink
 
 
 def read_metadata(path: Path) -> dict[str, object]:

@@ -225,8 +225,9 @@ def test_what_this_software_writes_is_taken(
         for each in tables:
             writer.write_table(each.cast(schema))
     path = folder / "rows"
-    with publishable(folder / "rows.parquet") as content:
-        path.write_bytes(content)
+    with publishable(folder / "rows.parquet") as written:
+        written.seek(0)
+        path.write_bytes(written.read())
     check_rows(path, SCHEMA, Form.DECODED, n_rows=sum(sizes))
     download = folder / "download"
     download.write_bytes(b"".join(join_rows([path] * 3, SCHEMA, Form.DECODED)))

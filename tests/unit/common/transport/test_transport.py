@@ -8,6 +8,7 @@ from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import grpc
 import pytest
@@ -325,9 +326,15 @@ def test_chunks_make_their_content_again(content: bytes, size: int) -> None:
     whole.finish()
 
 
-def test_a_content_is_cut_at_the_chunk_size() -> None:
+def test_a_file_is_cut_at_the_chunk_size(tmp_path: Path) -> None:
     content = bytes(range(256)) * (CHUNK_BYTES // 256 * 2) + b"end"
-    parts = list(chunks(content))
+    path = tmp_path / "content"
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        file.seek(7)
+        parts = list(chunks(file))
+        assert file.tell() == 7
+    assert [part.offset for part in parts] == [0, CHUNK_BYTES, 2 * CHUNK_BYTES]
     assert [len(part.content) for part in parts] == [CHUNK_BYTES, CHUNK_BYTES, 3]
     assert b"".join(part.content for part in parts) == content
 

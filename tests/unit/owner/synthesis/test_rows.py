@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -106,8 +107,9 @@ def test_published_rows_are_those_of_the_file_and_what_a_curator_accepts(
 ) -> None:
     rows = synthesize(result, study, form, n_rows=n_rows, rng=np.random.default_rng(1))
     path, upload = _write(rows, tmp_path / "rows.parquet", signer), tmp_path / "upload"
-    with publishable(path) as content:
-        upload.write_bytes(content)
+    with publishable(path) as stream:
+        stream.seek(0)
+        upload.write_bytes(stream.read())
     check_rows(upload, study.table, form, n_rows=n_rows)
     with pa.memory_map(str(upload)) as source, pa.ipc.open_stream(source) as stream:
         sent = stream.read_all()
@@ -152,6 +154,28 @@ def test_many_rows_are_in_row_groups_that_fit_in_memory(
     footer = pq.read_metadata(path)
     groups = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
     assert groups == told == [65_536, 65_536, 150_000 - 2 * 65_536]
+
+
+def test_memory_does_not_grow_with_the_rows(
+    result: Result, study: Study, tmp_path: Path, signer: Signer
+) -> None:
+    peaks = []
+    for n_rows in (200_000, 400_000):
+        rows, arrow = _decoded(result, study, n_rows), [0]
+        tracemalloc.start()
+        write_sealed(
+            tmp_path / "rows.parquet",
+            rows.batches(),
+            signer,
+            fields=rows.fields,
+            claims=rows.claims,
+            progress=lambda _, arrow=arrow: arrow.append(pa.total_allocated_bytes()),
+        )
+        peaks.append((tracemalloc.get_traced_memory()[1], max(arrow)))
+        tracemalloc.stop()
+    # 200,000 rows are 8 MB.
+    for few, many in zip(*peaks, strict=True):
+        assert many < few + 500_000
 
 
 def test_what_fails_while_rows_are_drawn_leaves_no_file(
