@@ -34,8 +34,9 @@ faults: {refuse_if_above: 0.05}
 schema:
   max_rows_per_person: 1              # the most rows of one person at one owner: decide
   sum_weight: 0.5                     # twice the noise on means, less on everything else
-  targets: [smoker]                   # half the noise on its products with others, more on the rest
-  # What each choice costs and gains: `dppca-curator plan`.
+  targets: [smoker]                   # what will be predicted, if anything: half the noise on its
+                                      # products with others, more on the rest
+  # `dppca-curator plan` says what each of these, and of the histograms, costs and gains.
 
   attributes:
     # A number is clipped to its bounds; a missing one is coded as their middle.
@@ -52,7 +53,7 @@ schema:
       type: numeric
       lower: 0
       upper: 1000000
-      score: log                      # 10,000 to 100,000 is as long a way as 100,000 to 1,000,000
+      score: log                      # 10,000 to 100,000 is about as far as on to 1,000,000
       zero: separate                  # 0 is a cell of its own, which needs a histogram
       histogram: true
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import dppca
+from dppca.common.schema import Schema
 from tools import decisions
 from tools.decisions import read_decisions
 from tools.markdown import ROOT, find_anchors, find_links, find_loaded, slug
@@ -45,6 +46,18 @@ def test_a_page_is_what_it_is_made_from(path: str) -> None:
 
 def test_every_link_between_documents_leads_to_a_file_and_a_heading() -> None:
     assert list(_broken_links(ROOT)) == []
+
+
+def test_every_schema_on_a_page_is_one() -> None:
+    blocks = [
+        yaml.safe_load(block)
+        for page in _markdown_files(ROOT)
+        for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    schemas = [block["schema"] for block in blocks if "schema" in block]
+    assert len(schemas) >= 4
+    for schema in schemas:
+        Schema.from_document(schema)
 
 
 @pytest.mark.parametrize(
