@@ -90,32 +90,6 @@ def test_a_release_cut_off_before_another_one_can_still_be_sent(
     assert _has_come(curator, second)
 
 
-def test_a_ledger_that_was_lost_does_not_send_a_second_release(
-    curator: Curator, site: OwnerSite
-) -> None:
-    study = _study(curator, site, "lost-ledger")
-    assert site.run("contribute", study.name, "--yes")[0] == 0
-    (site.folder / "ledger.sqlite").unlink()
-    code, failed = site.run("contribute", study.name, "--yes")
-    assert (code, failed["error"]["class"]) == (48, "ChainError")
-    assert not site.history.reservations
-
-
-def test_an_old_copy_of_the_ledger_is_refused_by_the_curator(
-    curator: Curator, site: OwnerSite
-) -> None:
-    ledger = site.folder / "ledger.sqlite"
-    _study(curator, site, "old-1")
-    _study(curator, site, "old-2")
-    _study(curator, site, "old-3")
-    assert site.run("contribute", "old-1", "--yes")[0] == 0
-    old = ledger.read_bytes()
-    assert site.run("contribute", "old-2", "--yes")[0] == 0
-    ledger.write_bytes(old)
-    code, failed = site.run("contribute", "old-3", "--yes")
-    assert (code, failed["error"]["class"]) == (48, "ChainError")
-
-
 def test_a_budget_that_does_not_cover_a_study_is_not_touched(
     curator: Curator, site: OwnerSite
 ) -> None:
