@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +54,11 @@ def test_every_value_is_in_its_cell_within_bounds_and_whole_where_it_has_to_be(
     rng = np.random.default_rng(seed)
     shares = np.exp(rng.normal(scale=rough, size=len(held.kept)))
     codes = rng.integers(len(held.kept), size=500).astype(np.int32)
-    values = held.spread(shares / shares.sum()).draw(codes, rng)
+    sampler = held.spread(shares / shares.sum())
+    values = sampler.draw(codes, rng)
+    for chance in (0.0, 1 - 2.0**-53):  # the ends of each cell
+        ends: Any = SimpleNamespace(random=lambda n, chance=chance: np.full(n, chance))
+        np.testing.assert_array_equal(cells.index(sampler.draw(codes, ends)), held.kept[codes])
     np.testing.assert_array_equal(cells.index(values), held.kept[codes])
     assert values.min() >= cells.scale.lower
     assert values.max() <= cells.scale.upper

@@ -59,6 +59,11 @@ def test_the_density_is_continuous_from_cell_to_cell() -> None:
         assert right == pytest.approx(left, rel=0.15)
 
 
+def test_beside_a_cell_of_nearly_all_rows_no_part_is_left_empty() -> None:
+    values = _drawn(_held(lower=0, upper=4, bins=4), np.array([0.02, 0.02, 0.94, 0.02]))
+    assert np.diff(np.sort(values[values < 3.8])).max() < 0.1
+
+
 def test_equal_shares_are_spread_evenly() -> None:
     values = _drawn(_held(lower=0, upper=1, bins=4), np.full(4, 0.25))
     assert _distance(values, np.linspace(0, 1, 101), np.full(100, 0.01)) < 0.008

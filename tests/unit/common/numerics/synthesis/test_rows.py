@@ -1,0 +1,121 @@
+"""Rows of a field whose numerics have released histograms: two humps, a spike, heaped numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dppca.common.numerics.moments.moments import compute_moments, unpack, unpack_histograms
+from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
+from dppca.common.schema import Schema, encode, find_faults, histogram_cells
+
+N = 40_000
+NUMERICS = {
+    "humps": {"lower": -10, "upper": 10},
+    "money": {"lower": 0, "upper": 1e5, "score": "log", "zero": "separate"},
+    "hours": {"lower": 1, "upper": 99, "integer": True},
+    "visits": {"lower": 0, "upper": 500, "integer": True, "score": "log", "zero": "separate"},
+}
+
+
+def _schema(*, histogram: bool = True) -> Schema:
+    numerics = [
+        {"name": name, "type": "numeric", "histogram": histogram, **fields}
+        for name, fields in NUMERICS.items()
+    ]
+    if not histogram:
+        for each in numerics:
+            each.pop("zero", None)
+    group = {"name": "group", "type": "binary", "values": ["a", "b"]}
+    return Schema.from_document({"attributes": [*numerics, group]})
+
+
+@cache
+def _people() -> tuple[NDArray[np.float64] | NDArray[np.int32], ...]:
+    """Four in ten are of group b, which settles the hump nearly alone."""
+    rng = np.random.default_rng(8)
+    group = rng.random(N) < 0.4
+    mostly = np.where(rng.random(N) < 0.9, group, ~group)
+    humps = np.where(mostly, rng.normal(-4, 0.7, N), rng.normal(2, 1.2, N))
+    money = np.where(rng.random(N) < 0.5, 0.0, np.exp(rng.normal(6 + group, 1.2)))
+    hours = np.where(rng.random(N) < 0.5, 40.0, np.rint(rng.normal(35 + 10 * group, 9)))
+    visits = np.where(rng.random(N) < 0.3, 0.0, rng.geometric(0.1, N))
+    columns = zip((humps, money, hours, visits), NUMERICS.values(), strict=True)
+    return (*(np.clip(x, f["lower"], f["upper"]) for x, f in columns), np.int32(group))
+
+
+def _fit(schema: Schema, noise: float, seed: int = 1) -> FieldFit:
+    people, layout = _people(), schema.layout
+    moments = compute_moments(encode(schema, people), layout, histogram_cells(schema, people))
+    rng = np.random.default_rng(seed)
+    drawn = rng.normal(scale=noise * N * 4**layout.resolution_bits, size=len(moments.packed))
+    packed = moments.packed + np.rint(drawn).astype(np.int64)
+    mean, second = unpack(packed, N, layout)
+    fit = fit_released(
+        schema,
+        mean=mean,
+        second=second,
+        histograms=unpack_histograms(packed, N, layout),
+        entry_noise=noise,
+        rng=rng,
+    )
+    assert fit is not None
+    return fit
+
+
+def _rows(fit: FieldFit, n: int = 20_000) -> list[NDArray[np.float64] | NDArray[np.int32]]:
+    blocks = fit.blocks(n, rng=np.random.default_rng(2))
+    return [np.concatenate(column) for column in zip(*blocks, strict=True)]
+
+
+def _distances(rows: list[NDArray[np.float64] | NDArray[np.int32]]) -> list[float]:
+    """Total variation of 20 equal bins from the people's own, for each numeric."""
+    found = []
+    for made, own, fields in zip(rows, _people(), NUMERICS.values(), strict=False):
+        edges = np.linspace(fields["lower"], fields["upper"], 21)
+        shares = [np.histogram(each, edges)[0] / len(each) for each in (made, own)]
+        found.append(float(np.abs(shares[0] - shares[1]).sum() / 2))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("noise", "most"),
+    [(1e-4, (0.004, 0.002, 0.004, 0.01)), (0.002, (0.02, 0.01, 0.035, 0.02))],
+)
+def test_numerics_have_the_shape_of_their_histograms(noise: float, most: tuple[float, ...]) -> None:
+    schema = _schema()
+    fit = _fit(schema, noise)
+    assert fit.converged
+    rows = _rows(fit)
+    assert (np.array(_distances(rows)) < most).all()
+    for faults in find_faults(schema, rows).values():
+        assert not (faults.missing | faults.invalid | faults.out).any()
+    hours, visits = rows[2], rows[3]
+    np.testing.assert_array_equal(hours, np.rint(hours))
+    np.testing.assert_array_equal(visits, np.rint(visits))
+    for index, value in ((1, 0.0), (2, 40.0), (3, 0.0)):
+        expected = (_people()[index] == value).mean()
+        assert (rows[index] == value).mean() == pytest.approx(expected, abs=5 * noise + 1e-3)
+
+
+def test_relations_of_numerics_with_a_shape_are_kept() -> None:
+    schema = _schema()
+    rows = _rows(_fit(schema, 1e-4))
+    own, made = (np.corrcoef(encode(schema, each).T) for each in (_people(), rows))
+    np.testing.assert_allclose(made, own, atol=0.04)
+
+
+def test_without_histograms_two_humps_are_one() -> None:
+    """What a histogram adds; a release without one is fitted all the same."""
+    fit = _fit(_schema(histogram=False), 0.002)
+    assert fit.converged
+    assert _distances(_rows(fit))[0] > 0.3
+
+
+def test_the_same_seed_gives_the_same_values() -> None:
+    made = [_rows(_fit(_schema(), 0.002), 5_000) for _ in range(2)]
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)
