@@ -151,8 +151,10 @@ def publishable(path: Path) -> Iterator[BufferedRandom]:
             with pa.parquet.ParquetFile(str(path)) as file:
                 schema = file.schema_arrow.with_metadata({METADATA_KEY: receipt})
                 with pa.ipc.new_stream(sink, schema) as writer:
-                    for batch in file.iter_batches():
-                        writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+                    # One reader for each: a reader keeps what it has read of all row groups.
+                    for group in range(file.num_row_groups):
+                        for batch in file.iter_batches(row_groups=[group]):
+                            writer.write_batch(batch.replace_schema_metadata(schema.metadata))
             sink.flush()
         except OSError as error:
             raise SettingError(f"{path} cannot be published: {error.strerror or error}") from error
