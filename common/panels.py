@@ -77,17 +77,17 @@ def _draw_numeric(
     axes.stairs(first, ends, fill=True, color=BLUE, alpha=0.55, label=names[0])
     axes.stairs(second, ends, color=ORANGE, linewidth=2, label=names[1])
     bars = [
-        (n + place * n / 10, name, *shares)
+        (n + place * n / 7, name, *shares)
         for place, (name, shares) in enumerate(extra_bars(ours, synthetic).items(), start=1)
     ]
     if cells is not None and cells.spike is not None:
-        bars.append((-n / 10, f"= {cells.spike:g}", float(both[0][n]), float(both[1][n])))
+        bars.append((-n / 7, f"= {cells.spike:g}", float(both[0][n]), float(both[1][n])))
     top = 1.4 * float(max(first.max(), second.max()))
     for at, name, *shares in bars:
         _pair(axes, np.array([at]), *(np.array([share]) for share in shares), width=n / 40)
         cut = max(shares) > 2 * top > 0
         axes.text(
-            at + (n / 25 if cut else 0),
+            at + (n / 30 if cut else 0),
             0.97 * top if cut else max(shares),
             f"{name}: {shares[0]:.0%}, {shares[1]:.0%}" if cut else f" {name}",
             rotation=90,

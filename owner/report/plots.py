@@ -42,7 +42,7 @@ def marginal_plot(
     for axes in grid[len(drawn) :]:
         axes.set_visible(False)
     handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     figure.supylabel("share of rows", fontsize=9)
     return _png(figure)
 
