@@ -25,8 +25,9 @@ from benchmarks.performance.federation import (
     make_release,
     owner_name,
 )
-from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ConflictError
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts

@@ -21,9 +21,10 @@ from typing import Any
 
 from dppca.common.attestation.documents import Acknowledged, Claims
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.signatures import Purpose, Signer, require_document, signed_document
+from dppca.common.attestation.signatures import Signer, require_document, signed_document
 from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Identity, Role
 
 KIND = "acknowledgement"

@@ -26,7 +26,6 @@ from dppca.common.attestation.claims import (
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import (
-    Purpose,
     Signer,
     require_document,
     require_signed,
@@ -39,6 +38,7 @@ from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.results import Result, decode_arrays, result_to_bytes
 from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
 

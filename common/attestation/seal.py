@@ -20,9 +20,10 @@ import struct
 from pathlib import Path
 
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.signatures import Purpose, Signer, require_signed
+from dppca.common.attestation.signatures import Signer, require_signed
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Identity
 
 KEY = b"dppca-seal"

@@ -1,8 +1,6 @@
 """Signatures with the keys of the parties' certificates.
 
-ECDSA with SHA-256 (FIPS 186-5), deterministic (RFC 6979): the same content signed again gives the
-same bytes, so files can be made again. What is signed begins with a line that says what it is, so
-no signature can be used for another purpose.
+How they are made, and what they can be for, `dppca.common.signing` says.
 
 Limits: nothing here holds a trusted time; what that means for certificates that have ended or are
 revoked, `dppca.common.attestation.parties` says.
@@ -12,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from dppca.common.errors import IdentityError, SignatureError
 from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose, is_signed, sign
 from dppca.common.transport.tls import (
     Credentials,
     Identity,
@@ -30,19 +27,6 @@ from dppca.common.transport.tls import (
     parse_identity,
     x509_faults,
 )
-
-
-class Purpose(StrEnum):
-    """What a signature is for; the first line of what is signed."""
-
-    RELEASE = "release"
-    """An owner's receipt of its release."""
-    COMPONENTS = "components"
-    """The curator's receipt of a study's components."""
-    ACKNOWLEDGEMENT = "acknowledgement"
-    """The curator's receipt of a contribution that it has stored."""
-    FILE = "file"
-    """The SHA-256 of a file, its seal left blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +47,7 @@ class Signer:
 
     def sign(self, purpose: Purpose, content: bytes) -> bytes:
         """Signature in DER; the same each time."""
-        algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
-        return self.key.sign(signed_bytes(purpose, content), algorithm)
+        return sign(self.key, purpose, content)
 
 
 def make_signer(credentials: Credentials) -> Signer:
@@ -78,11 +61,6 @@ def make_signer(credentials: Credentials) -> Signer:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise IdentityError("key.pem is not on an elliptic curve: make it with `dppca-owner init`")
     return Signer(credentials.certificate, key)
-
-
-def signed_bytes(purpose: Purpose, content: bytes) -> bytes:
-    """What is in fact signed: a line that says what it is, then the content."""
-    return f"dppca {purpose.value} 1\n".encode() + content
 
 
 def signed_document(purpose: Purpose, document: Mapping[str, object], signer: Signer) -> bytes:
@@ -151,12 +129,8 @@ def require_signed(
     key = document.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
-    try:
-        key.verify(signature, signed_bytes(purpose, content), ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature as error:
-        raise SignatureError(
-            f"{what} was changed, or not signed by the key of its certificate"
-        ) from error
+    if not is_signed(key, purpose, content, signature):
+        raise SignatureError(f"{what} was changed, or not signed by the key of its certificate")
     try:
         return parse_identity(document)
     except IdentityError as error:

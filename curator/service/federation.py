@@ -14,10 +14,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from dppca.common.attestation.signatures import Purpose, require_signed
+from dppca.common.attestation.signatures import require_signed
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import InputError, NotReadyError, UploadError
 from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.signing import Purpose
 from dppca.common.transport.codec import (
     DIGEST_BYTES,
     ChunkVerifier,

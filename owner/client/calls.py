@@ -15,10 +15,10 @@ from io import BufferedRandom
 from typing import Self
 
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
-from dppca.common.attestation.signatures import Purpose
 from dppca.common.checkpoints import checkpoint
 from dppca.common.messages import Form, StudyState, accounts_for
 from dppca.common.results import largest_result
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.codec import (
     Reassembly,

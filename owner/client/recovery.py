@@ -19,9 +19,10 @@ from datetime import datetime
 
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
 from dppca.common.attestation.claims import require_implied
-from dppca.common.attestation.signatures import Purpose, require_issued, require_signed
+from dppca.common.attestation.signatures import require_issued, require_signed
 from dppca.common.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.release import MomentReceipt, calibrate
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
 from dppca.owner.client.queries import HeldContribution

@@ -23,10 +23,11 @@ import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
 from dppca.common.attestation.components import SignedRelease, sealed_result
-from dppca.common.attestation.signatures import Purpose, Signer, make_signer, signed_document
+from dppca.common.attestation.signatures import Signer, make_signer, signed_document
 from dppca.common.messages import Header
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, Share, largest_result, result_from_bytes, result_to_bytes
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import header_from_wire

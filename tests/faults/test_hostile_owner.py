@@ -199,7 +199,8 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(
 
 def _contribute(curator: Curator, release: Any) -> bool:
     """As the owner's command does it, with its patience; whether it was there already."""
-    from dppca.common.attestation.signatures import Purpose, make_signer
+    from dppca.common.attestation.signatures import make_signer
+    from dppca.common.signing import Purpose
     from dppca.common.transport.channels import with_retries
 
     credentials = curator.authority.issue(Role.OWNER, "owner-3")

@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
-from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import PeerError, StoreError
 from dppca.common.messages import Form, StudyState, accounts_for
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Credentials, Role

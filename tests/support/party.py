@@ -8,9 +8,10 @@ from typing import Any
 
 import grpc
 
-from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.messages import Form, Header
 from dppca.common.privacy.release import Release
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.codec import form_to_wire

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dppca.common.attestation.components import SignedRelease, sealed_result
-from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.curator.study.aggregate import aggregate

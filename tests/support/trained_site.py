@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dppca.common.attestation.components import SignedRelease, sealed_result
-from dppca.common.attestation.signatures import Purpose, make_signer
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.release import calibrate, receipt_for
 from dppca.common.results import Result
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.owner.ledger.database import compare_ledger

@@ -11,8 +11,8 @@ import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.signatures import Purpose
 from dppca.common.messages import Header
+from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.status import from_rpc_error, is_busy
 from dppca.common.transport.tls import Identity, Role

@@ -23,13 +23,7 @@ from dppca.common.attestation.components import (
     sealed_result,
 )
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.signatures import (
-    Purpose,
-    Signer,
-    make_signer,
-    require_issued,
-    require_signed,
-)
+from dppca.common.attestation.signatures import Signer, make_signer, require_issued, require_signed
 from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import (
@@ -43,6 +37,7 @@ from dppca.common.errors import (
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority
