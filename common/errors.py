@@ -27,14 +27,17 @@ Each class carries
     │   ├── ArtefactError           15  a file of this software is damaged or of another kind
     │   ├── ReceiptError            16  a file carries no receipt, or claims what does not follow
     │   ├── SignatureError          17  a signature or certificate does not verify
-    │   └── AlteredError            18  a part of a file is not what its receipt says
+    │   ├── AlteredError            18  a part of a file is not what its receipt says
+    │   ├── SealError               27  a seal is not this owner's, for this opener and study
+    │   └── GarbledSumError         29  openings and uploads do not belong together
     ├── PrivacyError                what was asked would break a promise
     │   ├── NoPolicyError           20
     │   ├── BudgetExceededError     21
     │   ├── LabelError              22  a site-only artefact was to leave
     │   ├── RangeError              23  integers could leave their range
     │   ├── ConsentError            24  the steward said no
-    │   └── SelfTestError           25  the self-test found a broken promise
+    │   ├── SelfTestError           25  the self-test found a broken promise
+    │   └── OpeningRefusedError     26  an opener was asked for another set, or a set too small
     ├── LedgerError                 30  the ledger cannot be written
     │   ├── LedgerCorruptError      31  the chain does not verify
     │   └── LedgerVersionError      32  a newer version of the software wrote it
@@ -150,6 +153,20 @@ class AlteredError(InputError):
     exit_code = 18
 
 
+class SealError(InputError):
+    """A seal does not open, or holds something else: its owner or the curator changed it."""
+
+    public = "A sealed seed does not open."
+    exit_code = 27
+
+
+class GarbledSumError(InputError):
+    """Openings do not fit the uploads: different sets, or a party did not follow the protocol."""
+
+    public = "The openings do not fit the uploads."
+    exit_code = 29
+
+
 class PrivacyError(DppcaError):
     """What was asked would break a promise; nothing was released and nothing charged."""
 
@@ -197,6 +214,13 @@ class SelfTestError(PrivacyError):
 
     public = "The self-test found a broken promise."
     exit_code = 25
+
+
+class OpeningRefusedError(PrivacyError):
+    """An opener was asked to open a second set, one below the quorum, or one without votes."""
+
+    public = "The opener refuses this set of uploads."
+    exit_code = 26
 
 
 class LedgerError(DppcaError):

@@ -1,0 +1,61 @@
+"""Bytes of every message: a line that says what it is, then parts, each after its length.
+
+One sequence of parts has one form and one form has one sequence, so digests and signatures over
+these bytes say exactly what was meant. Lengths are 4 bytes, big-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dppca.common.errors import LimitError, UploadError
+
+_LENGTH = 4
+
+
+def frame(kind: str, *parts: bytes) -> bytes:
+    """Parts as one sequence of bytes; ``kind`` is ASCII without a line feed."""
+    pieces = [_head(kind)]
+    for part in parts:
+        pieces += [len(part).to_bytes(_LENGTH, "big"), part]
+    return b"".join(pieces)
+
+
+def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
+    """Parts of what `frame` made.
+
+    Parameters
+    ----------
+    limits
+        Most bytes of each part; there must be as many parts as limits.
+
+    Raises
+    ------
+    LimitError
+        The whole, or a part, is larger than its limit.
+    UploadError
+        It is of another kind, cut short, or too long.
+    """
+    head = _head(kind)
+    largest = len(head) + sum(limits) + _LENGTH * len(limits)
+    if len(content) > largest:
+        raise LimitError(f"a {kind} has {len(content):,} bytes; {largest:,} are allowed")
+    if not content.startswith(head):
+        raise UploadError(f"these bytes are no {kind} of version 1")
+    parts, at = [], len(head)
+    for limit in limits:
+        begin = at + _LENGTH
+        length = int.from_bytes(content[at:begin], "big")
+        at = begin + length
+        if at > len(content):
+            raise UploadError(f"a {kind} is cut short")
+        if length > limit:
+            raise LimitError(f"a part of a {kind} has {length:,} bytes; {limit:,} are allowed")
+        parts.append(content[begin:at])
+    if at != len(content):
+        raise UploadError(f"a {kind} has {len(content) - at} bytes too many")
+    return parts
+
+
+def _head(kind: str) -> bytes:
+    return f"dppca {kind} 1\n".encode("ascii")

@@ -1,0 +1,84 @@
+"""What an owner does: mask its vector, seal the seeds, sign.
+
+The caller stores the upload before it sends it and sends the same one for ever after: a second
+upload under the same terms would be a second release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric import ec
+from numpy.typing import NDArray
+
+from dppca.common.aggregation.frames import frame
+from dppca.common.aggregation.messages import Statement, Upload
+from dppca.common.aggregation.seals import seal
+from dppca.common.aggregation.streams import SEED_BYTES, subtract_stream
+from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
+from dppca.common.errors import IdentityError, SettingError
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.signing import Purpose, sign
+
+
+def mask(
+    terms: Terms,
+    owner: str,
+    vector: NDArray[np.int64],
+    *,
+    key: ec.EllipticCurvePrivateKey,
+    entropy: EntropySource,
+) -> Upload:
+    """An owner's upload; its seeds are in no other place than the seals.
+
+    Parameters
+    ----------
+    vector
+        ``(n_entries,)``: packed sums with this owner's share of the noise.
+    key
+        The key of the owner's certificate.
+    entropy
+        Of the seeds; a release uses the operating system's.
+
+    Raises
+    ------
+    PermissionDeniedError
+        The terms do not name the owner.
+    IdentityError
+        They name another key for it.
+    SettingError
+        The vector has another length.
+    """
+    if key_bytes(key.public_key()) != key_bytes(terms.public_key(owner)):
+        raise IdentityError(f"the study names another key for {owner} than the one at hand")
+    if vector.shape != (terms.n_entries,) or vector.dtype != np.int64:
+        raise SettingError(
+            f"the vector is {vector.dtype}{list(vector.shape)}, not int64[{terms.n_entries}]"
+        )
+    words = np.concatenate([vector.view(np.uint64), np.zeros(GUARDS, np.uint64)])
+    seeds = [entropy.bytes(SEED_BYTES) for _ in terms.holders]
+    for stream, seed in enumerate(seeds):
+        subtract_stream(words, terms, seed, owner=owner, stream=stream)
+    payload = words.astype("<u8", copy=False).tobytes()
+    seals = tuple(
+        seal(
+            b"".join(seeds[stream] for stream in terms.held(opener)),
+            terms.opener_key(opener),
+            seal_info(terms, owner, opener),
+            what=f"the opener key of {opener}",
+        )
+        for opener in terms.openers
+    )
+    statement = Statement(
+        bytes.fromhex(terms.digest),
+        owner,
+        hashlib.sha256(payload).digest(),
+        tuple(hashlib.sha256(each).digest() for each in seals),
+    )
+    return Upload(statement, sign(key, Purpose.UPLOAD, statement.to_bytes()), seals, payload)
+
+
+def seal_info(terms: Terms, owner: str, opener: str) -> bytes:
+    """What binds a seal: it opens for this study, as this owner's, by this opener."""
+    return frame("seed", bytes.fromhex(terms.digest), owner.encode(), opener.encode())

@@ -1,0 +1,201 @@
+"""What an opener does: check a set, vote for it, open it; one set, ever.
+
+``bound`` is the digest of the set that this opener has voted for or opened under these terms, None
+before. The caller keeps it with the key: it stores a vote's set before it sends the vote; it stores
+`Sums` with their set, destroys the key, and only then answers. Asked again with the same set, an
+opener gives the same bytes; with another one, it refuses, whoever asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dppca.common.aggregation.masking import seal_info
+from dppca.common.aggregation.messages import (
+    Opening,
+    SealedSet,
+    SignedSeal,
+    Vote,
+    require_signed,
+    require_vote,
+)
+from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.aggregation.streams import SEED_BYTES, add_stream
+from dppca.common.aggregation.terms import Terms
+from dppca.common.errors import IdentityError, OpeningRefusedError, SealError
+from dppca.common.signing import Purpose, sign
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Each of an opener's streams, summed over one set.
+
+    Attributes
+    ----------
+    set_digest
+        Hexadecimal.
+    totals
+        By stream, ``n_words`` little-endian words; not shown.
+    """
+
+    set_digest: str
+    totals: tuple[tuple[int, bytes], ...] = field(repr=False)
+
+
+def vote(
+    terms: Terms,
+    shown: SealedSet,
+    *,
+    opener: str,
+    secret: OpenerKey,
+    key: ec.EllipticCurvePrivateKey,
+    bound: str | None,
+) -> Vote:
+    """Vote for a set, once it was checked; where ``spares`` is 0 no vote is needed.
+
+    Raises
+    ------
+    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, IdentityError
+        As `open_set`.
+    """
+    _require_set(terms, shown, opener, secret, bound)
+    unsigned = Vote(terms.digest, shown.digest, opener, b"")
+    return replace(unsigned, signature=sign(key, Purpose.VOTE, unsigned.signed()))
+
+
+def open_set(
+    terms: Terms,
+    shown: SealedSet,
+    votes: Iterable[Vote],
+    *,
+    opener: str,
+    secret: OpenerKey,
+    bound: str | None,
+) -> Sums:
+    """Sum the masks of a set.
+
+    Parameters
+    ----------
+    votes
+        `Terms.votes_needed` of different openers for this set; more do no harm.
+
+    Raises
+    ------
+    OpeningRefusedError
+        Another set was voted for or opened, this one is below the quorum, names an owner twice, is
+        for another opener, or has too few votes.
+    SealError
+        A seal is not its owner's, for this opener and these terms.
+    SignatureError
+        A statement or vote is not signed by the key in the terms.
+    PermissionDeniedError
+        The terms do not name an owner or opener.
+    IdentityError
+        The terms name another opener key than the one at hand.
+    ConflictError
+        A vote is for another set or study.
+    """
+    seeds = _require_set(terms, shown, opener, secret, bound)
+    _require_votes(terms, shown.digest, votes)
+    totals = []
+    for place, stream in enumerate(terms.held(opener)):
+        total = np.zeros(terms.n_words, np.uint64)
+        for owner, each in seeds:
+            seed = each[SEED_BYTES * place : SEED_BYTES * (place + 1)]
+            add_stream(total, terms, seed, owner=owner, stream=stream)
+        totals.append((stream, total.astype("<u8", copy=False).tobytes()))
+    return Sums(shown.digest, tuple(totals))
+
+
+def answer(
+    terms: Terms,
+    sums: Sums,
+    wanted: Sequence[int],
+    *,
+    opener: str,
+    key: ec.EllipticCurvePrivateKey,
+) -> Opening:
+    """What is sent: the sum over the wanted streams, signed.
+
+    Any choice of streams is safe: they are of one set.
+
+    Raises
+    ------
+    OpeningRefusedError
+        A wanted stream is not held by this opener, or streams do not ascend.
+    """
+    held = dict(sums.totals)
+    if not wanted or any(before >= after for before, after in pairwise(wanted)):
+        raise OpeningRefusedError("wanted streams must ascend, and be one at least")
+    total = np.zeros(terms.n_words, np.uint64)
+    for stream in wanted:
+        if stream not in held:
+            raise OpeningRefusedError(f"stream {stream} is not held by {opener}")
+        total += np.frombuffer(held[stream], "<u8")
+    unsigned = Opening(
+        terms.digest,
+        sums.set_digest,
+        opener,
+        tuple(wanted),
+        total.astype("<u8", copy=False).tobytes(),
+    )
+    return replace(unsigned, signature=sign(key, Purpose.OPENING, unsigned.signed()))
+
+
+def _require_set(
+    terms: Terms, shown: SealedSet, opener: str, secret: OpenerKey, bound: str | None
+) -> list[tuple[str, bytes]]:
+    """Owners of a set with what they sealed to this opener; raises as `open_set`."""
+    if terms.opener_key(opener) != secret.public:
+        raise IdentityError(f"the study names another opener key for {opener} than the one at hand")
+    if shown.opener != opener:
+        raise OpeningRefusedError(f"this set is for {shown.opener}, not for {opener}")
+    if bound is not None and bound != shown.digest:
+        raise OpeningRefusedError(f"{opener} has voted for or opened another set of this study")
+    owners = [entry.statement.owner for entry in shown.entries]
+    if any(before >= after for before, after in pairwise(owners)):
+        raise OpeningRefusedError("owners of a set must ascend, and differ")
+    if len(owners) < terms.quorum:
+        raise OpeningRefusedError(
+            f"a set of {len(owners)} owners is below the quorum of {terms.quorum}"
+        )
+    place = terms.openers.index(opener)
+    return [
+        (entry.statement.owner, _require_seal(terms, entry, opener, place, secret))
+        for entry in shown.entries
+    ]
+
+
+def _require_seal(
+    terms: Terms, entry: SignedSeal, opener: str, place: int, secret: OpenerKey
+) -> bytes:
+    statement = entry.statement
+    require_signed(terms, statement.owner, Purpose.UPLOAD, statement.to_bytes(), entry.signature)
+    if statement.terms.hex() != terms.digest:
+        raise OpeningRefusedError(f"the upload of {statement.owner} is of another study")
+    if hashlib.sha256(entry.seal).digest() != statement.seals_sha256[place]:
+        raise SealError(f"the seal of {statement.owner} is not the one that it signed")
+    try:
+        seeds = secret.unseal(entry.seal, seal_info(terms, statement.owner, opener))
+    except SealError as error:
+        raise SealError(f"the seal of {statement.owner} does not open for {opener}") from error
+    if len(seeds) != SEED_BYTES * len(terms.held(opener)):
+        raise SealError(f"the seal of {statement.owner} holds {len(seeds)} bytes")
+    return seeds
+
+
+def _require_votes(terms: Terms, chosen: str, votes: Iterable[Vote]) -> None:
+    openers = set()
+    for each in votes:
+        require_vote(terms, chosen, each)
+        openers.add(each.opener)
+    if len(openers) < terms.votes_needed:
+        raise OpeningRefusedError(
+            f"{len(openers)} openers have voted for this set; {terms.votes_needed} must"
+        )

@@ -1,0 +1,183 @@
+"""Masked sums under any set, any spares that go, and any script of a hostile curator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dppca.common.aggregation.frames import frame, unframe
+from dppca.common.aggregation.messages import SealedSet, Upload
+from dppca.common.errors import DppcaError
+from dppca.common.signing import Purpose, sign
+from tests.support.aggregation import federation
+from tests.support.hostile_curator import HostileCurator
+
+FEDERATIONS = [
+    (federation(n_openers=2, n_entries=2), ("owner-001",)),
+    (federation(n_openers=3, n_entries=2), ("owner-005",)),
+    (federation(n_openers=4, spares=1, n_entries=2), ("owner-003",)),
+    (
+        federation(7, n_openers=5, spares=1, colluders=2, quorum=5, n_entries=2),
+        ("owner-000", "owner-004"),
+    ),
+]
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_any_set_adds_up_whoever_goes(data: st.DataObject) -> None:
+    who, _ = data.draw(st.sampled_from(FEDERATIONS))
+    terms = who.terms
+    owners = data.draw(
+        st.lists(st.sampled_from(who.names), min_size=terms.quorum, unique=True).map(sorted)
+    )
+    moments = {"never": [], "after_vote": [], "after_opening": []}
+    gone = data.draw(st.lists(st.sampled_from(terms.openers), max_size=terms.spares, unique=True))
+    for each in gone:
+        moments[data.draw(st.sampled_from(sorted(moments)))].append(each)
+    assert who.finish(owners, **moments).tolist() == who.summed(owners).tolist()
+
+
+def _swapped_seal(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    other = shown.entries[(at + 1) % len(shown.entries)].seal
+    return _changed(shown, at, seal=other)
+
+
+def _signed_by_a_colluder(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    said = shown.entries[at].statement
+    signature = sign(curator.who.keys[min(curator.colluders)], Purpose.UPLOAD, said.to_bytes())
+    return _changed(shown, at, signature=signature)
+
+
+def _renamed(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    said = replace(shown.entries[at].statement, owner=curator.honest[at % len(curator.honest)])
+    return _changed(shown, at, statement=said)
+
+
+def _stolen(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    """A colluder comes with another's seals, under its own signature."""
+    thief = max(curator.colluders)
+    said = replace(shown.entries[at].statement, owner=thief)
+    signature = sign(curator.who.keys[thief], Purpose.UPLOAD, said.to_bytes())
+    stolen = replace(shown.entries[at], statement=said, signature=signature)
+    kept = [entry for entry in shown.entries if entry.statement.owner != thief]
+    entries = sorted([*kept, stolen], key=lambda entry: entry.statement.owner)
+    return replace(shown, entries=tuple(entries))
+
+
+def _changed(shown: SealedSet, at: int, **changes: object) -> SealedSet:
+    entries = list(shown.entries)
+    entries[at] = replace(entries[at], **changes)
+    return replace(shown, entries=tuple(entries))
+
+
+def _untouched(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    return shown
+
+
+Change = Callable[[HostileCurator, SealedSet, int], SealedSet]
+LIES: list[Change] = [_untouched] * 6 + [_swapped_seal, _signed_by_a_colluder, _renamed, _stolen]
+
+
+def _script(data: st.DataObject, curator: HostileCurator) -> int:
+    """Steps that rewrite, reorder, repeat and withhold; how many were refused."""
+    who, refused = curator.who, 0
+    terms = who.terms
+    sets = [
+        data.draw(st.lists(st.sampled_from(who.names), min_size=least, unique=True).map(sorted))
+        for least in (terms.quorum, terms.quorum, 2)
+    ]
+    for _ in range(data.draw(st.integers(1, 14))):
+        opener = data.draw(st.sampled_from(sorted(curator.openers)))
+        step = data.draw(st.sampled_from(["vote", "open", "open", "answer", "answer"]))
+        owners = data.draw(st.sampled_from(sets))
+        if data.draw(st.integers(0, 9)) == 0:
+            owners = data.draw(st.lists(st.sampled_from(who.names), min_size=1, max_size=7))
+        shown = SealedSet(
+            opener,
+            tuple(who.shown(opener, [each]).entries[0] for each in owners),
+        )
+        lie = data.draw(st.sampled_from(LIES))
+        shown = lie(curator, shown, data.draw(st.integers(0, len(owners) - 1)))
+        wanted = data.draw(
+            st.lists(st.sampled_from(terms.held(opener)), min_size=1, unique=True).map(sorted)
+        )
+        if data.draw(st.integers(0, 4)) == 0:
+            opener = data.draw(st.sampled_from(sorted(curator.openers)))
+        try:
+            if step == "vote":
+                curator.ask_vote(opener, shown)
+            elif step == "open":
+                curator.ask_open(opener, shown)
+            else:
+                curator.ask_answer(opener, tuple(wanted))
+        except DppcaError:
+            refused += 1
+    return refused
+
+
+def _require_promises(curator: HostileCurator) -> None:
+    terms = curator.who.terms
+    exposed = curator.exposed()
+    assert len(exposed) <= 1, "one sum, of one set"
+    for owners in exposed:
+        assert len(owners) >= terms.honest, "in no fewer honest shares of noise"
+    opened = {each.bound for each in curator.openers.values() if each.opened}
+    assert len(opened) <= 1 or not terms.spares, "with votes, one set is opened at all"
+    for opener in curator.openers.values():
+        if opener.opened is None:
+            continue
+        assert opener.key_destroyed
+        for entry in opener.opened.entries:
+            genuine = curator.who.uploads[entry.statement.owner].statement
+            assert entry.statement == genuine, "what was opened is what the owner signed"
+    curator.require_answers_are_sums()
+
+
+@pytest.mark.parametrize("place", range(len(FEDERATIONS)))
+@given(data=st.data())
+@settings(max_examples=150)
+def test_no_script_of_a_hostile_curator_exposes_too_few(place: int, data: st.DataObject) -> None:
+    who, colluders = FEDERATIONS[place]
+    curator = HostileCurator(who, frozenset(colluders))
+    _script(data, curator)
+    _require_promises(curator)
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_bytes_that_were_changed_are_refused_or_mean_the_same(data: st.DataObject) -> None:
+    who, _ = data.draw(st.sampled_from(FEDERATIONS))
+    opener = who.terms.openers[0]
+    message: Upload | SealedSet = data.draw(
+        st.sampled_from([who.uploads[who.names[0]], who.shown(opener, who.names[:5])])
+    )
+    content = bytearray(message.to_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    try:
+        read = type(message).from_bytes(bytes(content), who.terms)
+    except DppcaError:
+        return
+    assert read != message
+    assert read.to_bytes() == bytes(content), "one message has one form"
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 40), max_size=4))
+def test_arbitrary_bytes_are_parts_or_refused(content: bytes, limits: list[int]) -> None:
+    try:
+        parts = unframe("vote", content, limits)
+    except DppcaError:
+        return
+    assert frame("vote", *parts) == content
+
+
+@given(st.lists(st.lists(st.binary(max_size=6), max_size=4), min_size=2, max_size=6))
+def test_different_parts_have_different_bytes(sequences: list[list[bytes]]) -> None:
+    for one, other in pairwise(sequences):
+        assert (frame("v", *one) == frame("v", *other)) == (one == other)
