@@ -21,7 +21,7 @@ from scipy import stats
 
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.noise.sampler import discrete_laplace
-from tests.support.laws import Law, gaussian, laplace
+from tests.support.laws import Law, fit_pvalue, gaussian, laplace, quantile
 
 pytestmark = pytest.mark.statistical
 
@@ -40,14 +40,14 @@ laws = pytest.mark.parametrize(
 
 @laws
 def test_samples_fit_the_law(law: Law) -> None:
-    assert _fit(law.draw(N_DRAWS, seed=1), law, n_bins=1000) > LEVEL
+    assert fit_pvalue(law.draw(N_DRAWS, seed=1), law, n_bins=1000) > LEVEL
 
 
 @laws
 def test_tails_fit_the_law(law: Law) -> None:
     magnitudes = np.abs(law.draw(4 * N_DRAWS, seed=2))
     for expected in (30, 300, 3000):
-        least = _quantile(law, expected / magnitudes.size)
+        least = quantile(law, expected / magnitudes.size)
         probability = 2 * float(law.upper_tail(np.array([least]))[0])
         beyond = int(np.count_nonzero(magnitudes >= least))
         assert stats.binomtest(beyond, magnitudes.size, probability).pvalue > LEVEL
@@ -152,7 +152,7 @@ def test_samples_agree_with_opendp(law: Law) -> None:
     ids=str,
 )
 def test_scale_wrong_by_two_percent_is_found(law: Law, wrong: Law) -> None:
-    assert _fit(wrong.draw(N_DRAWS, seed=10), law, n_bins=1000) < LEVEL
+    assert fit_pvalue(wrong.draw(N_DRAWS, seed=10), law, n_bins=1000) < LEVEL
 
 
 def test_coarse_low_bits_would_be_found() -> None:
@@ -160,7 +160,7 @@ def test_coarse_low_bits_would_be_found() -> None:
     law = laplace(2**40)
     rounded = law.draw(N_DRAWS, seed=11) & ~1
 
-    assert _fit(rounded, law, n_bins=1000) > LEVEL
+    assert fit_pvalue(rounded, law, n_bins=1000) > LEVEL
     assert stats.chisquare(np.bincount(rounded & 1023, minlength=1024)).pvalue < LEVEL
 
 
@@ -169,43 +169,6 @@ def test_repeated_samples_would_be_found() -> None:
 
     correlation = np.corrcoef(samples[1:], samples[:-1])[0, 1]
     assert abs(correlation) * math.sqrt(samples.size) > stats.norm.isf(LEVEL / 2)
-
-
-def _fit(samples: NDArray[np.int64], law: Law, *, n_bins: int) -> float:
-    """Return the p-value of Pearson's chi-square, in pooled bins symmetric about zero."""
-    quantiles = (_quantile(law, tail) for tail in np.arange(n_bins // 2, 0, -1) / n_bins * 0.999)
-    starts = np.unique([1, *quantiles]).astype(np.int64)
-    tails = law.upper_tail(starts)
-    one_side = np.append(tails[:-1] - tails[1:], tails[-1])
-    probabilities = np.concatenate([one_side[::-1], [1 - 2 * tails[0]], one_side])
-
-    places = np.searchsorted(starts, np.abs(samples), side="right")
-    counts = np.bincount(places * np.sign(samples) + starts.size, minlength=probabilities.size)
-    pooled = _pooled(counts, probabilities * samples.size)
-    return float(stats.chisquare(*pooled, sum_check=False).pvalue)
-
-
-def _pooled(
-    counts: NDArray[np.int64], expected: NDArray[np.float64], *, least: float = 20.0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Join neighbouring bins until each expects `least`; what remains goes to the last."""
-    joined: list[list[float]] = [[0.0, 0.0]]
-    for count, expectation in zip(counts, expected, strict=True):
-        if joined[-1][1] >= least:
-            joined.append([0.0, 0.0])
-        joined[-1][0] += count
-        joined[-1][1] += expectation
-    if joined[-1][1] < least:
-        last = joined.pop()
-        joined[-1] = [joined[-1][0] + last[0], joined[-1][1] + last[1]]
-    observed, expectations = np.array(joined).T
-    return observed, expectations
-
-
-def _quantile(law: Law, tail: float) -> int:
-    """Return about that ``a >= 1`` for which P(|X| >= a) is `tail`."""
-    standard = -math.log(tail) if law.name == "Laplace" else float(stats.norm.isf(tail / 2))
-    return max(1, round(law.width * standard))
 
 
 def _opendp(law: Law, size: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ the law that a nearly right sampler has.
 **Construction.** A sign, ``+`` or ``-`` with probability 1/2, and a magnitude ``m`` with the
 one-sided law ``exp(-m / b)`` or ``exp(-m^2 / (2 sigma^2))`` on 0, 1, 2, ...; the pair ``(-, 0)`` is
 drawn again, as it would otherwise count zero twice (Canonne, Kamath and Steinke 2020, algorithm
-2). The magnitude comes from the histogram in `_envelope`, whose cells are single integers for a
+2). The magnitude comes from the histogram in `_rejection`, whose cells are single integers for a
 small scale and at most 1/32 of the scale wide for a large one. Canonne, Kamath and Steinke reach
 (1) by repeated Bernoulli trials and (2) by rejection from (1). The histogram serves both: it
 settles nearly every draw with one table look-up and one comparison, and rejects some two in a
@@ -38,7 +38,7 @@ I. Mironov. "On significance of the least significant bits for differential priv
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import SettingError
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
-from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.noise.entropy import EntropySource, read_words
 
 LARGEST_SCALE = 2**62
 LARGEST_SIGMA_SQUARED = LARGEST_SCALE**2
@@ -59,7 +59,24 @@ _BLOCK = 1 << 15
 
 _WORD_BITS = 64
 
-WordT = TypeVar("WordT", np.uint32, np.uint64)
+
+class Magnitudes(NamedTuple):
+    """Proposed draws from a law on 0, 1, 2, ..., (count,) each; the sampler's part without a sign.
+
+    Attributes
+    ----------
+    cells, offsets
+        The proposed value is ``cells * 2^shift + offsets``, with the histogram's `shift`.
+    accepted
+        Which of them to keep.
+    digits
+        Uniform words of which the last 7 bits have not been used.
+    """
+
+    cells: NDArray[np.int64]
+    offsets: NDArray[np.uint64]
+    accepted: NDArray[np.bool_]
+    digits: NDArray[np.uint64]
 
 
 def discrete_laplace(scale: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
@@ -83,9 +100,8 @@ def discrete_laplace(scale: int, size: int, *, entropy: EntropySource) -> NDArra
     SettingError
         `scale` or `size` is not an integer or is out of range.
     """
-    scale = _integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
-    law = LogConcaveLaw(linear=1, quadratic=0, denominator=scale)
-    return _draw(law, width=scale, size=size, entropy=entropy)
+    scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
+    return _draw(laplace_histogram(scale), size=size, entropy=entropy)
 
 
 def discrete_gaussian(
@@ -112,18 +128,53 @@ def discrete_gaussian(
     SettingError
         `sigma_squared` or `size` is not an integer or is out of range.
     """
-    sigma_squared = _integer(
+    sigma_squared = require_integer(
         sigma_squared, name="sigma_squared", least=1, largest=LARGEST_SIGMA_SQUARED
     )
     law = LogConcaveLaw(linear=0, quadratic=1, denominator=2 * sigma_squared)
-    return _draw(law, width=math.isqrt(sigma_squared), size=size, entropy=entropy)
+    histogram = _histogram(law, width=math.isqrt(sigma_squared))
+    return _draw(histogram, size=size, entropy=entropy)
 
 
-def _draw(
-    law: LogConcaveLaw, *, width: int, size: int, entropy: EntropySource
-) -> NDArray[np.int64]:
-    size = _integer(size, name="size", least=0, largest=np.iinfo(np.intp).max)
-    histogram = build_envelope(law, max(0, width.bit_length() - 1 - _CELLS_LOG2))
+def laplace_histogram(scale: int) -> RejectionEnvelope:
+    """The histogram above ``exp(-m / scale)`` on 0, 1, 2, ..., a geometric law."""
+    return _histogram(LogConcaveLaw(linear=1, quadratic=0, denominator=scale), width=scale)
+
+
+def propose_magnitudes(
+    histogram: RejectionEnvelope, count: int, *, entropy: EntropySource
+) -> Magnitudes:
+    """Propose `count` draws from a histogram's law; those accepted have it exactly."""
+    digits = read_words(np.uint64, count, entropy=entropy)
+    cells = histogram.cells(read_words(np.uint32, count, entropy=entropy), entropy=entropy)
+    # The offset is the leading bits of a word: at most 57.
+    if histogram.shift == 0:
+        return Magnitudes(cells, np.zeros_like(digits), np.ones(count, dtype=np.bool_), digits)
+    offsets = digits >> np.uint64(_WORD_BITS - histogram.shift)
+    accepted = histogram.accept(
+        read_words(np.uint32, count, entropy=entropy),
+        cells=cells,
+        offsets=offsets,
+        entropy=entropy,
+    )
+    return Magnitudes(cells, offsets, accepted, digits)
+
+
+def require_integer(value: object, *, name: str, least: int, largest: int) -> int:
+    """Return an integer in `least` ... `largest` as an int; SettingError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise SettingError(f"{name} must be an integer, not {value!r}")
+    if not least <= int(value) <= largest:
+        raise SettingError(f"{name} is {value}; it must lie in {least} ... {largest}")
+    return int(value)
+
+
+def _histogram(law: LogConcaveLaw, *, width: int) -> RejectionEnvelope:
+    return build_envelope(law, max(0, width.bit_length() - 1 - _CELLS_LOG2))
+
+
+def _draw(histogram: RejectionEnvelope, *, size: int, entropy: EntropySource) -> NDArray[np.int64]:
+    size = require_integer(size, name="size", least=0, largest=np.iinfo(np.intp).max)
     samples = np.empty(size, dtype=np.uint64)
     filled = 0
     while filled < size:
@@ -137,37 +188,11 @@ def _one_pass(
     histogram: RejectionEnvelope, count: int, *, entropy: EntropySource
 ) -> NDArray[np.uint64]:
     """Propose `count` samples and return those that are accepted, in two's complement."""
-    digits = _words(np.uint64, count, entropy=entropy)
-    cells = histogram.cells(_words(np.uint32, count, entropy=entropy), entropy=entropy)
-    # The offset is the leading bits of a word and the sign its last: at most 57 bits and one.
-    if histogram.shift == 0:
-        offsets = np.zeros_like(digits)
-        accepted = np.ones(count, dtype=np.bool_)
-    else:
-        offsets = digits >> np.uint64(_WORD_BITS - histogram.shift)
-        accepted = histogram.accept(
-            _words(np.uint32, count, entropy=entropy),
-            cells=cells,
-            offsets=offsets,
-            entropy=entropy,
-        )
+    cells, offsets, accepted, digits = propose_magnitudes(histogram, count, entropy=entropy)
+    # The sign is the last bit of the word whose leading bits are the offset.
     negative = digits & np.uint64(1)
     accepted &= (negative == 0) | (cells != 0) | (offsets != 0)
     # Unsigned arithmetic on arrays is arithmetic modulo 2^64, which is what is wanted.
     magnitudes = (cells.astype(np.uint64) << np.uint64(histogram.shift)) + offsets
     samples: NDArray[np.uint64] = (magnitudes ^ (np.uint64(0) - negative)) + negative
     return samples[accepted]
-
-
-def _words(kind: type[WordT], count: int, *, entropy: EntropySource) -> NDArray[WordT]:
-    """Read `count` little-endian words, so that a seeded stream means the same everywhere."""
-    word: np.dtype[WordT] = np.dtype(kind).newbyteorder("<")
-    return np.frombuffer(entropy.bytes(count * word.itemsize), dtype=word, count=count)
-
-
-def _integer(value: object, *, name: str, least: int, largest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise SettingError(f"{name} must be an integer, not {value!r}")
-    if not least <= int(value) <= largest:
-        raise SettingError(f"{name} is {value}; it must lie in {least} ... {largest}")
-    return int(value)
