@@ -104,18 +104,25 @@ def balance(
     quota
         Shape (K,): rows for each label; they sum to n.
     """
-    codes = codes.copy()
+    codes, by_label = codes.copy(), values.T
     counts = np.bincount(codes, minlength=len(quota))
-    # Each turn fills a label or empties an excess, so there are at most 2 K of them.
-    while np.any(counts > quota):
-        over = int(np.argmax(counts > quota))
-        under = np.flatnonzero(counts < quota)
+    for over in np.flatnonzero(counts > quota):
         rows = np.flatnonzero(codes == over)
-        gain = values[rows][:, under] - values[rows, over][:, None]
-        best = gain.argmax(axis=1)
-        cheapest = np.argsort(-gain.max(axis=1), kind="stable")[: counts[over] - quota[over]]
-        for index, label in enumerate(under):
-            moved = cheapest[best[cheapest] == index][: quota[label] - counts[label]]
-            codes[rows[moved]] = label
-        counts = np.bincount(codes, minlength=len(quota))
+        own = by_label[over][rows]
+        # Each turn fills a label or ends the excess, so there are at most K of them.
+        while (excess := counts[over] - quota[over]) > 0:
+            under = np.flatnonzero(counts < quota)
+            gain = by_label[under[:, None], rows]
+            best = gain.argmax(axis=0)
+            loss = own - gain[best, np.arange(len(rows))]
+            cheapest = np.argsort(loss, kind="stable")[:excess]
+            stay = np.ones(len(rows), bool)
+            for index in np.unique(best[cheapest]):
+                label = under[index]
+                moved = cheapest[best[cheapest] == index][: quota[label] - counts[label]]
+                codes[rows[moved]] = label
+                stay[moved] = False
+                counts[label] += len(moved)
+                counts[over] -= len(moved)
+            rows, own = rows[stay], own[stay]
     return codes
