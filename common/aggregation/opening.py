@@ -1,9 +1,9 @@
 """What an opener does: check a set, vote for it, open it; one set, ever.
 
-``bound`` is the digest of the set that this opener has voted for or opened under these terms, None
-before. The caller keeps it with the key: it stores a vote's set before it sends the vote; it stores
-`Sums` with their set, destroys the key, and only then answers. Asked again with the same set, an
-opener gives the same bytes; with another one, it refuses, whoever asks.
+``bound`` is the digest of the set for which this opener key has voted, or that it has opened, None
+before. The caller keeps it with the key, whichever study asks: it stores a vote's set before it
+sends the vote; it stores `Sums` with their set, destroys the key, and only then answers. Asked
+again with the same set, an opener gives the same bytes; with another one, it refuses, whoever asks.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _require_set(
     if shown.opener != opener:
         raise OpeningRefusedError(f"this set is for {shown.opener}, not for {opener}")
     if bound is not None and bound != shown.digest:
-        raise OpeningRefusedError(f"{opener} has voted for or opened another set of this study")
+        raise OpeningRefusedError(f"the key of {opener} has voted for, or opened, another set")
     owners = [entry.statement.owner for entry in shown.entries]
     if any(before >= after for before, after in pairwise(owners)):
         raise OpeningRefusedError("owners of a set must ascend, and differ")

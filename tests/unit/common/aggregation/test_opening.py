@@ -77,8 +77,16 @@ def test_the_same_set_gives_the_same_bytes_and_another_is_refused() -> None:
     shown = PLAIN.shown(OPENER, NAMES[:4])
     sums = _open(PLAIN, shown)
     assert _open(PLAIN, shown, bound=sums.set_digest) == sums
-    with pytest.raises(OpeningRefusedError, match="another set of this study"):
+    with pytest.raises(OpeningRefusedError, match="another set"):
         _open(PLAIN, PLAIN.shown(OPENER, NAMES[:5]), bound=sums.set_digest)
+
+
+def test_a_key_that_two_studies_name_opens_one_of_them() -> None:
+    other = federation(n_entries=6)
+    assert other.secrets[OPENER] == PLAIN.secrets[OPENER]
+    bound = _open(PLAIN, PLAIN.shown(OPENER, NAMES[:4])).set_digest
+    with pytest.raises(OpeningRefusedError, match="another set"):
+        _open(other, other.shown(OPENER, NAMES[:4]), bound=bound)
 
 
 def test_sums_are_not_shown() -> None:
