@@ -110,6 +110,7 @@ def fit_binary_field(
         _field(targets, theta),
         chains.codes,
         misfit=float(np.sqrt(np.mean(off**2))),
+        pair_misfit=float(np.abs(off[q:]).max()),
         marginal_misfit=float(np.abs(m[:q] - shares).max() / 2),
         marginals=tuple(np.array([1 - each, 1 + each]) / 2 for each in np.clip(m[:q], -1, 1)),
     )

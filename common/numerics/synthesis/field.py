@@ -11,10 +11,14 @@ couplings, with C the products of the law and the Fisher matrix taken as ``diag(
 
     T_ij - C_ij = lambda_ij Theta_ij,    lambda_ij = S_ij / (tau_ab^2 v_i v_j)              (2)
 
-so what the noise could have made is not believed. The parameters are found by stochastic maximum
-likelihood: chains are kept from one sweep of Gibbs sampling to the next, and after each sweep all
-parameters move against their error on the chains; the mean of the last half is taken. The biases
-meet the marginals. Where equation (2) is not met by then, up to four more turns follow.
+so what the noise could have made is not believed. The couplings begin as those of the normal law
+with the shrunk products, minus the inverse of its covariance (`_start`): Gibbs sampling mixes
+slowly where numerics are strongly correlated, so changes of a chain lag behind those of the
+couplings, and a start from independence would stop short. The couplings are then corrected by
+stochastic maximum likelihood: chains are kept from one sweep of Gibbs sampling to the next, and
+after each sweep all parameters move against their error on the chains; the mean of the last half
+is taken. The biases meet the marginals. Where equation (2) is not met by then for every pair of
+attributes, up to four more turns follow.
 
 Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
 not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
@@ -47,7 +51,10 @@ _TURNS = 5
 _MOST_MISFIT = 0.5
 _MOST_MARGINAL_MISFIT = 0.05  # quotas of the last sweep put it right
 _SETTLED = 0.02
+_SETTLED_PAIR = 1.5
 _RATE = 0.3
+_LEAST_EIGENVALUE = 0.05  # of a correlation matrix: inverses are not believed beyond
+_RARE = 0.02  # of a column's variance, in whose neighbourhood the normal law is no guide
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
 _TINY = np.float32(1e-30)
@@ -83,6 +90,8 @@ class FittedField:
     misfit
         Root mean square of what is left of equation (2), in standard deviations of the noise and
         the chains' own chance together; 1 would be as far off as chance alone.
+    pair_misfit
+        The largest such figure of one pair of attributes.
     marginal_misfit
         Largest total variation between a marginal and that of the chains over the last half.
     """
@@ -90,6 +99,7 @@ class FittedField:
     field: Field
     codes: Codes
     misfit: float
+    pair_misfit: float
     marginal_misfit: float
     marginals: tuple[NDArray[np.float64], ...]
 
@@ -97,6 +107,15 @@ class FittedField:
     def converged(self) -> bool:
         """Whether rows may be drawn."""
         return self.misfit <= _MOST_MISFIT and self.marginal_misfit <= _MOST_MARGINAL_MISFIT
+
+    @property
+    def settled(self) -> bool:
+        """Whether another turn would gain little."""
+        return (
+            self.converged
+            and self.pair_misfit <= _SETTLED_PAIR
+            and self.marginal_misfit <= _SETTLED
+        )
 
 
 def fit_field(
@@ -117,7 +136,7 @@ def fit_field(
         turn half of what is left: most fits take one.
     """
     chains = Chains.start(targets, _CHAINS, rng)
-    field = Field(np.zeros_like(targets.products), tuple(np.log(q) for q in targets.marginals))
+    field = _start(targets, scales)
     for turn in range(_TURNS):
 
         def of_all(share: float, turn: int = turn) -> None:
@@ -125,12 +144,55 @@ def fit_field(
                 progress(1 - (1 - share / 2) / 2**turn)
 
         fitted = _improved(field, targets, scales, chains, rng, first=turn == 0, progress=of_all)
-        if fitted.converged and fitted.marginal_misfit <= _SETTLED:
+        if fitted.settled:
             break
         field = fitted.field
     if progress is not None:
         progress(1.0)
     return fitted
+
+
+def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
+    """The couplings of the normal law with the products that are believed, in the field's form.
+
+    A product is believed as far as its prior allows: ``T g / (g + S)``, ``g = (tau v_i v_j)^2``. A
+    numeric's own square, which the field has in its biases, goes there. No coupling of standardised
+    columns begins above 1.
+    """
+    reach = (scales * np.outer(targets.variance, targets.variance)) ** 2
+    covariance = targets.products * reach / (reach + targets.noise_variance) * targets.between
+    ridge = np.full(len(targets.mean), _LEAST_EIGENVALUE)
+    first, numerics = 0, []
+    for index, (values, q) in enumerate(zip(targets.values, targets.marginals, strict=True)):
+        columns = slice(first, first + values.shape[1])
+        centred = values - targets.mean[columns]
+        covariance[columns, columns] = (centred.T * q) @ centred
+        if values.shape[1] == 1 and len(values) > 2:
+            numerics.append((index, first))
+        else:
+            ridge[columns] += 0.1 + _RARE / targets.variance[columns]
+        first = columns.stop
+    deviation = np.sqrt(targets.variance)
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    correlation = (vectors * np.maximum(values, 0)) @ vectors.T
+    inverse = np.linalg.inv(correlation + np.diag(ridge))
+    couplings = -np.clip(inverse, -1, 1) * targets.between / np.outer(deviation, deviation)
+    biases = [np.log(q) for q in targets.marginals]
+    for index, column in numerics:
+        centred = targets.values[index][:, 0] - targets.mean[column]
+        own = (inverse[column, column] - 1) / targets.variance[column]
+        biases[index] = biases[index] - own * centred**2 / 2
+    return Field(couplings, tuple(biases))
+
+
+def _largest_mean_of_a_pair(entries: NDArray[np.float64], targets: FieldTargets) -> float:
+    """The largest mean of the entries, shape (p, p), of two different attributes."""
+    widths = [values.shape[1] for values in targets.values]
+    starts = np.cumsum(widths) - widths
+    sums = np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)
+    means = sums / np.outer(widths, widths)
+    np.fill_diagonal(means, 0.0)
+    return float(means.max())
 
 
 def _improved(
@@ -163,10 +225,12 @@ def _improved(
         progress((sweep + 1) / _SWEEPS)
     left = targets.products - kept.products - pull * kept.couplings
     chance = targets.noise_variance + variance / _CHAINS
+    squares = left**2 / chance
     return FittedField(
         Field(kept.couplings, tuple(kept.biases)),
         chains.codes,
-        misfit=float(np.sqrt(np.mean((left**2 / chance)[targets.between]))),
+        misfit=float(np.sqrt(np.mean(squares[targets.between]))),
+        pair_misfit=float(np.sqrt(_largest_mean_of_a_pair(squares, targets))),
         marginal_misfit=max(
             float(np.abs(q - share).sum() / 2)
             for q, share in zip(targets.marginals, kept.shares, strict=True)
