@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -269,21 +270,26 @@ def coupling_scales(
 ) -> NDArray[np.float64]:
     """Prior width of the couplings of each pair of attributes, by empirical Bayes.
 
-    For a pair, ``T_ij ~ N(0, S_ij + (v_i v_j tau)^2)`` with S the noise's variance and v the
-    variances of the columns; ``log tau ~ N(log tau_0, 1)``, and tau_0 maximises the likelihood of
-    all pairs together.
+    For a pair, ``T_ij ~ N(0, S_ij + (v_i v_j k_i k_j tau)^2)`` with S the noise's variance and v
+    the variances of the columns; ``log tau ~ N(log tau_0, 1)``, and tau_0 maximises the likelihood
+    of all pairs with as many numerics together. A coupling is measured per label, and per two
+    standard deviations of a numeric, whatever its bounds: k is 1, or 1 over twice its deviation.
 
     Returns
     -------
     ndarray, shape (p, p)
-        Posterior mean of ``tau^2``, square root of it, for each pair of columns; at least 0.002.
+        ``k_i k_j`` times the square root of the posterior mean of ``tau^2``.
     """
     scales = np.geomspace(0.002, 4.0, 48)
     member = np.zeros((len(targets.mean), len(groups)))
     for index, (start, stop) in enumerate(groups):
         member[start:stop, index] = 1
     pairs = np.triu_indices(len(groups), 1)
-    reach = np.outer(targets.variance, targets.variance)
+    numeric = np.array([each is not None for each in targets.numerics])
+    of_column = member.astype(bool) @ numeric
+    per_unit = np.where(of_column, 0.5 / np.sqrt(targets.variance), 1.0)
+    unit = np.outer(per_unit, per_unit)
+    reach = np.outer(targets.variance, targets.variance) * unit
     squares = targets.products**2
     likelihood = np.empty((len(scales), len(pairs[0])))
     for index, scale in enumerate(scales):
@@ -292,21 +298,28 @@ def coupling_scales(
         likelihood[index] = (member.T @ each @ member)[pairs]
     logs = np.log(scales)
 
-    def weighted(centre: float) -> NDArray[np.float64]:
+    def weighted(centre: float, of: NDArray[np.float64]) -> NDArray[np.float64]:
         prior = -0.5 * (logs - centre) ** 2
         prior -= np.log(np.exp(prior).sum())
-        return likelihood + prior[:, None]
+        joint: NDArray[np.float64] = of + prior[:, None]
+        return joint
 
-    def evidence(centre: float) -> float:
-        joint = weighted(centre)
+    def evidence(centre: float, of: NDArray[np.float64]) -> float:
+        joint = weighted(centre, of)
         top = joint.max(axis=0)
         return float((top + np.log(np.exp(joint - top).sum(axis=0))).sum())
 
-    joint = weighted(max(logs, key=evidence))
+    joint = np.empty_like(likelihood)
+    n_numerics = numeric[pairs[0]].astype(int) + numeric[pairs[1]]
+    for kind in np.unique(n_numerics):
+        alike = likelihood[:, n_numerics == kind]
+        centre = max(logs, key=partial(evidence, of=alike))
+        joint[:, n_numerics == kind] = weighted(centre, alike)
     posterior = np.exp(joint - joint.max(axis=0))
     posterior /= posterior.sum(axis=0)
     blocks = np.full((len(groups), len(groups)), scales[0])
     blocks[pairs] = np.sqrt(scales**2 @ posterior)
     blocks.T[pairs] = blocks[pairs]
     spread: NDArray[np.float64] = member @ blocks @ member.T
+    spread *= unit
     return spread
