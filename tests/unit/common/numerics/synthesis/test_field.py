@@ -232,3 +232,21 @@ def test_there_is_no_field_without_sums_or_for_one_attribute() -> None:
         {"attributes": [{"name": "a", "type": "categorical", "categories": list("abc")}]}
     )
     assert fit_released(three, mean=np.zeros(3), second=np.eye(3), **rest) is None
+
+
+def test_strongly_correlated_numerics_stay_so() -> None:
+    """From independence, chains that mix slowly would stop at a correlation of 0.6."""
+    rng = np.random.default_rng(3)
+    values = 0.95 * rng.normal(size=(20_000, 1)) + 0.31 * rng.normal(size=(20_000, 8))
+    schema = Schema.from_document(
+        {
+            "attributes": [
+                {"name": f"n{i}", "type": "numeric", "lower": -4, "upper": 4} for i in range(8)
+            ]
+        }
+    )
+    rows = encode(schema, list(values.T))
+    fit = _fit(schema, rows, noise=1e-4)
+    assert fit.converged
+    drawn = _coded(schema, fit, 20_000)
+    assert np.abs(np.corrcoef(drawn.T) - np.corrcoef(rows.T)).max() < 0.12
