@@ -25,7 +25,7 @@ from tests.support.laws import bins_pvalue, fit_pvalue, gaussian, laplace, share
 pytestmark = pytest.mark.statistical
 
 LEVEL = 1e-6
-N_DRAWS = 400_000
+N_DRAWS = 200_000
 SCALES = [1, 7, 1000, 42_000_000, 30_000_000_000, 2**50]
 
 scales = pytest.mark.parametrize("scale", SCALES)

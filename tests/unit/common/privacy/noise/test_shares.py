@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import SettingError
 from dppca.common.privacy.noise import shares
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian
+from dppca.common.privacy.noise.sampler import discrete_gaussian, laplace_histogram
 from dppca.common.privacy.noise.shares import (
     gaussian_share,
     gaussian_share_variance,
@@ -172,6 +172,22 @@ def test_total_beyond_64_bits_gives_cycles_until_it_fits() -> None:
     rest, share = shares._begin_share(total, 3, entropy=entropy)
 
     assert (rest, share) == (2**63, 2**63 - 5)
+    assert entropy.rest == b""
+
+
+def test_what_a_total_beyond_64_bits_gave_first_is_part_of_the_share() -> None:
+    histogram = laplace_histogram(2**62)
+    cell = 2**64 >> histogram.shift
+    word = int(histogram.upper[cell - 1] + histogram.lower[cell]) // 2
+    script = (
+        (bytes(8) + word.to_bytes(4, "little") + bytes(4))  # a total of 2^64
+        + ((5).to_bytes(8, "little") + b"\x00")  # leaves 5 and gives the rest, -5 modulo 2^64
+        + (bytes(2) + b"\xff\xff")  # all 5 for the second owner
+        + bytes(4)  # nothing is left
+    )
+    entropy = ScriptedEntropy(script)
+
+    assert shares._draw_block(histogram, 2, 1, entropy=entropy).tolist() == [2**64 - 10]
     assert entropy.rest == b""
 
 
