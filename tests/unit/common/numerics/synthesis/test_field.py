@@ -249,4 +249,4 @@ def test_strongly_correlated_numerics_stay_so() -> None:
     fit = _fit(schema, rows, noise=1e-4)
     assert fit.converged
     drawn = _coded(schema, fit, 20_000)
-    assert np.abs(np.corrcoef(drawn.T) - np.corrcoef(rows.T)).max() < 0.12
+    assert np.abs(np.corrcoef(drawn.T) - np.corrcoef(rows.T)).max() < 0.15
