@@ -175,6 +175,17 @@ def test_total_beyond_64_bits_gives_cycles_until_it_fits() -> None:
     assert entropy.rest == b""
 
 
+def test_total_that_is_not_accepted_is_drawn_again() -> None:
+    # Of cells of 16, the last place in the first one is accepted with probability exp(-15 / 1000).
+    refused = b"\xff" * 8 + bytes(4) + b"\xff" * 4
+    entropy = ScriptedEntropy(refused + bytes(16))
+
+    drawn = shares._draw_block(laplace_histogram(1000), 2, 1, entropy=entropy)
+
+    assert drawn.tolist() == [0]
+    assert entropy.rest == b""
+
+
 def test_what_a_total_beyond_64_bits_gave_first_is_part_of_the_share() -> None:
     histogram = laplace_histogram(2**62)
     cell = 2**64 >> histogram.shift
