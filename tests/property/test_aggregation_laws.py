@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.aggregation.frames import frame, unframe
+from dppca.common.aggregation.masking import seal_info
 from dppca.common.aggregation.messages import Opening, SealedSet, Statement, Upload, Vote
+from dppca.common.aggregation.seals import seal
 from dppca.common.errors import DppcaError, LimitError, UploadError
 from dppca.common.signing import Purpose, sign
 from tests.support.aggregation import federation
@@ -67,6 +70,32 @@ def _stolen(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
     return replace(shown, entries=tuple(entries))
 
 
+def _twice(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    return replace(shown, entries=(*shown.entries[: at + 1], *shown.entries[at:]))
+
+
+def _shrunk(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    return replace(shown, entries=shown.entries[: curator.who.terms.quorum - 1])
+
+
+def _curators_seal(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    """With seeds of zeros, in the name of the owner."""
+    terms, owner = curator.who.terms, shown.entries[at].statement.owner
+    seeds = bytes(32 * len(terms.held(shown.opener)))
+    info = seal_info(terms, owner, shown.opener)
+    return _changed(shown, at, seal=seal(seeds, terms.opener_key(shown.opener), info, what="key"))
+
+
+def _forged(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
+    """The same, in a statement that names this seal; signed by a colluder."""
+    shown = _curators_seal(curator, shown, at)
+    place = curator.who.terms.openers.index(shown.opener)
+    digests = list(shown.entries[at].statement.seals_sha256)
+    digests[place] = hashlib.sha256(shown.entries[at].seal).digest()
+    said = replace(shown.entries[at].statement, seals_sha256=tuple(digests))
+    return _signed_by_a_colluder(curator, _changed(shown, at, statement=said), at)
+
+
 def _changed(shown: SealedSet, at: int, **changes: object) -> SealedSet:
     entries = list(shown.entries)
     entries[at] = replace(entries[at], **changes)
@@ -79,9 +108,11 @@ def _untouched(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
 
 Change = Callable[[HostileCurator, SealedSet, int], SealedSet]
 LIES: list[Change] = [_swapped_seal, _signed_by_a_colluder, _renamed, _stolen]
+LIES += [_twice, _shrunk, _curators_seal, _forged]
 
 
-Step = tuple[str, str, list[str], Change]
+PLACES = st.integers(0, 6)
+Step = tuple[str, str, list[str], Change, int]
 
 
 def _script(data: st.DataObject, curator: HostileCurator) -> list[Step]:
@@ -92,7 +123,8 @@ def _script(data: st.DataObject, curator: HostileCurator) -> list[Step]:
     openers = data.draw(st.permutations(sorted(curator.openers)))
     kinds = ["vote", "open", "answer"] if who.terms.spares else ["open", "answer"]
     told = {each: data.draw(st.sampled_from([one, one, one, other])) for each in openers}
-    steps = [(kind, each, told[each], _untouched) for kind in kinds for each in openers]
+    lie, at = data.draw(st.sampled_from([_untouched] * len(LIES) + LIES)), data.draw(PLACES)
+    steps = [(kind, each, told[each], lie, at) for kind in kinds for each in openers]
     anything = st.tuples(
         st.sampled_from(["vote", "open", "answer"]),
         st.sampled_from(openers),
@@ -101,6 +133,7 @@ def _script(data: st.DataObject, curator: HostileCurator) -> list[Step]:
             st.lists(st.sampled_from(who.names), min_size=1, max_size=7),
         ),
         st.sampled_from([_untouched, *LIES]),
+        PLACES,
     )
     for _ in range(data.draw(st.integers(0, 8))):
         at = data.draw(st.integers(0, len(steps) - 1))
@@ -120,9 +153,9 @@ def _script(data: st.DataObject, curator: HostileCurator) -> list[Step]:
 def _run(data: st.DataObject, curator: HostileCurator) -> int:
     """Carry a script out; how many steps were refused."""
     refused = 0
-    for kind, opener, owners, lie in _script(data, curator):
+    for kind, opener, owners, lie, at in _script(data, curator):
         entries = tuple(curator.who.shown(opener, [each]).entries[0] for each in owners)
-        shown = lie(curator, SealedSet(opener, entries), data.draw(st.integers(0, len(owners) - 1)))
+        shown = lie(curator, SealedSet(opener, entries), at % len(owners))
         held = st.sampled_from(curator.who.terms.held(opener))
         wanted = data.draw(st.lists(held, min_size=1, unique=True).map(sorted))
         try:

@@ -132,6 +132,7 @@ def test_a_sets_digest_is_of_statements_in_their_order_and_not_of_signatures() -
     first, second = (each.statement for each in SHOWN.entries[:2])
     assert set_digest([first, second]) != set_digest([second, first])
     assert set_digest([first]) != set_digest([first, second])
+    assert set_digest([replace(first, payload_sha256=bytes(32))]) != set_digest([first])
     other = SignedSeal(first, b"another", b"")
     assert replace(SHOWN, entries=(other, *SHOWN.entries[1:])).digest == SHOWN.digest
     assert SPARE.shown(NAMES[2], NAMES[:5]).digest == SHOWN.digest
