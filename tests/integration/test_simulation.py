@@ -23,13 +23,15 @@ import pyarrow as pa
 import pytest
 import yaml
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from benchmarks.studies import DataSet, adult, nltcs, study_document, write_csv
 from dppca.common.messages import Form
-from dppca.common.schema import encode
+from dppca.common.schema import Numeric, encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.data import divide
+from dppca.deploy.simulation.demo import demo_study, demo_table
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.owner.synthesis.rows import synthesize
@@ -78,13 +80,27 @@ def run_study(data: DataSet, folder: Path, *options: str, **privacy: Any) -> dic
 
 
 def test_the_demo_finds_what_the_rows_hold(demo: dict[str, Any]) -> None:
-    assert demo["utility"]["tstr_accuracy"] >= 0.95
+    # Coded rows pay for the histograms: .93 to .95 in the mean, .90 in a bad draw of the noise.
+    assert demo["utility"]["tstr_accuracy"] >= 0.85
     assert demo["utility"]["trtr_accuracy"] >= 0.95
     assert demo["components"]["captured_variance"] >= 0.95
 
 
 def test_the_demos_decoded_rows_keep_what_lies_inside_a_categorical(demo: dict[str, Any]) -> None:
-    assert demo["utility"]["tstr_accuracy_decoded"] >= 0.9
+    assert demo["utility"]["tstr_accuracy_decoded"] >= 0.95
+
+
+def test_the_demos_decoded_numerics_have_the_shape_of_the_real_ones(demo: dict[str, Any]) -> None:
+    decoded = parquet.read_table(demo["files"]["synthetic_decoded"])
+    real = demo_table()
+    for attribute in demo_study().table.attributes:
+        if isinstance(attribute, Numeric):
+            shares = []
+            for table in (real, decoded):
+                values = np.array(table[attribute.name].to_pylist(), dtype=np.float64)
+                within = np.clip(values, *attribute.bounds)
+                shares.append(np.histogram(within, 20, attribute.bounds)[0] / len(values))
+            assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.1, attribute.name
 
 
 def test_every_owner_of_the_demo_was_charged_what_the_study_says(demo: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ from dppca.common.numerics.threads import one_blas_thread
 _CHAINS = 2048
 _SWEEPS = 120
 _TURNS = 5
-_MOST_MISFIT = 0.5
+_MOST_MISFIT = 1.0  # as far off as chance
 _MOST_MARGINAL_MISFIT = 0.05  # quotas of the last sweep put it right
 _SETTLED = 0.02
 _SETTLED_PAIR = 1.5
