@@ -19,7 +19,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dppca.common.attestation.documents import Acknowledged, Claims
+from dppca.common.attestation.documents import Acknowledged, VerifiedClaims
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import Signer, require_document, signed_document
 from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
@@ -100,7 +100,7 @@ def require_acknowledged(content: bytes, taken: Taken, *, ca: bytes) -> None:
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
 
 
-def compare(content: bytes, report: Claims, parties: Parties) -> Acknowledged:
+def compare(content: bytes, report: VerifiedClaims, parties: Parties) -> Acknowledged:
     """Hold an acknowledgement against a result that has been verified.
 
     Parameters

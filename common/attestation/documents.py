@@ -133,7 +133,7 @@ class Acknowledged(TypedDict):
     curator: Annotated[str, "name of the curator that signed"]
 
 
-class Claims(TypedDict):
+class VerifiedClaims(TypedDict):
     """What a file claims, once it was found to hold."""
 
     kind: Annotated[str, "`components`, `synthetic`, `model` or `summary`"]
@@ -158,7 +158,7 @@ class Claims(TypedDict):
     model: NotRequired[Annotated[ProvedModel, "the model; of a model"]]
 
 
-class Verification(Claims):
+class Verification(VerifiedClaims):
     """What was found to hold of a released file."""
 
     certificates: Annotated[list[MetCertificate], "certificates whose keys signed"]

@@ -13,11 +13,11 @@ from dppca.common.attestation import seal
 from dppca.common.attestation.components import Checked, check_envelope, check_result
 from dppca.common.attestation.documents import (
     Acknowledged,
-    Claims,
     ProvedGuarantee,
     ProvedModel,
     ProvedSummary,
     Verification,
+    VerifiedClaims,
 )
 from dppca.common.attestation.models import ModelReceipt, read_comment, verify_model
 from dppca.common.attestation.parties import Parties
@@ -97,10 +97,10 @@ def verify_file(
     return {**claims, "certificates": certificates}
 
 
-def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | None, Claims]:
+def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | None, VerifiedClaims]:
     """The components' receipt, where the file has one, and what the file claims."""
 
-    def begin(who: Identity, label: str, software: str, study: str, schema: str) -> Claims:
+    def begin(who: Identity, label: str, software: str, study: str, schema: str) -> VerifiedClaims:
         return {
             "kind": kind,
             "label": label,
@@ -249,7 +249,7 @@ def _envelope(content: bytes) -> object:
     return envelope
 
 
-def _add_components(claims: Claims, checked: Checked) -> None:
+def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     """Add what is claimed of components, to the claims of whatever was made of them."""
     document = checked.document
     claims["study"] = checked.study.name
@@ -330,7 +330,7 @@ def verification_text(report: Verification, acknowledged: Sequence[Acknowledged]
     return "\n".join(map(one_line, lines))
 
 
-def _together_lines(report: Claims, guarantee: ProvedGuarantee) -> list[str]:
+def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[str]:
     noise = report["mechanism"]
     amount = (
         f"scale {noise['scale']}"

@@ -46,7 +46,7 @@ class CertificateDocument(Document):
     serial: Annotated[DigestText, "serial number of the certificate"]
 
 
-class IssuedCertificate(TypedDict):
+class ListedCertificate(TypedDict):
     """A certificate that the authority has signed."""
 
     role: Annotated[str, "`curator`, `operator` or `owner`"]
@@ -59,7 +59,7 @@ class IssuedCertificate(TypedDict):
 class CertificatesDocument(Document):
     """All certificates that an authority has signed."""
 
-    certificates: Annotated[list[IssuedCertificate], "in the order in which they were signed"]
+    certificates: Annotated[list[ListedCertificate], "in the order in which they were signed"]
 
 
 class RevocationDocument(Document):

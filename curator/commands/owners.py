@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dppca.curator.operator.client import SeenOwner, SettlementLine
 
 
-class SeenContribution(TypedDict):
+class ListedContribution(TypedDict):
     """A contribution, and the ledger that came with it."""
 
     study: Annotated[str, "name of the study"]
@@ -44,7 +44,7 @@ class OwnerDocument(Document):
     owner: Annotated[str, "name of the owner"]
     ledger_length: Annotated[int, "entries of the ledger seen last; 0 if none counts"]
     ledger_head: Annotated[DigestText, "SHA-256 of its last entry; empty if none counts"]
-    contributions: Annotated[list[SeenContribution], "contributions of the owner"]
+    contributions: Annotated[list[ListedContribution], "contributions of the owner"]
     settlements: Annotated[list[SettledLedger], "ledgers that were set aside"]
 
 

@@ -35,7 +35,7 @@ class TemplateDocument(Document):
     path: Annotated[PathText | None, "file that was written"]
 
 
-class StudySummary(TypedDict):
+class ListedStudy(TypedDict):
     """A study in short."""
 
     study: Annotated[str, "name of the study"]
@@ -49,7 +49,7 @@ class StudySummary(TypedDict):
 class StudiesDocument(Document):
     """All studies of a curator."""
 
-    studies: Annotated[list[StudySummary], "newest first"]
+    studies: Annotated[list[ListedStudy], "newest first"]
 
 
 class StudyOwner(TypedDict):
@@ -64,7 +64,7 @@ class StudyOwner(TypedDict):
     synthetic_decoded_rows: Annotated[int, "decoded synthetic rows that it published"]
 
 
-class StudyDocument(Document, StudySummary):
+class StudyDocument(Document, ListedStudy):
     """A study with its owners."""
 
     reason: Annotated[str, "why it was aborted; empty if it was not"]
@@ -328,7 +328,7 @@ def read_study(file: Path) -> Study:
     return study_from_yaml(text)
 
 
-def _line(summary: StudyLine) -> StudySummary:
+def _line(summary: StudyLine) -> ListedStudy:
     return {
         "study": summary.name,
         "digest": summary.digest,

@@ -39,7 +39,7 @@ class PlanAssumption(TypedDict):
     eigenvalues: Annotated[list[float], "descending, squared coded units"]
 
 
-class PlanNeed(TypedDict):
+class NeedDocument(TypedDict):
     """What a mechanism needs to capture enough; null where nothing within reach is enough."""
 
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
@@ -107,7 +107,7 @@ class StudyPlanDocument(Document):
     components: Annotated[int, "components that the needs are about"]
     draws: Annotated[int, "simulated draws of noise"]
     forecasts: Annotated[list[PlanForecast], "both mechanisms over a grid of epsilons"]
-    needs: Annotated[list[PlanNeed], "what each mechanism needs"]
+    needs: Annotated[list[NeedDocument], "what each mechanism needs"]
     choices: Annotated[list[PlanChoice], "what choices of the schema cost and gain"]
     relations: Annotated[
         RelationsDocument | None,

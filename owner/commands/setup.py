@@ -13,7 +13,7 @@ from dppca.common.documents import DigestText, Document, PathText
 from dppca.owner.site.enrolment import enrol, read_request
 
 
-class SiteDocument(Document):
+class InitDocument(Document):
     """A new site's folder."""
 
     site: Annotated[PathText, "the folder"]
@@ -27,7 +27,7 @@ class SiteDocument(Document):
 @click.command("init")
 @click.option("--name", required=True, help="This owner's name, as studies will have it.")
 @click.option("--curator", required=True, metavar="HOST:PORT", help="Where the curator listens.")
-@prints(SiteDocument)
+@prints(InitDocument)
 @click.pass_obj
 def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
     """Make a site: a private key, a signing request, settings, and a policy.
@@ -48,7 +48,7 @@ def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
         f"enter your data sets and their lifetime budgets in {site / 'policy.yaml'}",
         f"run: dppca-owner --site {shlex.quote(str(site))} doctor",
     ]
-    document: SiteDocument = {
+    document: InitDocument = {
         "command": "init",
         "site": str(site),
         "name": name,

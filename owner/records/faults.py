@@ -163,7 +163,7 @@ class CheckedAttribute(_FoundBounds):
     unknown: NotRequired[Annotated[FoundRows, "a label that the schema does not list"]]
 
 
-class Faults(TypedDict):
+class StatedFaults(TypedDict):
     """Every fault of a table."""
 
     label: Annotated[Label, "where it may go"]
@@ -224,7 +224,7 @@ class CheckReport:
         shares = {name: count / self.n_rows for name, count in counts.items()}
         return {name: share for name, share in shares.items() if share > rule.refuse_if_above}
 
-    def to_document(self) -> Faults:
+    def to_document(self) -> StatedFaults:
         """Plain values for JSON."""
         return {
             "label": self.label,

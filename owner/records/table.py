@@ -97,7 +97,7 @@ class Table:
         if parts:
             yield _joined(parts)
 
-    def cells(self, batch_rows: int) -> Generator[Cells, None, None]:
+    def cells(self, batch_rows: int) -> Generator[CellBatch, None, None]:
         """Read the file once, without converting what is read; raises as `batches` does.
 
         At most ``batch_rows`` rows at a time, as the file's blocks are cut: only for sums that are
@@ -117,7 +117,7 @@ class Table:
                 continue
             n_rows += n_batch
             named = dict(zip((a.name for a in read), arrays, strict=False))
-            yield Cells(self.schema, n_batch, named)
+            yield CellBatch(self.schema, n_batch, named)
         if n_rows != self.n_rows:
             raise DataError(
                 f"{self.path} had {self.n_rows} rows when it was opened and {n_rows} when it was "
@@ -126,7 +126,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellBatch:
     """A batch as it was read: Arrow arrays by attribute, none for those that are absent."""
 
     schema: Schema

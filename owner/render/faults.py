@@ -12,14 +12,14 @@ from dppca.owner.records import CheckReport, FaultKind, LineFault
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
-    Faults,
+    StatedFaults,
     TargetReport,
     describe_coding,
 )
 from dppca.owner.records.lines import LINE_BYTES
 
 
-class CheckDocument(Document, Faults):
+class CheckDocument(Document, StatedFaults):
     """Every fault of a table, by attribute and row."""
 
     study: Annotated[str, "name of the study"]

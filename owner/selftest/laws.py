@@ -26,7 +26,7 @@ _REACH = 14  # standard deviations that the table of a discrete Gaussian covers
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseLaw:
+class DrawnLaw:
     """Discrete Laplace noise of a scale, or discrete Gaussian noise of a variance."""
 
     scale: int | None
@@ -61,12 +61,12 @@ class NoiseLaw:
         return (self.below(x) + self.below(x - 1)) / 2 - 0.5
 
 
-def make_law(calibration: Calibration) -> NoiseLaw:
+def make_law(calibration: Calibration) -> DrawnLaw:
     """The law that a calibration asks for."""
-    return NoiseLaw(calibration.scale, calibration.sigma_squared)
+    return DrawnLaw(calibration.scale, calibration.sigma_squared)
 
 
-def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
+def dkw(noise: NDArray[np.int64], law: DrawnLaw) -> float:
     """``sup |F_n - F|`` of a sample, shape (n,)."""
     ordered = np.sort(noise)
     n = len(ordered)
@@ -82,7 +82,7 @@ def dkw_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (2 * n))
 
 
-def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
+def bins(noise: NDArray[np.int64], law: DrawnLaw) -> float:
     """Smallest binomial tail, times the number of tails, of counts in bins; shape (n,).
 
     Under the law it is at most x with probability at most x.
@@ -107,7 +107,7 @@ def correlation_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (8 * n))
 
 
-def _quantile(law: NoiseLaw, chance: float, reach: int) -> int:
+def _quantile(law: DrawnLaw, chance: float, reach: int) -> int:
     low, high = -reach, reach
     while low < high:
         middle = (low + high) // 2

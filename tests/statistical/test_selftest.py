@@ -38,7 +38,7 @@ from dppca.owner.selftest.endpoint import (
 from dppca.owner.selftest.federation import ThrowAway, throw_away
 from dppca.owner.selftest.files import attack_by_one_row
 from dppca.owner.selftest.findings import Finding, passed, report_text
-from dppca.owner.selftest.laws import NoiseLaw, bins, dkw, dkw_limit
+from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
 from dppca.owner.selftest.summaries import attack_summary
 from tests.support.owner_site import OwnerSite
 
@@ -145,7 +145,7 @@ def test_half_the_scale_spends_more_than_is_claimed_and_the_whole_does_not(
 
 @pytest.mark.parametrize(("scale", "variance"), [(1, None), (40, None), (None, 1), (None, 900)])
 def test_the_exact_laws_are_those_of_the_samplers(scale: int | None, variance: int | None) -> None:
-    law = NoiseLaw(scale, variance)
+    law = DrawnLaw(scale, variance)
     grid = np.arange(-400, 401)
     steps = np.diff(law.below(np.arange(-401, 401)))
     assert steps.sum() == pytest.approx(1, abs=1e-4)
