@@ -16,6 +16,8 @@ Ask = Callable[[str, float | None], float | None]
 def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | None, str]:
     """An environment, made by pip from the default index, one call after the other.
 
+    One that the same calls have made in that folder is taken as it is.
+
     Parameters
     ----------
     installs
@@ -26,13 +28,17 @@ def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | Non
     interpreter, fault
         The interpreter is None where a call failed, and the fault its last words.
     """
-    python = folder / "bin/python"
-    venv.create(folder, with_pip=True)
+    python, stamp = folder / "bin/python", folder / "installed.txt"
+    asked = "\n".join(" ".join(each) for each in installs)
+    if stamp.exists() and stamp.read_text() == asked:
+        return python, ""
+    venv.create(folder, with_pip=True, clear=True)
     for wanted in installs:
         pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
         done = subprocess.run(pip, check=False, capture_output=True, text=True)
         if done.returncode:
             return None, done.stderr[-300:]
+    stamp.write_text(asked)
     return python, ""
 
 

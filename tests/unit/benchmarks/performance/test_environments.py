@@ -25,7 +25,12 @@ def test_a_guest_answers_every_line_until_it_takes_too_long(tmp_path: Path) -> N
         assert ask("sleep", 0.05) is None
 
 
-def test_what_cannot_be_installed_is_said(tmp_path: Path) -> None:
-    python, fault = make_environment(tmp_path / "here", ("--no-index", "dppca-is-not-there"))
+def test_what_cannot_be_installed_is_said_and_what_can_is_installed_once(tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    python, fault = make_environment(folder, ("--no-index", "dppca-is-not-there"))
     assert python is None
     assert "dppca-is-not-there" in fault
+    assert make_environment(folder, ("--no-index", "pip")) == (folder / "bin/python", "")
+    (folder / "mark").touch()
+    make_environment(folder, ("--no-index", "pip"))
+    assert (folder / "mark").exists(), "it was not made again"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from benchmarks.synthesis import page
-from benchmarks.synthesis.asked import GAIN, HISTOGRAMS, PAIRS, Asked
+from benchmarks.synthesis.asked import ASKED, GAIN, HISTOGRAMS, PAIRS, Asked
 from benchmarks.synthesis.forms import PLAIN, SHAPED, TARGETED
 from benchmarks.synthesis.trials import BEFORE, FIELD, OWN_NOISE
 
@@ -83,6 +84,13 @@ def test_rows_of_a_fit_that_did_not_converge_are_counted() -> None:
     method = "thresholds: the field did not converge"
     text = page.page(page.summarize([run(0, 0.7, method=method), run(1, 0.7)]))
     assert "field (1 of 2 not converged)" in text
+
+
+def test_the_page_is_made_from_the_committed_figures() -> None:
+    cells = json.loads(page.JSON_FILE.read_text())
+    assert page.PAGE.read_text() == page.page(cells)
+    missing = [each for each in ASKED if page.judged(each, cells) is None]
+    assert missing == []
 
 
 def asked(measure: str, bound: float, *, epsilon: str = "1") -> Asked:
