@@ -54,6 +54,7 @@ _SETTLED = 0.02
 _SETTLED_PAIR = 1.5
 _RATE = 0.3
 _LEAST_EIGENVALUE = 0.05  # of a correlation matrix: inverses are not believed beyond
+_NORMAL_REACH = 4.0  # standard deviations
 _RARE = 0.02  # of a column's variance, in whose neighbourhood the normal law is no guide
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
@@ -176,11 +177,17 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
     values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     correlation = (vectors * np.maximum(values, 0)) @ vectors.T
     inverse = np.linalg.inv(correlation + np.diag(ridge))
+    # A coupling acts on the farthest cell, too: far beyond what a normal law has, it is no guide.
+    for index, column in numerics:
+        reach = np.abs(targets.values[index][:, 0] - targets.mean[column]).max()
+        normal = min(1.0, _NORMAL_REACH * deviation[column] / reach)
+        inverse[column] *= normal
+        inverse[:, column] *= normal
     couplings = -np.clip(inverse, -1, 1) * targets.between / np.outer(deviation, deviation)
     biases = [np.log(q) for q in targets.marginals]
     for index, column in numerics:
         centred = targets.values[index][:, 0] - targets.mean[column]
-        own = (inverse[column, column] - 1) / targets.variance[column]
+        own = max(inverse[column, column] - 1, 0.0) / targets.variance[column]
         biases[index] = biases[index] - own * centred**2 / 2
     return Field(couplings, tuple(biases))
 
