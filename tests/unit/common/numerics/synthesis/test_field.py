@@ -250,3 +250,23 @@ def test_strongly_correlated_numerics_stay_so() -> None:
     assert fit.converged
     drawn = _coded(schema, fit, 20_000)
     assert np.abs(np.corrcoef(drawn.T) - np.corrcoef(rows.T)).max() < 0.15
+
+
+def test_a_numeric_with_rare_values_far_out_is_fitted_without_its_histogram() -> None:
+    """What few rows have far out is many standard deviations away: the normal law is no guide."""
+    rng = np.random.default_rng(6)
+    gain = np.where(rng.random(20_000) < 0.03, rng.uniform(2_000, 100_000, 20_000), 0.0)
+    group = rng.choice(8, 20_000).astype(np.int32)
+    years = rng.normal(40 + 2 * group, 10)
+    schema = Schema.from_document(
+        {
+            "attributes": [
+                {"name": "gain", "type": "numeric", "lower": 0, "upper": 100_000},
+                {"name": "years", "type": "numeric", "lower": 0, "upper": 110},
+                {"name": "group", "type": "categorical", "categories": list("abcdefgh")},
+            ]
+        }
+    )
+    fit = _fit(schema, encode(schema, [gain, years, group]), noise=2e-3)
+    assert fit.converged
+    assert fit.fitted.misfit < 0.3
