@@ -87,7 +87,12 @@ def _curators_seal(curator: HostileCurator, shown: SealedSet, at: int) -> Sealed
 
 
 def _forged(curator: HostileCurator, shown: SealedSet, at: int) -> SealedSet:
-    """The same, in a statement that names this seal; signed by a colluder."""
+    """The same, in a statement that names this seal; signed by a colluder.
+
+    A colluder's own entry stays: it may sign and seal what it likes in its own name.
+    """
+    if shown.entries[at].statement.owner in curator.colluders:
+        return shown
     shown = _curators_seal(curator, shown, at)
     place = curator.who.terms.openers.index(shown.opener)
     digests = list(shown.entries[at].statement.seals_sha256)
@@ -184,10 +189,8 @@ def _require_promises(curator: HostileCurator) -> None:
             continue
         assert opener.key_destroyed
         for entry in opener.opened.entries:
-            owner = entry.statement.owner
-            if owner not in curator.colluders:  # who may sign another statement of its own
-                genuine = curator.who.uploads[owner].statement
-                assert entry.statement == genuine, "what was opened is what the owner signed"
+            genuine = curator.who.uploads[entry.statement.owner].statement
+            assert entry.statement == genuine, "what was opened is what the owner signed"
     curator.require_answers_are_sums()
 
 
