@@ -110,9 +110,7 @@ def _encode_numeric(
 def histogram_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
     """For each released histogram, the cell of each row's value, shape (n_rows,)."""
     return [
-        cells.index(np.asarray(columns[index], np.float64))
-        for index, _ in schema.layout.histograms
-        if (cells := schema.cells[index]) is not None
+        cells.index(np.asarray(columns[index], np.float64)) for index, cells in schema.histograms
     ]
 
 

@@ -177,13 +177,7 @@ class Schema(BaseModel):
             scaled_weight=int(Fraction(self.sum_weight) * 2**self.resolution_bits),
             unit_ball=self.row_norm is not None,
             with_sums=self.row_norm is None or self.row_norm.include_sums,
-            histograms=tuple(
-                (index, cells.n_cells)
-                for index, (attribute, cells) in enumerate(
-                    zip(self.attributes, self.cells, strict=True)
-                )
-                if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
-            ),
+            histograms=tuple((index, cells.n_cells) for index, cells in self.histograms),
             histogram_unit=int(Fraction(self.histogram_weight) * 4**self.resolution_bits),
             targets=tuple(self.index_of(name) for name in self.targets),
             target_weight=self.target_weight,
@@ -197,6 +191,17 @@ class Schema(BaseModel):
             if isinstance(attribute, Numeric) and self.row_norm is None
             else None
             for attribute in self.attributes
+        )
+
+    @cached_property
+    def histograms(self) -> tuple[tuple[int, Cells], ...]:
+        """Index and cells of each attribute whose histogram is released, in order."""
+        return tuple(
+            (index, cells)
+            for index, (attribute, cells) in enumerate(
+                zip(self.attributes, self.cells, strict=True)
+            )
+            if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
         )
 
     def index_of(self, name: str) -> int:

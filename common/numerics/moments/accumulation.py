@@ -77,8 +77,7 @@ class MomentSums:
         self._contingency: ContingencyCounts | None = None
         self._histograms = [
             (index, cells, np.zeros(cells.n_cells, dtype=np.int64))
-            for index, _ in schema.layout.histograms
-            if (cells := schema.cells[index]) is not None
+            for index, cells in schema.histograms
         ]
         self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         if not dense:

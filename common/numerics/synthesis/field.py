@@ -174,13 +174,13 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
             ridge[columns] += 0.1 + _RARE / targets.variance[columns]
         first = columns.stop
     deviation = np.sqrt(targets.variance)
-    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
-    correlation = (vectors * np.maximum(values, 0)) @ vectors.T
+    eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    correlation = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
     inverse = np.linalg.inv(correlation + np.diag(ridge))
     # A coupling acts on the farthest cell, too: far beyond what a normal law has, it is no guide.
     for index, column in numerics:
-        reach = np.abs(targets.values[index][:, 0] - targets.mean[column]).max()
-        normal = min(1.0, _NORMAL_REACH * deviation[column] / reach)
+        farthest = np.abs(targets.values[index][:, 0] - targets.mean[column]).max()
+        normal = min(1.0, _NORMAL_REACH * deviation[column] / farthest)
         inverse[column] *= normal
         inverse[:, column] *= normal
     couplings = -np.clip(inverse, -1, 1) * targets.between / np.outer(deviation, deviation)
