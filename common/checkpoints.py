@@ -27,13 +27,31 @@ OwnerStep = Literal[
 ]
 """Steps of an owner, in order; see `tests.fault_injection.catalogue` for what each means."""
 
-CuratorStep = Literal["receive", "store", "commit", "decompose", "result", "serve", "close"]
-"""Steps of a curator, in order."""
+OpenerStep = Literal["offer", "check", "vote", "open", "destroy"]
+"""Further steps of an owner that is an opener, in order: its key is in the ledger and not yet kept;
+a set was checked; the vote is in the ledger; the sums are; the key is destroyed. It sends then."""
+
+CuratorStep = Literal[
+    "receive",
+    "store",
+    "commit",
+    "seal",
+    "sealed",
+    "vote",
+    "opening",
+    "opened",
+    "decompose",
+    "result",
+    "serve",
+    "close",
+]
+"""Steps of a curator, in order; a set is about to be sealed, is stored; a vote is stored; an
+opening arrives, is stored."""
 
 _passed: set[str] = set()
 
 
-def checkpoint(step: OwnerStep | CuratorStep) -> None:
+def checkpoint(step: OwnerStep | OpenerStep | CuratorStep) -> None:
     """Pass a step: end or stop this process where the environment asks for it here."""
     setting = os.environ.get(VARIABLE)
     if setting is None:

@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -40,20 +41,32 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 class JsonOption(click.Option):
     """The option ``--json``, with the types of what its command prints then."""
 
-    documents: tuple[type, ...] = ()
+    named: tuple[type | str, ...] = ()
+
+    @property
+    def documents(self) -> tuple[type, ...]:
+        """The types; those that were given by name are imported now."""
+        return tuple(_document(each) if isinstance(each, str) else each for each in self.named)
 
 
-def prints(*documents: type) -> Callable[[_Command], _Command]:
+def _document(name: str) -> type:
+    module, _, attribute = name.partition(":")
+    found: type = getattr(import_module(module), attribute)
+    return found
+
+
+def prints(*documents: type | str) -> Callable[[_Command], _Command]:
     """Give a command the option ``--json``.
 
     Parameters
     ----------
     documents
         Types of the documents that the command may pass to `emit`; the reference is made of them.
+        ``module:Type`` names one whose module is too much to import for a page of help.
     """
 
     def decorate(command: _Command) -> _Command:
-        kind = type("_JsonOption", (JsonOption,), {"documents": documents})
+        kind = type("_JsonOption", (JsonOption,), {"named": documents})
         option = click.option(
             "--json", "as_json", is_flag=True, cls=kind, help="Print one JSON document."
         )

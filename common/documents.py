@@ -100,3 +100,19 @@ class RelationsDocument(TypedDict):
     epsilon: Annotated[DecimalText | None, "an epsilon that would be enough"]
     rows_per_owner: Annotated[int | None, "rows of each owner that would be enough, on average"]
     owners: Annotated[int | None, "owners that would be enough, with as many rows each"]
+
+
+class LoadingFigures(TypedDict):
+    """One loading of a component."""
+
+    attribute: Annotated[str, "name of the attribute"]
+    label: Annotated[str | None, "label towards which a positive one points; null for a numeric"]
+    loading: Annotated[float, "entry of the component, in [-1, 1]"]
+
+
+class ComponentFigures(TypedDict):
+    """A kept component, and the attributes that it is made of."""
+
+    eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
+    above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
+    loadings: Annotated[list[LoadingFigures], "its eight largest by magnitude, descending"]

@@ -26,6 +26,7 @@ class StudyState(StrEnum):
     """Where a study stands."""
 
     OPEN = "open"
+    SEALED = "sealed"
     DECOMPOSED = "decomposed"
     CLOSED = "closed"
     ABORTED = "aborted"

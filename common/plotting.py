@@ -2,7 +2,7 @@
 
 Two colours of the Okabe-Ito palette, which differ in lightness too; beside the colour a plot
 always gives a second sign: filled against hollow, hatched against plain, dashed against solid.
-matplotlib is an optional dependency (``dppca[simulate]``) and is imported when something is drawn.
+matplotlib is optional (the extra ``simulate``) and is imported when something is drawn.
 
 Names of attributes and labels are drawn as they are: no text is read as mathematics (``$...$``),
 which matplotlib would fail to draw where it is none. Axes with a logarithmic scale therefore need
@@ -28,7 +28,7 @@ def check_plotting() -> None:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise SettingError("plots need matplotlib: pip install 'dppca[simulate]'") from error
+        raise SettingError("plots need matplotlib: pip install matplotlib") from error
     mpl.use("Agg")
 
 

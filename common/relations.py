@@ -4,10 +4,10 @@ Two columns with variances v_i and v_j have a covariance of ``phi sqrt(v_i v_j)`
 their correlation, at most 1. A release holds their product with noise of standard deviation s, so
 phi is known with noise of ``s / sqrt(v_i v_j)``. No variance of real rows is known before a study;
 those of evenly spread values are: 1/12 for a numeric, 1/4 for a binary, ``(1 - 1/K) / K`` for each
-label of a categorical with K. Where, for the pair of attributes in the middle of all pairs, the
-noise of phi is above `LOST_FROM`, the field that is fitted to the release
-(`dppca.common.numerics.synthesis`) finds no coupling that the noise could not have made: its rows
-have the shares of each attribute, and no relations. So
+label of a categorical with K, or bin of a numeric with ``products: bins``. Where, for the pair of
+attributes in the middle of all pairs, the noise of phi is above `LOST_FROM`, the field that is
+fitted to the release (`dppca.common.numerics.synthesis`) finds no coupling that the noise could not
+have made: its rows have the shares of each attribute, and no relations. So
 
     s > 0.4 * (median over pairs of attributes a, b of sqrt(v_a v_b))                           (1)
 
@@ -17,7 +17,9 @@ is lost at less noise: ``docs/decisions/0127-when-noise-leaves-no-relations.md``
 
 The noise is in proportion to ``sqrt(m) / n`` for n rows of m owners. Where it is f times its limit,
 f times the rows of each owner are enough, or f^2 times the owners, or the epsilon that goes with
-noise that is f times less.
+noise that is f times less. With ``trust: aggregate``, where h owners make one mechanism, it is in
+proportion to ``sqrt(m / h) / n``, and m' owners are enough if ``m' h' >= f^2 m h``, where as many
+may be missing or collude as now: ``m' - h' = m - h``.
 
 Limits: a rule of thumb about typical pairs; a single strong relation may be found above it. Rows of
 the unit ball and single attributes have no field, and are not judged.
@@ -116,6 +118,7 @@ def judge_relations(
         mechanism="laplace" if calibration.mechanism is Mechanism.LAPLACE else "gaussian",
         scale=calibration.width,
         owner_rows=owner_rows,
+        mechanisms=calibration.mechanisms(len(owner_rows)),
     )
     with_targets, others = (
         None if limit is None else ProductNoise(noise / weight, limit)
@@ -139,8 +142,22 @@ def _enough(calibration: Calibration, owner_rows: Sequence[int], excess: float) 
             delta=calibration.delta,
         ),
         rows_per_owner=ceil(sum(owner_rows) / len(owner_rows) * excess),
-        owners=ceil(len(owner_rows) * excess**2),
+        owners=least_owners(len(owner_rows), excess, honest=calibration.honest),
     )
+
+
+def least_owners(n_owners: int, excess: float, *, honest: int | None) -> int:
+    """Owners with as many rows each whose pool has a noise that is ``excess`` times less.
+
+    Parameters
+    ----------
+    honest
+        h, where owners make the noise together: as many may be missing or collude as now.
+    """
+    if honest is None:
+        return ceil(n_owners * excess**2)
+    others = n_owners - honest
+    return ceil((others + sqrt(others**2 + 4 * n_owners * honest * excess**2)) / 2)
 
 
 def least_epsilon(

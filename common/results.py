@@ -130,7 +130,7 @@ _NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vector
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What a header that somebody has changed leads to; `tests.fuzz` found them."""
 _HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
-_RECEIPT_BYTES_PER_OWNER = 1 << 14
+_RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7
 _CONTAINER_BYTES = 1 << 17
 
 
@@ -165,13 +165,9 @@ def largest_result(study: Study) -> int:
     p = layout.n_columns
     numbers = layout.n_entries + 2 * p * p + 2 * p
     document = len(study.canonical_bytes())
-    return (
-        8 * numbers
-        + _HEADER_BYTES
-        + 2 * document
-        + (_HEADER_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_OWNER) * n_owners
-        + _CONTAINER_BYTES
-    )
+    of_owner = _HEADER_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_OWNER
+    of_owner += _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
+    return 8 * numbers + _HEADER_BYTES + 2 * document + of_owner * n_owners + _CONTAINER_BYTES
 
 
 def result_from_bytes(content: bytes, study: Study) -> Result:

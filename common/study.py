@@ -6,6 +6,8 @@ Amounts of privacy are exact decimals. No number that privacy depends on has a d
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,10 +29,13 @@ from pydantic import (
 
 from dppca.common.amounts import decimal_text, parse_positive
 from dppca.common.errors import StudyError
+from dppca.common.html_tables import html_table
 from dppca.common.names import require_party_name
 from dppca.common.schema.document import Schema, canonical_json
 
 MAX_OWNERS = 10_000
+OF_AGGREGATE = ("identities", "openers", "spares", "open_by")
+"""Fields that belong to ``trust: aggregate``."""
 _UNSAID_ROWS = (
     "the schema must say max_rows_per_person: write `max_rows_per_person: 1` if no person has more "
     "than one row at one owner, or the largest number of rows that one person may have; every "
@@ -72,7 +77,65 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class LaplacePrivacy(_Strict):
+class Trust(StrEnum):
+    """Whom an owner has to trust with its own noised sums."""
+
+    OWNER = "owner"
+    """Nobody: each owner adds all of the noise, and the curator sees each owner's sums."""
+    AGGREGATE = "aggregate"
+    """Enough other owners: they add the noise together, and the curator sees one sum alone."""
+
+
+def _from_base64(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("must be text in base64, on one line")  # noqa: TRY004 - pydantic's
+    try:
+        content = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("must be text in base64, on one line") from error
+    if _to_base64(content) != value:
+        raise ValueError("is not the one form that these bytes have in base64")
+    return content
+
+
+def _to_base64(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+Base64 = Annotated[
+    bytes, PlainValidator(_from_base64), PlainSerializer(_to_base64, return_type=str)
+]
+
+
+class OpenerEntry(_Strict):
+    """An opener's key for this study; ``dppca-owner identity STUDY --opener`` prints both.
+
+    Attributes
+    ----------
+    key
+        What seeds are sealed to: 1216 bytes, in base64.
+    signature
+        The opener's own over it (DER), in base64.
+    """
+
+    key: Base64
+    signature: Base64
+
+
+class _Privacy(_Strict):
+    """Whom the owners have to trust, with either kind of noise."""
+
+    trust: Trust | None = None
+    colluders: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _colluders_said(self) -> Self:
+        if (self.trust is Trust.AGGREGATE) != (self.colluders is not None):
+            raise ValueError("colluders belongs to trust: aggregate, which needs it")
+        return self
+
+
+class LaplacePrivacy(_Privacy):
     """Pure differential privacy by discrete Laplace noise: ``epsilon`` or ``scale``, not both.
 
     Attributes
@@ -86,6 +149,11 @@ class LaplacePrivacy(_Strict):
         what it costs, computed from the schema.
     nominal_epsilon
         The epsilon that a source states for ``scale``. It is printed and has no other effect.
+    trust
+        ``owner``: each owner adds all of the noise. ``aggregate``: the owners' shares of the noise
+        add up to it, and the curator sees one sum. Said in documents of version 2, and only there.
+    colluders
+        With ``aggregate``: so many owners may work together with the curator, 1 or more.
     """
 
     mechanism: Literal["laplace"]
@@ -102,7 +170,7 @@ class LaplacePrivacy(_Strict):
         return self
 
 
-class GaussianPrivacy(_Strict):
+class GaussianPrivacy(_Privacy):
     """(epsilon, delta)-differential privacy by discrete Gaussian noise: ``epsilon`` or ``scale``.
 
     Attributes
@@ -117,6 +185,8 @@ class GaussianPrivacy(_Strict):
         The noise's standard deviation, set by hand, in coded units. It is charged what it costs.
     nominal_epsilon
         The epsilon that a source states for ``scale``. It is printed and has no other effect.
+    trust, colluders
+        As for Laplace noise.
     """
 
     mechanism: Literal["gaussian"]
@@ -194,7 +264,7 @@ class Study(BaseModel):
     Attributes
     ----------
     version
-        Version of this format.
+        Version of this format: 1, or 2 where ``privacy`` says ``trust``.
     name
         The study's name, which commands take. No two studies of a curator share one.
     owners
@@ -218,13 +288,23 @@ class Study(BaseModel):
         owners' own covariances, which needs column sums.
     faults
         When a site's review says no. A document without it has the bytes that it had before.
+    identities
+        With ``trust: aggregate``: each owner's public key, in base64, as `dppca-owner identity`
+        prints it.
+    openers
+        With ``trust: aggregate``: owners that take the masks away, each with its key for this
+        study. They come back once, after the deadline.
+    spares
+        So many openers may be gone for good. There are ``colluders + 1 + 2 * spares`` at least.
+    open_by
+        When the study stops waiting for openers.
     table
         The attributes, and how a row becomes integers. It must say ``max_rows_per_person``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    version: Literal[1] = 1
+    version: Literal[1, 2] = 1
     name: PartyName
     owners: Annotated[tuple[PartyName, ...], Field(min_length=1, max_length=MAX_OWNERS)]
     quorum: Annotated[int, Field(ge=1)] | None = None
@@ -235,6 +315,10 @@ class Study(BaseModel):
     components: ComponentRule
     covariance: Covariance = Covariance.POOLED
     faults: FaultRule | None = None
+    identities: dict[PartyName, Base64] | None = None
+    openers: dict[PartyName, OpenerEntry] | None = None
+    spares: Annotated[int, Field(ge=0)] = 0
+    open_by: AwareDatetime | None = None
     table: Annotated[Schema, Field(alias="schema")]
 
     @model_validator(mode="after")
@@ -264,6 +348,28 @@ class Study(BaseModel):
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
         return self
 
+    @model_validator(mode="after")
+    def _trust_said(self) -> Self:
+        if (self.version == 1) != (self.privacy.trust is None):
+            raise ValueError("privacy says trust in a document of version 2, and only there")
+        if self.trust is Trust.AGGREGATE:
+            _check_aggregate(self)
+        elif self.spares or (self.identities, self.openers, self.open_by) != (None, None, None):
+            raise ValueError(
+                "identities, openers, spares and open_by belong to trust: aggregate (version: 2)"
+            )
+        return self
+
+    @property
+    def trust(self) -> Trust:
+        """Whom owners trust; ``owner`` in documents of version 1."""
+        return self.privacy.trust or Trust.OWNER
+
+    @property
+    def honest(self) -> int | None:
+        """h, owners whose shares of noise make one mechanism; None where each adds all of it."""
+        return None if self.privacy.colluders is None else self.needed - self.privacy.colluders
+
     @property
     def needed(self) -> int:
         """Contributions needed once the deadline has passed."""
@@ -284,16 +390,65 @@ class Study(BaseModel):
         """By the digest: equal studies have equal documents. The fields are many."""
         return hash(self.digest)
 
+    def _repr_html_(self) -> str:
+        """Notebooks show what every person is promised first, then who takes part."""
+        privacy = self.privacy.model_dump(mode="json", exclude_none=True)
+        rows = [
+            ("privacy of each owner's release", ", ".join(f"{k}: {v}" for k, v in privacy.items())),
+            ("rows per person", str(self.max_rows_per_person)),
+            ("owners", ", ".join(self.owners)),
+            ("attributes", ", ".join(each.name for each in self.table.attributes)),
+            ("digest", self.digest),
+        ]
+        return html_table((), rows, caption=f"Study {self.name}")
+
     def canonical_bytes(self) -> bytes:
         """The document that is hashed, stored and sent."""
         document = self.model_dump(mode="json", by_alias=True)
-        if self.deadline is not None:
-            document["deadline"] = self.deadline.astimezone(UTC).isoformat()
+        for name, time in (("deadline", self.deadline), ("open_by", self.open_by)):
+            document[name] = None if time is None else time.astimezone(UTC).isoformat()
         if self.faults is None:
             del document["faults"]
+        if self.version == 1:
+            del document["privacy"]["trust"]
+        if self.trust is not Trust.AGGREGATE:
+            del document["privacy"]["colluders"]
+            for name in OF_AGGREGATE:
+                del document[name]
         return canonical_json(document)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical document, in hexadecimal: the study's name among machines."""
         return hashlib.sha256(self.canonical_bytes()).hexdigest()
+
+
+def _check_aggregate(study: Study) -> None:
+    """Raise `ValueError` where the numbers or names of a masked sum do not fit.
+
+    Keys are checked where a study begins (`dppca.common.aggregation.terms.Terms.from_study`).
+    """
+    colluders = study.privacy.colluders or 0
+    identities, openers = study.identities or {}, study.openers or {}
+    if set(identities) != set(study.owners):
+        wrong = sorted(set(identities) ^ set(study.owners))
+        raise ValueError(f"identities must name every owner and nobody else: {', '.join(wrong)}")
+    if not set(openers) <= set(study.owners):
+        strangers = ", ".join(sorted(set(openers) - set(study.owners)))
+        raise ValueError(f"openers names {strangers}, who are not among owners")
+    if study.needed - colluders < 2:
+        raise ValueError(
+            f"quorum {study.needed} less colluders {colluders} must be 2 or more: so many owners' "
+            "shares make the noise"
+        )
+    least = colluders + 1 + 2 * study.spares
+    if len(openers) < least:
+        raise ValueError(
+            f"{len(openers)} openers; {colluders} colluders and {study.spares} spares need {least}"
+        )
+    if study.open_by is None:
+        raise ValueError("trust: aggregate needs open_by, when the study stops waiting for openers")
+    if study.deadline is not None and study.open_by <= study.deadline:
+        raise ValueError("open_by must be later than the deadline")
+    if study.covariance is Covariance.WITHIN:
+        raise ValueError("covariance: within needs each owner's own sums, so trust: owner")

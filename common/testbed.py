@@ -141,9 +141,11 @@ class Processes(AbstractContextManager["Processes"]):
             raise failure(who, process.returncode, stdout, stderr)
         return Answer(json.loads(stdout), time.monotonic() - started)
 
-    def each(self, items: Sequence[Item], action: Callable[[Item], Made]) -> list[Made]:
+    def each(
+        self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
+    ) -> list[Made]:
         """``action`` of every item; the first failure stops the others, and every process."""
-        return each(items, action, stop=self.stop)
+        return each(items, action, stop=self.stop, at_once=at_once)
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """Kill a process that lives, and forget it."""
@@ -189,8 +191,10 @@ class LocalCurator:
         self._processes = processes
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *program: str) -> Self:
+    def start(self, *program: str, fault: str | None = None) -> Self:
         """Start ``program`` (`SERVE` unless given) and wait until it serves; returns itself.
+
+        For ``fault`` see `environment`.
 
         Raises
         ------
@@ -202,7 +206,7 @@ class LocalCurator:
         serve = [*(program or SERVE), "--state", self.state, "--listen", f"{HOSTS[0]}:0"]
         serve += ["--credentials", self.credentials, "--port-file", port_file]
         with self.log.open("ab") as log:
-            self._process = self._processes.start(serve, stdout=log, stderr=log)
+            self._process = self._processes.start(serve, stdout=log, stderr=log, fault=fault)
         address = await_address(port_file, self._process)
         if address is None:
             raise failure("curator", self._process.returncode, b"", self.log.read_bytes())
@@ -335,13 +339,17 @@ class LocalFederation:
 
 
 def each(
-    items: Sequence[Item], action: Callable[[Item], Made], *, stop: Callable[[], None]
+    items: Sequence[Item],
+    action: Callable[[Item], Made],
+    *,
+    stop: Callable[[], None],
+    at_once: int = AT_ONCE,
 ) -> list[Made]:
-    """``action`` of every item, `AT_ONCE` at a time.
+    """``action`` of every item, so many at a time.
 
     After the first failure, or an interruption, ``stop`` must end the actions under way.
     """
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(action, item) for item in items]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)

@@ -5,6 +5,7 @@ reads a schema should not wait for it.
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dppca.common.schema import Binary, Categorical, Numeric, Schema
@@ -12,10 +13,13 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
 
 if TYPE_CHECKING:
+    __version__: str
+    from dppca.common.attestation.reading import Components, read_result
     from dppca.common.attestation.verify import verify_file
     from dppca.common.estimators import (
         AGSVM,
         DPPCASVM,
+        DPSUBN3,
         DPSVD,
         DPSVM,
         DPSVMDVP,
@@ -25,15 +29,19 @@ if TYPE_CHECKING:
         Guarantee,
         MODSuLQSVM,
         PrivateSVM,
+        PrivBayes,
         UnitBall,
         Variant,
     )
     from dppca.common.privacy.release import calibrate
     from dppca.common.results import Result
+    from dppca.curator.planning.notebook import plan
+    from dppca.owner.records.frames import decode, encode
 
 __all__ = [
     "AGSVM",
     "DPPCASVM",
+    "DPSUBN3",
     "DPSVD",
     "DPSVM",
     "DPSVMDVP",
@@ -42,9 +50,11 @@ __all__ = [
     "SVM",
     "Binary",
     "Categorical",
+    "Components",
     "Guarantee",
     "MODSuLQSVM",
     "Numeric",
+    "PrivBayes",
     "PrivateSVM",
     "Result",
     "Schema",
@@ -52,21 +62,32 @@ __all__ = [
     "UnitBall",
     "Variant",
     "calibrate",
+    "decode",
+    "encode",
+    "plan",
+    "read_result",
     "study_from_yaml",
     "verify_file",
 ]
 _ELSEWHERE = {
+    "Components": "dppca.common.attestation.reading",
     "Result": "dppca.common.results",
     "calibrate": "dppca.common.privacy.release",
+    "decode": "dppca.owner.records.frames",
+    "encode": "dppca.owner.records.frames",
+    "plan": "dppca.curator.planning.notebook",
+    "read_result": "dppca.common.attestation.reading",
     "verify_file": "dppca.common.attestation.verify",
 }
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return version("dppca")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.estimators")), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

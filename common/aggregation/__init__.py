@@ -25,8 +25,9 @@ X25519 or ML-KEM-768 for the seals, on AES-256 and HKDF-SHA256 for the streams, 
 protected: whoever takes part can make the sum useless, or stop it, and is not always found out.
 
 Rooms: `terms` (who holds what), `streams` (masks), `seals`, `messages` (with their bytes),
-`masking` (an owner), `opening` (an opener), `pooling` (the curator). All are pure: entropy, keys
-and what was done before are arguments. Nothing of the product uses this room yet.
+`masking` (an owner), `opening` (an opener), `pooling` (the curator), `contribution` (an owner's
+moments, noised and masked, with their receipt). All are pure: entropy, keys and what was done
+before are arguments.
 
 Source: additive sharing by seeds as in Prio (Corrigan-Gibbs and Boneh 2017), replicated as in
 Cramer, Damgard and Ishai (2005); decision 129 has the proof's steps and what was checked.

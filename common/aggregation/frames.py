@@ -40,6 +40,16 @@ def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
     largest = len(head) + sum(limits) + _LENGTH * len(limits)
     if len(content) > largest:
         raise LimitError(f"a {kind} has {len(content):,} bytes; {largest:,} are allowed")
+    parts = unframe_head(kind, content, limits)
+    size = len(head) + sum(map(len, parts)) + _LENGTH * len(parts)
+    if size != len(content):
+        raise UploadError(f"a {kind} has {len(content) - size} bytes too many")
+    return parts
+
+
+def unframe_head(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
+    """The first parts of what `frame` made, as many as limits; raises as `unframe`."""
+    head = _head(kind)
     if not content.startswith(head):
         raise UploadError(f"these bytes are no {kind} of version 1")
     parts, at = [], len(head)
@@ -52,8 +62,6 @@ def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
         if length > limit:
             raise LimitError(f"a part of a {kind} has {length:,} bytes; {limit:,} are allowed")
         parts.append(content[begin:at])
-    if at != len(content):
-        raise UploadError(f"a {kind} has {len(content) - at} bytes too many")
     return parts
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from dppca.common.aggregation.frames import frame, unframe
+from dppca.common.aggregation.frames import frame, unframe, unframe_head
 from dppca.common.aggregation.seals import SEAL_OVERHEAD
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
@@ -108,6 +108,37 @@ class Upload:
         _require_length("the masked vector", payload, payload_size)
         return cls(Statement.from_bytes(statement, terms), signature, _cut(seals, size), payload)
 
+    @classmethod
+    def read_head(cls, content: bytes, terms: Terms) -> Self:
+        """As `from_bytes`, of the first `head_limit` bytes or more; the payload is left out."""
+        size = seal_bytes(terms)
+        sealed = size * len(terms.openers)
+        limits = (_statement_bytes(terms), _SIGNATURE, sealed)
+        statement, signature, seals = unframe_head("masked upload", content, limits)
+        _require_length("the seals of an upload", seals, sealed)
+        return cls(Statement.from_bytes(statement, terms), signature, _cut(seals, size), b"")
+
+    def head(self, terms: Terms) -> bytes:
+        """The bytes of an upload before its payload."""
+        parts = (self.statement.to_bytes(), self.signature, b"".join(self.seals))
+        return frame("masked upload", *parts) + _number(8 * terms.n_words)
+
+
+def head_limit(terms: Terms) -> int:
+    """Most bytes of an upload before its payload."""
+    sealed = seal_bytes(terms) * len(terms.openers)
+    return _room("masked upload", (_statement_bytes(terms), _SIGNATURE, sealed))
+
+
+def upload_limit(terms: Terms) -> int:
+    """Most bytes of an upload; the payload is the last ``8 * n_words`` of them."""
+    return head_limit(terms) + _COUNT + 8 * terms.n_words
+
+
+def opening_limit(terms: Terms) -> int:
+    """Most bytes of an opening."""
+    return _room("signed opening", (_opening_bytes(terms), _SIGNATURE, 8 * terms.n_words))
+
 
 @dataclass(frozen=True, slots=True)
 class SignedSeal:
@@ -146,8 +177,7 @@ class SealedSet:
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
         """Read; `UploadError` or `LimitError` where it is no set under these terms."""
         limits = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
-        room = len(frame("entries")) + len(terms.members) * (sum(limits) + 4 * len(limits))
-        opener, said, entries = unframe("sealed set", content, (_NAME, _COUNT, room))
+        opener, said, entries = unframe("sealed set", content, _sealed_set_limits(terms))
         count = _parse_number(said)
         if count > len(terms.members):
             raise LimitError(f"a set has {count:,} owners; the study has {len(terms.members):,}")
@@ -164,6 +194,16 @@ class SealedSet:
     def digest(self) -> str:
         """SHA-256 of the statements, hexadecimal; the same for every opener."""
         return set_digest(entry.statement for entry in self.entries)
+
+
+def sealed_set_limit(terms: Terms) -> int:
+    """Most bytes of a set as one opener is shown it."""
+    return _room("sealed set", _sealed_set_limits(terms))
+
+
+def _sealed_set_limits(terms: Terms) -> tuple[int, ...]:
+    entry = _room("", (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))) - len(frame(""))
+    return (_NAME, _COUNT, len(frame("entries")) + len(terms.members) * entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +244,44 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedOpening:
+    """An opening with the digest of its sum in place of the sum.
+
+    Attributes
+    ----------
+    total_sha256
+        Of `Opening.total`, 32 bytes. The others are as there.
+    """
+
+    terms: str
+    set_digest: str
+    opener: str
+    streams: tuple[int, ...]
+    total_sha256: bytes
+    signature: bytes
+
+    def signed(self) -> bytes:
+        """What the signature covers."""
+        return frame(
+            "opening",
+            bytes.fromhex(self.terms),
+            bytes.fromhex(self.set_digest),
+            self.opener.encode(),
+            b"".join(_number(stream) for stream in self.streams),
+            self.total_sha256,
+        )
+
+    @staticmethod
+    def read_head(content: bytes, terms: Terms) -> SignedOpening:
+        """Read what comes before the sum in an opening's bytes; raises as `Opening.from_bytes`."""
+        limits = (_opening_bytes(terms), _SIGNATURE)
+        body, signature = unframe_head("signed opening", content, limits)
+        if content != frame("signed opening", body, signature) + _number(8 * terms.n_words):
+            raise UploadError("an opening is not as long as it says")
+        return _read_opening(body, signature, terms)
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """An opener's sum of some of its streams over a set.
 
@@ -224,16 +302,16 @@ class Opening:
     total: bytes = b""
     signature: bytes = b""
 
+    def without_total(self) -> SignedOpening:
+        """What stays of it in a receipt."""
+        total_sha256 = hashlib.sha256(self.total).digest()
+        return SignedOpening(
+            self.terms, self.set_digest, self.opener, self.streams, total_sha256, self.signature
+        )
+
     def signed(self) -> bytes:
         """What the signature covers; the digest of the total stands for it."""
-        return frame(
-            "opening",
-            bytes.fromhex(self.terms),
-            bytes.fromhex(self.set_digest),
-            self.opener.encode(),
-            b"".join(_number(stream) for stream in self.streams),
-            hashlib.sha256(self.total).digest(),
-        )
+        return self.without_total().signed()
 
     def to_bytes(self) -> bytes:
         """The canonical form."""
@@ -242,24 +320,15 @@ class Opening:
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
         """Read; `UploadError` or `LimitError` where it is no opening under these terms."""
-        limits = (_HASH, _HASH, _NAME, _COUNT * len(terms.holders), _HASH)
         size = 8 * terms.n_words
         body, signature, total = unframe(
-            "signed opening", content, (_room("opening", limits), _SIGNATURE, size)
+            "signed opening", content, (_opening_bytes(terms), _SIGNATURE, size)
         )
-        digest, chosen, opener, streams, total_sha256 = unframe("opening", body, limits)
-        _require_length("the digest of the set", chosen, _HASH)
+        said = _read_opening(body, signature, terms)
         _require_length("the sum of an opening", total, size)
-        if len(streams) % _COUNT or hashlib.sha256(total).digest() != total_sha256:
+        if hashlib.sha256(total).digest() != said.total_sha256:
             raise UploadError("an opening is not what it says of itself")
-        return cls(
-            _terms(digest, terms).hex(),
-            chosen.hex(),
-            _name(opener),
-            tuple(_parse_number(each) for each in _cut(streams, _COUNT)),
-            total,
-            signature,
-        )
+        return cls(said.terms, said.set_digest, said.opener, said.streams, total, signature)
 
 
 def set_digest(statements: Iterable[Statement]) -> str:
@@ -306,7 +375,7 @@ def require_vote(terms: Terms, chosen: str, vote: Vote) -> None:
     require_signed(terms, vote.opener, Purpose.VOTE, vote.signed(), vote.signature)
 
 
-def require_same_set(terms: Terms, chosen: str, said: Vote | Opening) -> None:
+def require_same_set(terms: Terms, chosen: str, said: Vote | Opening | SignedOpening) -> None:
     """Raise `ConflictError` unless a vote or opening is for this set under these terms."""
     if (said.terms, said.set_digest) != (terms.digest, chosen):
         raise ConflictError(f"what {said.opener} sent is for another set or study")
@@ -314,6 +383,30 @@ def require_same_set(terms: Terms, chosen: str, said: Vote | Opening) -> None:
 
 def _statement_bytes(terms: Terms) -> int:
     return _room("statement", (_HASH, _NAME, _HASH, _HASH * len(terms.openers)))
+
+
+def _read_opening(body: bytes, signature: bytes, terms: Terms) -> SignedOpening:
+    digest, chosen, opener, streams, total_sha256 = unframe("opening", body, _opening_limits(terms))
+    _require_length("the digest of the set", chosen, _HASH)
+    _require_length("the digest of the sum", total_sha256, _HASH)
+    if len(streams) % _COUNT:
+        raise UploadError("an opening is not what it says of itself")
+    return SignedOpening(
+        _terms(digest, terms).hex(),
+        chosen.hex(),
+        _name(opener),
+        tuple(_parse_number(each) for each in _cut(streams, _COUNT)),
+        total_sha256,
+        signature,
+    )
+
+
+def _opening_limits(terms: Terms) -> tuple[int, ...]:
+    return (_HASH, _HASH, _NAME, _COUNT * len(terms.holders), _HASH)
+
+
+def _opening_bytes(terms: Terms) -> int:
+    return _room("opening", _opening_limits(terms))
 
 
 def _room(kind: str, limits: tuple[int, ...]) -> int:

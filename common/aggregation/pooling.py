@@ -7,7 +7,7 @@ These checks find mistakes early and say whose they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dppca.common.aggregation.messages import (
     Opening,
     SealedSet,
+    SignedOpening,
     SignedSeal,
     Upload,
     require_same_set,
@@ -26,7 +27,6 @@ from dppca.common.aggregation.terms import GUARDS, Terms
 from dppca.common.errors import (
     ConflictError,
     GarbledSumError,
-    NotReadyError,
     UploadError,
 )
 from dppca.common.signing import Purpose
@@ -35,8 +35,13 @@ LARGEST = 1 << 62
 """No entry of a pooled vector is as large; random words are, one in two."""
 
 
-def require_upload(terms: Terms, upload: Upload) -> None:
+def require_upload(terms: Terms, upload: Upload, payload_sha256: bytes | None = None) -> None:
     """Raise unless an upload is what its owner signed under these terms.
+
+    Parameters
+    ----------
+    payload_sha256
+        Digest of the masked vector, 32 bytes, of an upload that is in memory without it.
 
     Raises
     ------
@@ -49,9 +54,10 @@ def require_upload(terms: Terms, upload: Upload) -> None:
     content = said.to_bytes()
     require_signed(terms, said.owner, Purpose.UPLOAD, content, upload.signature)
     sealed = tuple(hashlib.sha256(seal).digest() for seal in upload.seals)
+    payload = payload_sha256 or hashlib.sha256(upload.payload).digest()
     if (
         said.terms.hex() != terms.digest
-        or said.payload_sha256 != hashlib.sha256(upload.payload).digest()
+        or said.payload_sha256 != payload
         or said.seals_sha256 != sealed
     ):
         raise UploadError(f"the upload of {said.owner} is not what its statement says")
@@ -68,7 +74,7 @@ def show_set(terms: Terms, uploads: Sequence[Upload], *, opener: str) -> SealedS
     )
 
 
-def require_opening(terms: Terms, chosen: str, opening: Opening) -> None:
+def require_opening(terms: Terms, chosen: str, opening: Opening | SignedOpening) -> None:
     """Raise unless an opener opened streams that it holds over the set with this digest.
 
     Raises
@@ -88,40 +94,18 @@ def require_opening(terms: Terms, chosen: str, opening: Opening) -> None:
         raise UploadError(f"the opening of {opening.opener} names streams that it does not hold")
 
 
-def share_out(terms: Terms, present: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Which of the present openers is asked for which streams: each stream of one of its holders.
-
-    Raises
-    ------
-    NotReadyError
-        More openers are missing than the spares.
-    """
-    missing = [opener for opener in terms.openers if opener not in present]
-    if len(missing) > terms.spares:
-        raise NotReadyError(
-            f"openers that have not come: {', '.join(missing)}; {terms.spares} may be missing"
-        )
-    shares: dict[str, list[int]] = {opener: [] for opener in terms.openers if opener in present}
-    for stream, holders in enumerate(terms.holders):
-        least = min(
-            (opener for opener in holders if opener in shares),
-            key=lambda opener: len(shares[opener]),
-        )
-        shares[least].append(stream)
-    return {opener: tuple(streams) for opener, streams in shares.items() if streams}
-
-
 def unmask(
-    terms: Terms, uploads: Sequence[Upload], openings: Sequence[Opening]
+    terms: Terms, uploads: Iterable[Upload], openings: Iterable[Opening]
 ) -> NDArray[np.int64]:
     """The sum over a set; ``(n_entries,)``, the owners' vectors added modulo 2^64.
 
     Parameters
     ----------
     uploads
-        Exactly the set, in any order; each passed `require_upload`.
+        Exactly the set, in any order; each passed `require_upload`. Taken one at a time, and not
+        looked at again: the next may be in the same memory.
     openings
-        Each passed `require_opening`; together they have every stream once.
+        Each passed `require_opening`; together they have every stream once. Taken as ``uploads``.
 
     Raises
     ------
@@ -130,16 +114,19 @@ def unmask(
     GarbledSumError
         What comes out is not a sum of vectors with guards of zero, or an entry is 2^62 or more.
     """
-    ordered = sorted((upload.statement for upload in uploads), key=lambda each: each.owner)
-    chosen = set_digest(ordered)
+    words = np.zeros(terms.n_words, np.uint64)
+    statements = []
+    for upload in uploads:
+        statements.append(upload.statement)
+        words += np.frombuffer(upload.payload, "<u8")
+    chosen = set_digest(sorted(statements, key=lambda each: each.owner))
+    opened: list[int] = []
     for opening in openings:
         require_same_set(terms, chosen, opening)
-    opened = sorted(stream for opening in openings for stream in opening.streams)
-    if opened != list(range(len(terms.holders))):
+        opened += opening.streams
+        words += np.frombuffer(opening.total, "<u8")
+    if sorted(opened) != list(range(len(terms.holders))):
         raise ConflictError("the openings do not have every stream once")
-    words = np.zeros(terms.n_words, np.uint64)
-    for part in (*(each.payload for each in uploads), *(each.total for each in openings)):
-        words += np.frombuffer(part, "<u8")
     total = words.view(np.int64)
     if total[-GUARDS:].any() or (total >= LARGEST).any() or (total <= -LARGEST).any():
         raise GarbledSumError(

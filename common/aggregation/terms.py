@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import Self
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -26,7 +27,7 @@ from dppca.common.aggregation.seals import load_public_key
 from dppca.common.errors import PermissionDeniedError, StudyError
 from dppca.common.names import is_party_name
 from dppca.common.signing import Purpose, is_signed
-from dppca.common.study import MAX_OWNERS
+from dppca.common.study import MAX_OWNERS, Study
 
 MAX_ENTRIES = 1 << 26
 """Most entries of a vector: 512 MiB; twice what the widest schema packs without histograms."""
@@ -102,6 +103,24 @@ class Terms:
     def __post_init__(self) -> None:
         _check_numbers(self)
         _check_keys(self.members)
+
+    @classmethod
+    def from_study(cls, study: Study) -> Self:
+        """The terms of a study with ``trust: aggregate``; `StudyError` also for any other."""
+        colluders, identities, openers = study.privacy.colluders, study.identities, study.openers
+        if colluders is None or identities is None or openers is None:
+            raise StudyError(f"study {study.name} does not have trust: aggregate")
+        offered = {name: OfferedKey(each.key, each.signature) for name, each in openers.items()}
+        return cls(
+            study=study.digest,
+            n_entries=study.table.layout.n_entries,
+            quorum=study.needed,
+            colluders=colluders,
+            spares=study.spares,
+            members=tuple(
+                Member(name, identities[name], offered.get(name)) for name in sorted(study.owners)
+            ),
+        )
 
     @property
     def honest(self) -> int:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 
+from dppca.common.amounts import decimal_text
 from dppca.common.attestation.documents import (
+    ProvedCollusion,
     ProvedGuarantee,
     ProvedMechanism,
     SensitivityInputs,
 )
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, StudyError
+from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOURCES
 from dppca.common.privacy.release import (
+    MaskedClaims,
     MomentReceipt,
     receipt_for,
     receipt_from_bytes,
@@ -57,8 +61,8 @@ def formula_inputs(schema: Schema) -> SensitivityInputs:
 
 
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:
-    """The noise of every owner's release, and where its law is from."""
-    return {
+    """The noise of every owner's release or of their sum, and where its law is from."""
+    mechanism: ProvedMechanism = {
         "name": calibration.mechanism.value,
         "source": SOURCES[calibration.mechanism],
         "l1": calibration.sensitivity.l1,
@@ -68,6 +72,13 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
         "resolution_bits": study.table.resolution_bits,
         "formula": formula_inputs(study.table),
     }
+    if study.privacy.colluders is not None and study.honest is not None:
+        mechanism["trust"] = study.trust.value
+        mechanism["colluders"] = study.privacy.colluders
+        mechanism["quorum"] = study.needed
+        mechanism["honest"] = study.honest
+        mechanism["share_variance"] = calibration.share_variance
+    return mechanism
 
 
 def describe_federation(
@@ -80,15 +91,25 @@ def describe_federation(
     owners
         Only these, as earlier versions did: to read what they wrote, never to rely on it.
     """
-    guarantee = compose_guarantee(
-        study, epsilon=calibration.epsilon, delta=calibration.delta, owners=owners
-    )
+    guarantee = compose_guarantee(study, calibration, owners)
     return {
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "relation": calibration.sensitivity.relation.value,
         "max_rows_per_person": calibration.max_rows_per_person,
         "assumptions": list(guarantee.assumptions),
+    }
+
+
+def describe_left(study: Study, calibration: Calibration) -> ProvedCollusion | None:
+    """What is left to a person at one owner if more collude; None for ``trust: owner``."""
+    against = foresee_collusion(study, calibration)
+    if against is None:
+        return None
+    return {
+        "one_more": None if against.one_more is None else decimal_text(against.one_more),
+        "all_others": None if against.all_others is None else decimal_text(against.all_others),
+        "words": describe_collusion(against),
     }
 
 
@@ -123,14 +144,16 @@ def require_implied(
     """
     try:
         receipt = receipt_from_bytes(content)
+        claims = receipt.claims
         expected = receipt_for(
             study,
             calibration,
             release_id=bytes.fromhex(receipt.release_id),
             n_rows=receipt.n_rows,
-            payload_sha256=receipt.claims.payload_sha256,
+            payload_sha256=claims.payload_sha256,
             ledger_sequence=receipt.ledger_sequence,
             software=receipt.software,
+            statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
         )
     except (ArtefactError, ValueError, TypeError) as error:
         raise ReceiptError(f"the receipt of {owner}: {error}") from error
@@ -155,5 +178,7 @@ def _differences(expected: Mapping[str, object], stated: Mapping[str, object]) -
         if isinstance(mine, dict) and isinstance(theirs, dict):
             yield from (f"{key}.{place}" for place in _differences(mine, theirs))
         # As text: 1, 1.0 and true are equal numbers, but not one document.
-        elif json.dumps(mine, sort_keys=True) != json.dumps(theirs, sort_keys=True):
+        elif (key in expected) is not (key in stated) or json.dumps(
+            mine, sort_keys=True
+        ) != json.dumps(theirs, sort_keys=True):
             yield key

@@ -34,6 +34,12 @@ def verification_options(command: _Command) -> _Command:
             help="You have held FILE unchanged since this day (UTC): certificates that were "
             "revoked later are accepted, and shown.",
         ),
+        click.option(
+            "--uploads",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Folder of what owners and openers sent, each file named by its SHA-256, as in "
+            "the curator's blobs/: add it up, and compare the sum with FILE's.",
+        ),
         click.option("--crl", type=_FILE, help="The authority's revocation list."),
         click.option(
             "--ca",
@@ -53,6 +59,7 @@ def verify(
     crl: Path | None,
     held_since: datetime | None,
     acknowledgements: Sequence[Path],
+    uploads: Path | None,
     own: Callable[[str], Path] | None = None,
     as_json: bool,
 ) -> None:
@@ -77,7 +84,7 @@ def verify(
     authority = read_authority(ca)
     revoked = read_revoked(crl, ca=authority)
     since = None if held_since is None else held_since.replace(tzinfo=UTC)
-    report = verify_file(file, ca=authority, revoked=revoked, held_since=since)
+    report = verify_file(file, ca=authority, revoked=revoked, held_since=since, uploads=uploads)
     held = [_content(path) for path in acknowledgements]
     if own is not None and authority is not None and report["study"]:
         path = own(report["study"])

@@ -3,6 +3,9 @@
 The receipt holds the study's document, every owner's receipt with its signature and certificate,
 the federation's guarantee with its assumptions, and the SHA-256 of every array of the result. The
 curator signs it. It stands in the result file, and travels on in everything that is made of it.
+
+For ``trust: aggregate`` it is of version 2, and holds what was signed of the masked sum
+(`dppca.common.attestation.sums`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -31,7 +34,16 @@ from dppca.common.attestation.signatures import (
     require_signed,
     signed_document,
 )
-from dppca.common.errors import AlteredError, ReceiptError, SignatureError
+from dppca.common.attestation.sums import (
+    ListedSum,
+    SignedRelease,
+    SumEvidence,
+    describe_sum,
+    read_sum,
+    require_evidence,
+    terms_of,
+)
+from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
@@ -39,11 +51,11 @@ from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.results import Result, decode_arrays, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Identity, Role
 
 KIND = "components"
-_VERSION = 1
+_VERSION, _VERSION_OF_SUMS = 1, 2
 
 
 class StatedContribution(TypedDict):
@@ -72,7 +84,7 @@ class ReleaseShare(TypedDict):
 
 
 class ComponentsReceipt(TypedDict):
-    """What the curator signs; ``parts`` has the SHA-256 of every array."""
+    """What the curator signs; ``parts`` has the SHA-256 of every array, ``sum`` what was masked."""
 
     kind: str
     version: int
@@ -83,22 +95,13 @@ class ComponentsReceipt(TypedDict):
     owners: int
     rows: int
     releases: list[ListedRelease]
+    sum: NotRequired[ListedSum]
     missing: list[str]
     guarantee: ProvedGuarantee
     mechanism: ProvedMechanism
     count: int
     parts: dict[str, str]
     software: str
-
-
-@dataclass(frozen=True, slots=True)
-class SignedRelease:
-    """One owner's part: receipt (canonical JSON), signature (DER), certificate (PEM)."""
-
-    owner: str
-    receipt: bytes
-    signature: bytes
-    certificate: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,16 @@ class Checked:
         What was signed.
     curator
         Who countersigned it.
+    releases, evidence
+        What the owners and, with ``trust: aggregate``, the openers signed.
     """
 
     document: ComponentsReceipt
     study: Study
     calibration: Calibration
     curator: Identity
+    releases: tuple[SignedRelease, ...]
+    evidence: SumEvidence | None
 
     @property
     def guarantee(self) -> ProvedGuarantee:
@@ -135,6 +142,7 @@ def sealed_result(
     calibration: Calibration,
     releases: Sequence[SignedRelease],
     signer: Signer,
+    evidence: SumEvidence | None = None,
 ) -> bytes:
     """The result file with its receipt, countersigned and sealed.
 
@@ -146,11 +154,16 @@ def sealed_result(
         Of the owners in ``result.header.shares``, in that order.
     signer
         The curator.
+    evidence
+        Of the masked sum, for ``trust: aggregate``; `SettingError` otherwise.
     """
+    if (evidence is None) != (study.trust is Trust.OWNER):
+        raise SettingError("evidence of a masked sum belongs to trust: aggregate, which needs it")
     document = _document(
         study,
         calibration,
         releases,
+        evidence,
         missing=result.header.missing,
         count=result.header.count,
         parts=digest_arrays(result),
@@ -214,9 +227,11 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
         digest=document.get("study_digest"),
         schema_digest=document.get("schema_digest"),
     )
-    calibration = calibrate(study)
+    calibration = _calibrate(study)
+    terms = terms_of(study)
     try:
         releases = [_release(each) for each in document["releases"]]
+        evidence = None if terms is None else read_sum(document["sum"], terms)
         missing = [str(name) for name in document["missing"]]
         taking_part = [release.owner for release in releases]
         _require_owners(study, taking_part, missing)
@@ -226,6 +241,7 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
             study,
             calibration,
             releases,
+            evidence,
             missing=missing,
             count=document["count"],
             parts=document["parts"],
@@ -236,8 +252,10 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
         raise ReceiptError(f"{what} lacks a field that every receipt has") from error
     for release in releases:
         _check_release(study, calibration, release, parties)
+    if terms is not None and evidence is not None:
+        require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return Checked(rebuilt, study, calibration, curator)
+    return Checked(rebuilt, study, calibration, curator, tuple(releases), evidence)
 
 
 def check_result(result: Result, checked: Checked) -> None:
@@ -299,6 +317,7 @@ def _document(
     study: Study,
     calibration: Calibration,
     releases: Sequence[SignedRelease],
+    evidence: SumEvidence | None,
     *,
     missing: Sequence[str],
     count: int,
@@ -307,9 +326,9 @@ def _document(
     software: str,
 ) -> ComponentsReceipt:
     """What the curator signs."""
-    return {
+    document: ComponentsReceipt = {
         "kind": KIND,
-        "version": _VERSION,
+        "version": _VERSION if evidence is None else _VERSION_OF_SUMS,
         "label": Label.RELEASED.value,
         "study": json.loads(study.canonical_bytes()),
         "study_digest": study.digest,
@@ -332,6 +351,16 @@ def _document(
         "parts": parts,
         "software": software,
     }
+    if evidence is not None:
+        document["sum"] = describe_sum(evidence)
+    return document
+
+
+def _calibrate(study: Study) -> Calibration:
+    try:
+        return calibrate(study)
+    except StudyError as error:
+        raise ReceiptError(f"the study of the components cannot be carried out: {error}") from error
 
 
 def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:

@@ -27,7 +27,9 @@ class SensitivityInputs(TypedDict):
     with_sums: NotRequired[Annotated[bool, "whether sums are released; `row_norm`"]]
     n_scalars: NotRequired[Annotated[int, "numeric and binary columns; `box`"]]
     n_numeric: NotRequired[Annotated[int, "numeric columns; `box`"]]
-    n_categoricals: NotRequired[Annotated[int, "categorical attributes; `box`"]]
+    n_categoricals: NotRequired[
+        Annotated[int, "categorical attributes, and numerics with `products: bins`; `box`"]
+    ]
     n_histograms: NotRequired[Annotated[int, "numerics whose histogram is released"]]
     histogram_weight: NotRequired[Annotated[DecimalText, "weight of histograms"]]
     target_scalars: NotRequired[Annotated[int, "targets among the scalars"]]
@@ -37,7 +39,7 @@ class SensitivityInputs(TypedDict):
 
 
 class ProvedMechanism(TypedDict):
-    """The noise of every owner's release, computed from the study."""
+    """The noise of every owner's release or of their sum, computed from the study."""
 
     name: Annotated[str, "noise: `laplace` or `gaussian`"]
     source: Annotated[str, "where its law is from"]
@@ -47,6 +49,25 @@ class ProvedMechanism(TypedDict):
     sigma_squared: Annotated[int | None, "variance of Gaussian noise, squared integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     formula: Annotated[SensitivityInputs, "what the sensitivity is computed from"]
+    trust: NotRequired[Annotated[str, "`aggregate`: the noise is of the owners' sum"]]
+    colluders: NotRequired[
+        Annotated[int, "owners that may work with the curator; `trust: aggregate`"]
+    ]
+    quorum: NotRequired[Annotated[int, "fewest owners in the sum; `trust: aggregate`"]]
+    honest: NotRequired[
+        Annotated[int, "owners whose shares of the noise make all of it; `trust: aggregate`"]
+    ]
+    share_variance: NotRequired[
+        Annotated[int | None, "variance of one owner's share of Gaussian noise; `trust: aggregate`"]
+    ]
+
+
+class ProvedCollusion(TypedDict):
+    """Epsilon, at the same delta, if more owners collude; null where nothing is promised."""
+
+    one_more: Annotated[DecimalText | None, "if one more owner colludes"]
+    all_others: Annotated[DecimalText | None, "if all other owners collude"]
+    words: Annotated[str, "the same in words"]
 
 
 class ProvedContribution(TypedDict):
@@ -150,6 +171,11 @@ class VerifiedClaims(TypedDict):
     stated_guarantee: NotRequired[Annotated[ProvedGuarantee, "the same as the file states it"]]
     mechanism: NotRequired[Annotated[ProvedMechanism, "noise of every contribution"]]
     countersigned_by: NotRequired[Annotated[str, "name of the curator"]]
+    if_more_collude: NotRequired[Annotated[ProvedCollusion, "what is left; of `trust: aggregate`"]]
+    opened_by: NotRequired[Annotated[list[str], "openers of the masked sum; of `trust: aggregate`"]]
+    added_up: NotRequired[
+        Annotated[bool, "whether what was sent was added up again; of components"]
+    ]
     form: NotRequired[Annotated[str, "`coded` or `decoded`; of synthetic rows"]]
     rows: NotRequired[Annotated[int, "number of rows; of synthetic rows"]]
     columns: NotRequired[Annotated[int, "number of columns; of synthetic rows"]]

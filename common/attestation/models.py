@@ -12,7 +12,6 @@ and the digest of their file are compared with what the model says.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -21,12 +20,16 @@ from typing import Any
 import numpy as np
 
 from dppca.common.amounts import parse_decimal
-from dppca.common.archives import Archive, read_archive
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_envelope
 from dppca.common.attestation.estimators import EstimatorReceipt, check_estimator, describe_target
-from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
+from dppca.common.attestation.model_archives import (
+    ARCHIVE_ERRORS,
+    ModelArchive,
+    open_archive,
+    read_comment,
+)
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.weights import (
@@ -57,23 +60,6 @@ def sealed_archive(payload: bytes, signer: Signer) -> bytes:
     """A model's file: the archive that the ledger stores, sealed by its owner."""
     block = seal.make_block(signer.certificate)
     return seal.sealed(seal.with_zip_comment(payload, block), signer)
-
-
-def read_comment(content: bytes) -> bytes | None:
-    """Comment of a zip archive, once every member of it has its checksum.
-
-    Raises
-    ------
-    AlteredError
-        Names the member that is not what its checksum says.
-    ArtefactError
-        It is no archive.
-    """
-    archive = read_archive(content)
-    for name in archive.damaged():
-        title = _titles(archive).get(name, name.removesuffix(".npy"))
-        raise AlteredError(f"array {title}: it does not have its checksum")
-    return archive.comment or None
 
 
 def verify_model(content: bytes, parties: Parties) -> tuple[Checked | None, ModelReceipt, Identity]:
@@ -205,22 +191,3 @@ def _read_amount(text: object) -> Decimal:
         return parse_decimal(text)
     except ValueError as error:
         raise ReceiptError(f"the receipt's amount {text!r} is no decimal") from error
-
-
-def _titles(archive: Archive) -> dict[str, str]:
-    """What the members of a skops archive hold; empty for other archives."""
-    try:
-        return _name_arrays(json.loads(bytes(archive.members["schema.json"]))["content"])
-    except ARCHIVE_ERRORS:
-        return {}
-
-
-def _name_arrays(content: Mapping[str, Any]) -> dict[str, str]:
-    """Names of arrays by the members of the archive that hold them, at any depth."""
-    names: dict[str, str] = {}
-    for name, node in content.items():
-        if isinstance(node, dict) and "file" in node:
-            names[node["file"]] = name
-        elif isinstance(node, dict) and isinstance(node.get("content"), dict):
-            names |= _name_arrays(node["content"])
-    return names

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dppca.common.archives import array_in, read_archive
 from dppca.common.attestation import seal
+from dppca.common.attestation.claims import describe_left
 from dppca.common.attestation.components import Checked, check_envelope, check_result
 from dppca.common.attestation.documents import (
     Acknowledged,
@@ -19,10 +21,9 @@ from dppca.common.attestation.documents import (
     Verification,
     VerifiedClaims,
 )
-from dppca.common.attestation.models import ModelReceipt, read_comment, verify_model
+from dppca.common.attestation.model_archives import read_comment
 from dppca.common.attestation.parties import Parties
-from dppca.common.attestation.summaries import SummaryReceipt, verify_summary
-from dppca.common.attestation.tables import verify_table
+from dppca.common.attestation.sums import require_sum
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -36,6 +37,10 @@ from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList, read_list
 from dppca.common.transport.tls import Identity
+
+if TYPE_CHECKING:
+    from dppca.common.attestation.models import ModelReceipt
+    from dppca.common.attestation.summaries import SummaryReceipt
 
 _MODEL, _COMPONENTS, _TABLE, _SUMMARY = "model", "components", "synthetic", "summary"
 _SUFFIXES = {
@@ -54,6 +59,7 @@ def verify_file(
     revoked: RevocationList | None = None,
     held_since: datetime | None = None,
     now: datetime | None = None,
+    uploads: Path | None = None,
 ) -> Verification:
     """Check every signature, digest and claim of a released file.
 
@@ -68,6 +74,9 @@ def verify_file(
         Aware: since when the holder has the file, which excuses certificates revoked later.
     now
         Aware; the clock's by default. Dates are shown against it, and decide nothing.
+    uploads
+        Folder of what was sent, to add it up again (`dppca.common.attestation.sums.require_sum`);
+        for components alone, `SettingError` otherwise.
 
     Returns
     -------
@@ -88,8 +97,10 @@ def verify_file(
             f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
             ".parquet or .arrow, models in .skops, quality summaries in .json"
         )
+    if uploads is not None and kind != _COMPONENTS:
+        raise SettingError(f"--uploads adds up a sum, and {path.name} holds none: leave it out")
     try:
-        checked, claims = _verify_kind(kind, path, parties)
+        checked, claims = _verify_kind(kind, path, parties, uploads)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
     deadline = None if checked is None else checked.study.deadline
@@ -97,7 +108,9 @@ def verify_file(
     return {**claims, "certificates": certificates}
 
 
-def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | None, VerifiedClaims]:
+def _verify_kind(
+    kind: str, path: Path, parties: Parties, uploads: Path | None
+) -> tuple[Checked | None, VerifiedClaims]:
     """The components' receipt, where the file has one, and what the file claims."""
 
     def begin(who: Identity, label: str, software: str, study: str, schema: str) -> VerifiedClaims:
@@ -115,6 +128,8 @@ def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | Non
 
     checked: Checked | None = None
     if kind == _TABLE:
+        from dppca.common.attestation.tables import verify_table
+
         if path.stat().st_size == 0:
             raise ArtefactError(f"the container: {path.name} is empty")
         checked, table, who = verify_table(path, parties)
@@ -123,16 +138,23 @@ def _verify_kind(kind: str, path: Path, parties: Parties) -> tuple[Checked | Non
         claims["form"], claims["rows"] = table["form"], table["n_rows"]
         claims["columns"] = len(table["parts"])
     elif kind == _COMPONENTS:
-        checked, who, _ = _verified(path.read_bytes(), parties)
+        checked, who, result = _verified(path.read_bytes(), parties)
         own = checked.document
         digests = own["study_digest"], own["schema_digest"]
         claims = begin(who, own["label"], own["software"], *digests)
+        if uploads is not None:
+            require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
+        claims["added_up"] = uploads is not None
     elif kind == _SUMMARY:
+        from dppca.common.attestation.summaries import verify_summary
+
         summary, who = verify_summary(path.read_bytes(), parties)
         digests = summary.study_digest, summary.schema_digest
         claims = begin(who, summary.label, summary.software, *digests)
         claims["summary"] = _describe_summary(summary)
     else:
+        from dppca.common.attestation.models import verify_model
+
         checked, model, who = verify_model(path.read_bytes(), parties)
         digests = model.study_digest, model.schema_digest
         claims = begin(who, model.label, model.software, *digests)
@@ -204,9 +226,11 @@ def verified_result(
     return replace(result, header=header)
 
 
-def verify_components(content: bytes, *, ca: bytes | None) -> tuple[Checked, Identity]:
+def verify_components(
+    content: bytes, *, ca: bytes | None, revoked: RevocationList | None = None
+) -> tuple[Checked, Identity]:
     """Check a result file; raises as `verify_file` does."""
-    checked, who, _ = _verified(content, Parties(ca))
+    checked, who, _ = _verified(content, Parties(ca, revoked=revoked))
     return checked, who
 
 
@@ -267,6 +291,11 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     claims["stated_guarantee"] = document["guarantee"]
     claims["mechanism"] = document["mechanism"]
     claims["countersigned_by"] = checked.curator.name
+    if checked.evidence is not None:
+        claims["opened_by"] = sorted({each.opener for each in checked.evidence.openings})
+    left = describe_left(checked.study, checked.calibration)
+    if left is not None:
+        claims["if_more_collude"] = left
 
 
 def _describe_summary(receipt: SummaryReceipt) -> ProvedSummary:
@@ -338,7 +367,9 @@ def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[
         else f"variance {noise['sigma_squared']}"
     )
     owners = ", ".join(f"{each['owner']} ({each['rows']} rows)" for each in report["owners"])
-    missing, stated = [], report["stated_guarantee"]
+    missing, stated, left = [], report["stated_guarantee"], []
+    if "if_more_collude" in report:
+        left.append(f"  if more owners collude: {report['if_more_collude']['words']}")
     if report["missing"]:
         missing.append(
             f"  took no part, by the curator's word: {', '.join(report['missing'])} (counted in "
@@ -353,11 +384,28 @@ def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[
     return [
         f"  receipts signed by: {owners}",
         *missing,
+        *_sum_lines(report),
         f"  countersigned by curator {report['countersigned_by']}",
         f"  computed again from the study: {noise['name']} noise, {amount} for L1 {noise['l1']}, "
         f"squared L2 {noise['l2_squared']}, at {noise['resolution_bits']} bits",
         f"  guarantee of the components: epsilon {guarantee['epsilon']}, delta "
         f"{guarantee['delta']}, provided that:",
         *(f"    {assumption}" for assumption in guarantee["assumptions"]),
+        *left,
         *old,
     ]
+
+
+def _sum_lines(report: VerifiedClaims) -> list[str]:
+    """What is known of the pooled sum: who opened it, whether it was added up again."""
+    lines, noise = [], report["mechanism"]
+    if "opened_by" in report:
+        lines += [
+            f"  one masked sum, opened by {', '.join(report['opened_by'])}; all statements, votes "
+            "and openings signed by the keys in the study",
+            f"  shares of the noise: {noise['honest']} of them make all of it "
+            f"({noise['quorum']} owners at least, {noise['colluders']} of whom may collude)",
+        ]
+    if report.get("added_up"):
+        lines.append("  added up again: the sum is that of what was sent")
+    return lines

@@ -4,6 +4,7 @@
 estimator               what may leave its site
 ======================  ==========================================================================
 `PPCADPMH`              sound: components, model and synthetic rows
+`DPSUBN3`, `PrivBayes`  network, tables and synthetic rows
 `DPPCASVM`, `AGSVM`,    components only; the classifier is `site-only`
 `MODSuLQSVM`
 `PCADPSVM`              sound: components and classifier
@@ -25,6 +26,8 @@ from dppca.common.estimators.dpsvd import DPSVD
 from dppca.common.estimators.dpsvm import DPSVM
 from dppca.common.estimators.dpsvmdvp import DPSVMDVP
 from dppca.common.estimators.mod_sulq_svm import MODSuLQSVM
+from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
+from dppca.common.estimators.networks.privbayes import PrivBayes
 from dppca.common.estimators.pcadp_svm import PCADPSVM
 from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
 from dppca.common.estimators.private_svm import PrivateSVM
@@ -34,6 +37,7 @@ from dppca.common.estimators.unit_ball import UnitBall
 __all__ = [
     "AGSVM",
     "DPPCASVM",
+    "DPSUBN3",
     "DPSVD",
     "DPSVM",
     "DPSVMDVP",
@@ -42,6 +46,7 @@ __all__ = [
     "SVM",
     "Guarantee",
     "MODSuLQSVM",
+    "PrivBayes",
     "PrivateSVM",
     "UnitBall",
     "Variant",

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
@@ -68,7 +68,11 @@ from dppca.common.numerics.rowwise import cos_and_sin, products
 from dppca.common.privacy.labels import Label
 
 
-class PrivateSVM(TransformerMixin, ReleasableClassifier):  # type: ignore[misc]
+class PrivateSVM(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ReleasableClassifier,
+):
     """Support vector machine on random Fourier features.
 
     Parameters
@@ -133,6 +137,10 @@ class PrivateSVM(TransformerMixin, ReleasableClassifier):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Features (1), shape (n_rows, 2m): a function of each row, as private as X is."""
         return self._features(check_rows(self, X))
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2 * len(self.frequencies_)
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.numerics.pair_cells import PAIR_CELLS, pair_axes
-from dppca.common.schema import Column, Schema
-from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode_numeric
 
 MARGINAL_CELLS = 20
 """Cells of a numeric alone."""
@@ -31,14 +30,16 @@ _WORST = 10
 
 
 def assign_cells(
-    rows: NDArray[np.int32], layout: Layout, *, numeric_cells: int
+    schema: Schema, columns: Sequence[Column], rows: NDArray[np.int32], *, numeric_cells: int
 ) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """Which cell each value of coded rows is in.
 
     Parameters
     ----------
+    columns
+        As `encode` takes them.
     rows
-        Shape (n, p), units of ``2**-g``, as `encode` makes them.
+        What it makes of them, shape (n, p), units of ``2**-g``.
     numeric_cells
         Parts of a numeric's range; at least 1.
 
@@ -49,22 +50,26 @@ def assign_cells(
     sizes
         Number of cells of each attribute.
     """
-    n_rows = len(rows)
+    n_rows, layout = len(rows), schema.layout
     cells = np.empty((n_rows, len(layout.groups)), np.int64)
+    half = 1 << (layout.resolution_bits - (0 if layout.unit_ball else 1))
     sizes = []
     for index, (start, stop) in enumerate(layout.groups):
-        kind = layout.kinds[start]
-        if kind is ColumnKind.INDICATOR:
-            cells[:, index] = rows[:, start:stop].argmax(axis=1)
-            sizes.append(stop - start)
-        elif kind is ColumnKind.BINARY:
-            cells[:, index] = rows[:, start] > 0
-            sizes.append(2)
-        else:
-            half = 1 << (layout.resolution_bits - (0 if layout.unit_ball else 1))
-            scaled = (rows[:, start].astype(np.int64) + half) * numeric_cells // (2 * half)
+        kind, attribute = layout.kinds[start], schema.attributes[index]
+        if isinstance(attribute, Numeric):
+            coded = rows[:, start]
+            if kind is ColumnKind.INDICATOR:  # by bins, of which there may be any number
+                values = np.asarray(columns[index], np.float64)
+                coded = encode_numeric(attribute, values, 2 * half)
+            scaled = (coded.astype(np.int64) + half) * numeric_cells // (2 * half)
             cells[:, index] = np.clip(scaled, 0, numeric_cells - 1)
             sizes.append(numeric_cells)
+        elif kind is ColumnKind.INDICATOR:
+            cells[:, index] = rows[:, start:stop].argmax(axis=1)
+            sizes.append(stop - start)
+        else:
+            cells[:, index] = rows[:, start] > 0
+            sizes.append(2)
     return cells, tuple(sizes)
 
 
@@ -103,9 +108,9 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
     rows
         What it makes of them, shape (n, p).
     """
-    cells, sizes = assign_cells(rows, schema.layout, numeric_cells=MARGINAL_CELLS)
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=MARGINAL_CELLS)
     marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(sizes))
-    cells, _ = assign_cells(rows, schema.layout, numeric_cells=PAIR_CELLS)
+    cells, _ = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
     axes = pair_axes(schema)
     for i, (axis, own) in enumerate(zip(axes, schema.cells, strict=True)):
         if own is not None and axis.parts is not None:

@@ -126,6 +126,8 @@ class ForecastSimulation:
         What is decomposed.
     seed
         Any integer >= 0.
+    mechanisms
+        How many such noises the pool holds; one for each owner unless said.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class ForecastSimulation:
         owner_rows: Sequence[int],
         covariance: Covariance,
         seed: int,
+        mechanisms: float | None = None,
     ) -> None:
         self._eigenvalues = eigenvalues
         self._linear: list[NDArray[np.float64]] = []
@@ -146,7 +149,13 @@ class ForecastSimulation:
         rng = np.random.default_rng(seed)
         length = np.sqrt(assumed_mean_square(layout, float(eigenvalues.sum())))
         source = NoiseSource(
-            rng, layout, law=law, scale=_UNIT, owner_rows=owner_rows, own_means=self._own_means
+            rng,
+            layout,
+            law=law,
+            scale=_UNIT,
+            owner_rows=owner_rows,
+            own_means=self._own_means,
+            mechanisms=mechanisms,
         )
         for _ in range(choose_draws(p)):
             basis, _ = np.linalg.qr(rng.standard_normal((p, p)))

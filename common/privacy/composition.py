@@ -11,7 +11,15 @@ All owners of the study are counted, also those that are said to have taken no p
 could pool an owner's release and leave its name out, and nobody who holds the result can check an
 absence. All releases of a study make the same claim, so a group's sum is that claim times its size.
 
+With ``trust: aggregate`` there is one release, the sum over the owners, with one mechanism's noise
+at least. A person of a group of G owners changes it by G times what a person at one owner does, so
+Laplace noise promises G epsilon, and Gaussian noise of rho zCDP of
+
+    G^2 rho,  as epsilon at the study's own delta.                                             (1)
+
 Limits: which people overlap is the sites' assertion.
+
+Source: Canonne, Kamath and Steinke (2020) for (1): rho is in proportion to the squared L2 change.
 """
 
 from __future__ import annotations
@@ -21,7 +29,9 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 
 from dppca.common.amounts import decimal_text
-from dppca.common.study import Study
+from dppca.common.privacy.accounting import epsilon_from_rho
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.study import Study, Trust
 
 _EXACT = Context(prec=120)  # a study's decimals have 30 digits, from 1e-30 to 1e30
 _NO_OVERLAP = (
@@ -29,6 +39,12 @@ _NO_OVERLAP = (
     "The sites assert this; no software can check it."
 )
 _OVERLAP = "People may have rows at several owners: the figures are the sums of the owners'."
+_NO_OVERLAP_IN_SUM = (
+    "No person has rows at two owners. The sites assert this; no software can check it."
+)
+_OVERLAP_IN_SUM = (
+    "People may have rows at several owners: the figures are for changes at all of them at once."
+)
 _ROWS_PER_PERSON = (
     "No person has more rows at one owner than max_rows_per_person. "
     "The sites assert this; no software can check it."
@@ -36,6 +52,10 @@ _ROWS_PER_PERSON = (
 _PUBLIC = (
     "Which owner holds a person, and how many rows each owner has, are public: "
     "membership at a site is not protected."
+)
+_COMPUTATIONAL = (
+    "The guarantee is computational: it rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and "
+    "ECDSA on P-256."
 )
 _REPLACE_ONE = (
     "Neighbouring tables have the same number of rows and differ in those of one person "
@@ -59,23 +79,57 @@ class ComposedGuarantee:
 
 
 def compose_guarantee(
-    study: Study, *, epsilon: Decimal, delta: Decimal, owners: Collection[str] | None = None
+    study: Study, calibration: Calibration, owners: Collection[str] | None = None
 ) -> ComposedGuarantee:
     """The federation's guarantee.
 
     Parameters
     ----------
-    epsilon, delta
-        What each owner's release claims, the same for all.
+    calibration
+        Of the study: what each owner's release claims, or with ``trust: aggregate`` their sum.
     owners
         Whose releases are counted: all of the study, except to read what earlier versions wrote.
     """
     counted = frozenset(study.owners if owners is None else owners)
-    most = Decimal(max(len(group) for group in group_owners(study, counted)))
+    most = max(len(group) for group in group_owners(study, counted))
+    epsilon, delta = _together(study.trust, calibration, Decimal(most))
     return ComposedGuarantee(
-        epsilon=decimal_text(_EXACT.multiply(epsilon, most)),
-        delta=decimal_text(_EXACT.multiply(delta, most)),
-        assumptions=(_REPLACE_ONE, describe_overlap(study), _ROWS_PER_PERSON, _PUBLIC),
+        epsilon=decimal_text(epsilon),
+        delta=decimal_text(delta),
+        assumptions=(
+            _REPLACE_ONE,
+            describe_overlap(study),
+            _ROWS_PER_PERSON,
+            _PUBLIC,
+            *describe_trust(study),
+        ),
+    )
+
+
+def _together(trust: Trust, calibration: Calibration, most: Decimal) -> tuple[Decimal, Decimal]:
+    """Epsilon and delta for a person with rows at ``most`` owners."""
+    epsilon, delta, rho = calibration.epsilon, calibration.delta, calibration.charge.rho
+    if trust is Trust.OWNER:
+        return _EXACT.multiply(epsilon, most), _EXACT.multiply(delta, most)
+    if most == 1:
+        return epsilon, delta
+    if rho == 0:
+        return _EXACT.multiply(epsilon, most), delta
+    return epsilon_from_rho(_EXACT.multiply(rho, most * most), delta), delta
+
+
+def describe_trust(study: Study) -> tuple[str, ...]:
+    """What a sum of masked contributions rests on besides; nothing for ``trust: owner``."""
+    colluders, honest = study.privacy.colluders, study.honest
+    if colluders is None or honest is None:
+        return ()
+    others = "any other owner" if colluders == 1 else f"any {colluders} other owners"
+    return (
+        f"The figures hold against the curator together with {others}, as long as {honest} owners "
+        "of those that were added up, the person's own among them, run this software as it is.",
+        "The owners that the study names are different institutions, and each key is its owner's. "
+        "Their stewards compared the study's digest with each other; no software can check it.",
+        _COMPUTATIONAL,
     )
 
 
@@ -92,14 +146,20 @@ def group_owners(study: Study, owners: Collection[str]) -> list[tuple[str, ...]]
 
 def describe_overlap(study: Study) -> str:
     """What the study says of people with rows at several owners."""
+    in_sum = study.trust is Trust.AGGREGATE
     if study.overlap is True:
-        return _OVERLAP
+        return _OVERLAP_IN_SUM if in_sum else _OVERLAP
     if study.overlap is False:
-        return _NO_OVERLAP
+        return _NO_OVERLAP_IN_SUM if in_sum else _NO_OVERLAP
+    figures = (
+        "for changes at all owners of the largest group"
+        if in_sum
+        else "the largest of the groups' sums and the other owners'"
+    )
     return (
         f"People may have rows at all owners of one group ({_groups_text(study.overlap)}): the "
-        "figures are the largest of the groups' sums and the other owners'. No person has rows at "
-        "two owners otherwise. The sites assert this; no software can check it."
+        f"figures are {figures}. No person has rows at two owners otherwise. The sites assert "
+        "this; no software can check it."
     )
 
 

@@ -1,4 +1,4 @@
-"""The three labels: what may leave a site, what may not, and what is for benchmarks only."""
+"""The labels: what may leave a site, what may not, and what is for benchmarks only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Label(StrEnum):
     """Differentially private, or computed from what is: may leave. Carries a receipt."""
     SITE_ONLY = "site-only"
     """Computed from raw rows: may be used at the site, never sent."""
+    MASKED = "masked"
+    """Random without the openings; for its study's curator alone. Carries a receipt."""
     PUBLISHED_METHOD = "published-method"
     """Made as a paper prints it although its claim does not hold: public data only."""
 
@@ -27,6 +29,11 @@ def require_released(label: Label, artefact: str) -> None:
             f"{artefact} is {label}: it was computed from raw rows without noise, so anybody who "
             "holds it can learn about single rows. Use it at this site; to share, publish "
             "synthetic rows or train a model on them"
+        )
+    elif label is Label.MASKED:
+        message = (
+            f"{artefact} is {label}: it holds a share of the noise only, and is for its study's "
+            "curator alone. What the study's owners have in common is in its components"
         )
     else:
         message = (

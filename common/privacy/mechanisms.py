@@ -26,6 +26,10 @@ Limits: the figures hold for the sums of one data set of one owner, and only whi
 once. The analytic calibration of Balle and Wang (2018) would ask for less Gaussian noise; it is
 proved for one continuous variable and not used.
 
+Where several owners make one mechanism together, each adds a share of its noise, and the sum over h
+of them is (1) or (2): `dppca.common.privacy.noise.shares`. A share is below a whole noise in
+probability, so (3) bounds the pooled sum as it is.
+
 Source: Ghosh, Roughgarden and Sundararajan (2012), "Universally utility-maximizing privacy
 mechanisms", for (1); Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential
 Privacy", section 2, for (2) in several dimensions.
@@ -54,6 +58,11 @@ from dppca.common.privacy.accounting import (
 )
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.noise.shares import (
+    gaussian_share,
+    gaussian_share_variance,
+    laplace_share,
+)
 from dppca.common.privacy.sensitivity import Sensitivity
 
 RANGE = 2**62  # what a noised sum must stay below; int64 holds twice that
@@ -89,6 +98,8 @@ class Calibration:
         For one replaced row.
     max_rows_per_person
         k, by which the sensitivity was multiplied.
+    honest
+        h, the owners whose shares of the noise make this law; None where each owner adds all of it.
     """
 
     mechanism: Mechanism
@@ -100,11 +111,27 @@ class Calibration:
     nominal: Decimal | None
     sensitivity: Sensitivity
     max_rows_per_person: int
+    honest: int | None = None
 
     @property
     def width(self) -> float:
         """b of Laplace noise or sigma of Gaussian noise, in units of 4^-g."""
         return sqrt(self.sigma_squared or 0) if self.scale is None else float(self.scale)
+
+    @property
+    def share_variance(self) -> int | None:
+        """Variance of one owner's Gaussian share, in units of 16^-g; None where there is none."""
+        if self.honest is None or self.sigma_squared is None:
+            return None
+        return gaussian_share_variance(self.sigma_squared, self.honest)
+
+    def mechanisms(self, n_owners: int) -> float:
+        """How many mechanisms' noise the sum over ``n_owners`` holds, as a share of variance."""
+        if self.honest is None:
+            return float(n_owners)
+        if self.share_variance is None or self.sigma_squared is None:
+            return n_owners / self.honest
+        return n_owners * self.share_variance / self.sigma_squared
 
 
 def calibrate_laplace(
@@ -200,7 +227,7 @@ def fixed_gaussian(
 def add_noise(
     values: NDArray[np.int64], calibration: Calibration, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """Noise each entry on its own, modulo 2^64.
+    """Noise each entry on its own, modulo 2^64; with a share where the owners make it together.
 
     Parameters
     ----------
@@ -217,14 +244,24 @@ def add_noise(
             f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
             f"{values.shape}; sums must never have been floating point"
         )
-    if calibration.scale is not None:
-        noise = discrete_laplace(calibration.scale, values.size, entropy=entropy)
-    elif calibration.sigma_squared is not None:
-        noise = discrete_gaussian(calibration.sigma_squared, values.size, entropy=entropy)
-    else:
-        raise SettingError("the calibration has neither a scale nor a sigma_squared")
+    noise = _draw_noise(calibration, values.size, entropy=entropy)
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
+
+
+def _draw_noise(
+    calibration: Calibration, size: int, *, entropy: EntropySource
+) -> NDArray[np.int64]:
+    honest = calibration.honest
+    if calibration.scale is not None:
+        if honest is None:
+            return discrete_laplace(calibration.scale, size, entropy=entropy)
+        return laplace_share(calibration.scale, honest, size, entropy=entropy)
+    if calibration.sigma_squared is not None:
+        if honest is None:
+            return discrete_gaussian(calibration.sigma_squared, size, entropy=entropy)
+        return gaussian_share(calibration.sigma_squared, honest, size, entropy=entropy)
+    raise SettingError("the calibration has neither a scale nor a sigma_squared")
 
 
 def check_range(

@@ -62,9 +62,9 @@ def randomised_response(
         raise SettingError(f"labels must be integers from 0 to {n_labels - 1}, of 2 labels or more")
     threshold = keep_threshold(epsilon, n_labels)
     if threshold is None:
-        return _draw_below(n_labels, labels.size, entropy)
+        return draw_below(n_labels, labels.size, entropy)
     keep = _words(labels.size, entropy) < np.uint64(threshold)
-    others = _draw_below(n_labels - 1, labels.size, entropy)
+    others = draw_below(n_labels - 1, labels.size, entropy)
     others += others >= labels  # the K - 1 labels that are not the true one
     return np.where(keep, labels, others)
 
@@ -88,7 +88,7 @@ def _words(count: int, entropy: EntropySource) -> NDArray[np.uint64]:
     return np.frombuffer(entropy.bytes(8 * count), dtype="<u8", count=count).astype(np.uint64)
 
 
-def _draw_below(bound: int, count: int, entropy: EntropySource) -> NDArray[np.intp]:
+def draw_below(bound: int, count: int, entropy: EntropySource) -> NDArray[np.intp]:
     """Uniform integers from 0 to ``bound - 1``; words past the last whole multiple are redrawn."""
     last = np.uint64(_WORD // bound * bound - 1)
     words = _words(count, entropy)

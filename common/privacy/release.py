@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
-from dppca.common.errors import ArtefactError, SchemaMismatchError
+from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import (
     Calibration,
     add_noise,
@@ -32,9 +33,10 @@ from dppca.common.privacy.mechanisms import (
     fixed_laplace,
 )
 from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.noise.shares import gaussian_share_variance
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.privacy.sensitivity import BallShape, BoxShape, sensitivity
-from dppca.common.schema import Attribute, Categorical, Numeric, Schema
+from dppca.common.schema import ColumnKind, Schema
 from dppca.common.study import LaplacePrivacy, Study
 
 
@@ -47,13 +49,43 @@ class MomentClaims(Claims):
     nominal_epsilon: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class MaskedClaims(MomentClaims):
+    """What the receipt of a masked contribution says besides its noise.
+
+    The noise is that of the sum over ``honest`` owners; this owner added a share of it.
+    ``payload_sha256`` is of the whole upload, seals and masked vector.
+
+    Attributes
+    ----------
+    honest
+        h: ``quorum`` less ``colluders``.
+    share_variance
+        Of a Gaussian share, in units of ``16**-g``; None for Laplace shares, of shape 1/h.
+    statement_sha256
+        Of what the owner signed of its masked vector and its seals.
+    """
+
+    trust: str
+    colluders: int
+    quorum: int
+    honest: int
+    share_variance: int | None
+    statement_sha256: str
+
+
 MomentReceipt = Receipt[MomentClaims]
+_MASKED_VERSION = 2
 
 
 def receipt_from_bytes(content: bytes) -> MomentReceipt:
     """Read a contribution's receipt; `ArtefactError` where it is not one."""
     try:
-        receipt = read_receipt(json.loads(content), MomentClaims)
+        document = json.loads(content)
+        masked = "statement_sha256" in document
+        receipt: MomentReceipt = (
+            read_receipt(document, MaskedClaims) if masked else read_receipt(document, MomentClaims)
+        )
         again = receipt.canonical_bytes()  # which refuses NaN and halves of characters
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ArtefactError("the receipt is not one this version can read") from error
@@ -100,22 +132,22 @@ def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
             with_sums=layout.with_sums,
             sum_weight=Fraction(schema.sum_weight),
         )
-    targets = [schema.attributes[index] for index in layout.targets]
+    kinds = layout.attribute_kinds
     return BoxShape(
-        *_counts(schema.attributes),
+        *_counts(kinds),
         sum_weight=Fraction(schema.sum_weight),
         n_histograms=len(layout.histograms),
         histogram_weight=layout.histogram_weight if layout.histograms else Fraction(1),
-        target_counts=_counts(targets),
-        target_weight=schema.target_weight if targets else 1,
+        target_counts=_counts([kinds[index] for index in layout.targets]),
+        target_weight=schema.target_weight if layout.targets else 1,
     )
 
 
-def _counts(attributes: Sequence[Attribute]) -> tuple[int, int, int]:
-    """Scalars, numerics among them, categoricals."""
-    categoricals = sum(isinstance(each, Categorical) for each in attributes)
-    numerics = sum(isinstance(each, Numeric) for each in attributes)
-    return len(attributes) - categoricals, numerics, categoricals
+def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
+    """Scalars, numerics among them, attributes of indicators."""
+    indicators = sum(kind is ColumnKind.INDICATOR for kind in kinds)
+    numerics = sum(kind is ColumnKind.NUMERIC for kind in kinds)
+    return len(kinds) - indicators, numerics, indicators
 
 
 def calibrate(study: Study) -> Calibration:
@@ -127,6 +159,8 @@ def calibrate(study: Study) -> Calibration:
     ------
     RangeError
         The integers of a contribution could leave 64 bits.
+    StudyError
+        The noise is too small to be made of shares.
     """
     schema, privacy = study.table, study.privacy
     sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
@@ -149,6 +183,8 @@ def calibrate(study: Study) -> Calibration:
             max_rows_per_person=k,
             nominal_epsilon=privacy.nominal_epsilon,
         )
+    if study.honest is not None:
+        noise = _shared(noise, study.honest)
     check_range(
         noise,
         resolution_bits=schema.resolution_bits,
@@ -182,12 +218,7 @@ def draw(
     entropy
         `OperatingSystemEntropy`; anything else is for tests.
     """
-    schema = study.table
-    if moments.packed.shape != (schema.layout.n_entries,):
-        raise SchemaMismatchError(
-            f"moments of {moments.packed.shape[0]} entries for {schema.layout.n_entries}"
-        )
-    packed = add_noise(moments.packed, calibration, entropy=entropy)
+    packed = noise_moments(study, calibration, moments, entropy=entropy)
     payload = packed.astype("<i8", copy=False).tobytes()
     receipt = receipt_for(
         study,
@@ -201,6 +232,16 @@ def draw(
     return Release(release_id, moments.n_rows, packed, receipt)
 
 
+def noise_moments(
+    study: Study, calibration: Calibration, moments: Moments, *, entropy: EntropySource
+) -> NDArray[np.int64]:
+    """The packed vector with its noise, shape (D,); `SchemaMismatchError` for another length."""
+    expected = study.table.layout.n_entries
+    if moments.packed.shape != (expected,):
+        raise SchemaMismatchError(f"moments of {moments.packed.shape[0]} entries for {expected}")
+    return add_noise(moments.packed, calibration, entropy=entropy)
+
+
 def receipt_for(
     study: Study,
     calibration: Calibration,
@@ -210,6 +251,7 @@ def receipt_for(
     payload_sha256: str,
     ledger_sequence: int,
     software: str,
+    statement_sha256: str | None = None,
 ) -> MomentReceipt:
     """The one receipt that a release of ``study`` can carry: anybody who has one can compare.
 
@@ -221,24 +263,47 @@ def receipt_for(
         Hexadecimal.
     ledger_sequence, software
         The owner's; all else follows from the study and the release.
+    statement_sha256
+        Of a masked contribution, hexadecimal; else None.
     """
     schema = study.table
+    nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)
+    claims = MomentClaims(schema.layout.n_entries, payload_sha256, nominal)
+    if study.honest is not None:
+        claims = MaskedClaims(
+            n_entries=schema.layout.n_entries,
+            payload_sha256=payload_sha256,
+            nominal_epsilon=nominal,
+            trust=study.trust.value,
+            colluders=study.needed - study.honest,
+            quorum=study.needed,
+            honest=study.honest,
+            share_variance=calibration.share_variance,
+            statement_sha256=statement_sha256 or "",
+        )
+    masked = study.honest is not None
     return Receipt(
         study_digest=study.digest,
         schema_digest=schema.digest,
         release_id=release_id.hex(),
         n_rows=n_rows,
-        claims=MomentClaims(
-            n_entries=schema.layout.n_entries,
-            payload_sha256=payload_sha256,
-            nominal_epsilon=None
-            if calibration.nominal is None
-            else decimal_text(calibration.nominal),
-        ),
+        claims=claims,
         noise=NoiseSection.from_calibrations(calibration),
         ledger_sequence=ledger_sequence,
         software=software,
+        label=Label.MASKED.value if masked else Label.RELEASED.value,
+        version=_MASKED_VERSION if masked else 1,
     )
+
+
+def _shared(noise: Calibration, honest: int) -> Calibration:
+    """The same law, made of shares; `StudyError` where it is too narrow for them."""
+    if noise.sigma_squared is not None:
+        try:
+            gaussian_share_variance(noise.sigma_squared, honest)
+        except SettingError as error:
+            raise StudyError(f"the owners cannot make this noise together: {error}") from error
+    return replace(noise, honest=honest)
 
 
 def _given(value: Decimal | None) -> Decimal:

@@ -62,6 +62,10 @@ x and y on either side of it then move the products by as little as one likes, a
 Corners alone, at which a scalar that does not flip keeps its cell, would be too few: a row of seven
 scalars with six histograms has one unit less of L1 at its best corner than such rows attain.
 
+Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
+of them is set, by its value alone: it counts as a categorical here, and not as a scalar. Nothing
+above asks how many indicators there are, nor that each can be set.
+
 Rows in the unit ball. D = xx' - yy' has at most one positive and one negative eigenvalue. The sum
 of |D_ij| over all entries is <S, D> for a symmetric sign matrix S, so at most sqrt(2) |S|_F =
 sqrt(2) d; the diagonal holds at most 2; a triangle is half of each. By Cauchy-Schwarz it is also at
@@ -117,7 +121,8 @@ class BoxShape:
     n_numeric
         q, how many of them are numeric.
     n_categoricals
-        c, attributes coded as a block of indicators.
+        c, attributes coded as a block of indicators: categoricals, and numerics whose bins enter
+        products.
     sum_weight
         w > 0, what the released column sums are multiplied by; public, fixed in the study.
     n_histograms

@@ -15,11 +15,13 @@ from dppca.common.schema.coding import (
     Column,
     Faults,
     encode,
+    encode_numeric,
     encode_unit_ball,
     find_attribute_faults,
     find_faults,
     histogram_cells,
     known_labels,
+    label_codes,
 )
 from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -42,10 +44,12 @@ __all__ = [
     "Schema",
     "Score",
     "encode",
+    "encode_numeric",
     "encode_unit_ball",
     "find_attribute_faults",
     "find_faults",
     "histogram_cells",
     "known_labels",
+    "label_codes",
     "label_text",
 ]

@@ -124,7 +124,7 @@ class Numeric(_Strict):
         True where values are whole numbers: synthetic values are, too.
     zero
         ``separate`` where many rows are exactly 0, as in money and counts: 0 is a cell of its own.
-        It needs ``histogram: true``.
+        It needs ``histogram: true`` or ``products: bins``.
     bins
         How many cells of equal width, on the score's scale, there are between the bounds; or the
         edges between them, in ascending order. Unless it is said: one for each value of a whole
@@ -132,6 +132,11 @@ class Numeric(_Strict):
     histogram
         True: the number of rows in each cell is released, too. All histograms together cost a
         little noise on everything; see `Schema.histogram_weight`.
+    products
+        ``bins``: the value enters products by its bin, as a categorical does by its label, so that
+        synthetic rows keep relations that do not rise or fall steadily. The rows in each bin are
+        then among the column sums, with no histogram. It needs ``bins``, and makes as many coded
+        columns.
     """
 
     name: Name
@@ -145,6 +150,7 @@ class Numeric(_Strict):
     zero: Literal["separate"] | None = None
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
     histogram: bool = False
+    products: Literal["bins"] | None = None
 
     @model_validator(mode="after")
     def _one_pair(self) -> Self:
@@ -174,10 +180,17 @@ class Numeric(_Strict):
         if self.integer and whole < 2:
             raise ValueError("integer: there are fewer than two whole numbers between the bounds")
         if self.zero is not None:
-            if not self.histogram:
-                raise ValueError("zero: separate needs histogram: true")
+            if not self.histogram and self.products is None:
+                raise ValueError("zero: separate needs histogram: true or products: bins")
             if not self.lower <= 0 <= self.upper:
                 raise ValueError("zero: separate needs bounds with 0 between them")
+        if self.products is not None:
+            if self.bins is None:
+                raise ValueError("products: bins needs bins: a number of them, or edges")
+            if self.histogram:
+                raise ValueError(
+                    "products: bins releases the rows in each bin, so leave histogram out"
+                )
         if isinstance(self.bins, tuple):
             edges = (self.lower, *self.bins, self.upper)
             if not 1 <= len(self.bins) < MAX_BINS or any(a >= b for a, b in pairwise(edges)):
@@ -217,7 +230,14 @@ class Numeric(_Strict):
 LOG_REACH = 1000
 """``score: log`` is the logarithm of 1 and so many times a value's place between its bounds."""
 _UNSAID = MappingProxyType(
-    {"score": Score.LINEAR, "integer": False, "zero": None, "bins": None, "histogram": False}
+    {
+        "score": Score.LINEAR,
+        "integer": False,
+        "zero": None,
+        "bins": None,
+        "histogram": False,
+        "products": None,
+    }
 )
 
 

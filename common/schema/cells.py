@@ -103,6 +103,12 @@ class Cells:
         """K, and one for the spike."""
         return self.n_intervals + (self.spike is not None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of each cell: ``bin 1``, ``bin 2`` and so on, and ``zero`` for the spike."""
+        bins = tuple(f"bin {number}" for number in range(1, self.n_intervals + 1))
+        return bins if self.spike is None else (*bins, "zero")
+
     @cached_property
     def coordinates(self) -> Vector:
         """A coordinate for each cell, shape (n_cells,).

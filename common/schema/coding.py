@@ -8,7 +8,8 @@ by `find_faults`, which is for the owner's eyes only.
   logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
   missing and non-finite: the middle.
 * binary: ``-2**(g-1)`` or ``2**(g-1)``.
-* categorical: one indicator is ``2**g``, the others 0.
+* categorical: one indicator is ``2**g``, the others 0; so is a numeric with ``products: bins``, by
+  the cell that its value is in (`Cells.index`).
 * a missing or unknown label: ``unknown``, a categorical's label of its own; else ``missing``;
   else the first.
 * unit-ball rows: ``(x - centre)/scale``, the row multiplied by ``min(1, 1/norm)`` and rounded
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric, Score
 from dppca.common.schema.cells import Scale
 from dppca.common.schema.document import Schema
+from dppca.common.schema.layout import ColumnKind
 
 UNKNOWN = -1
 """Code of a label that the attribute does not list."""
@@ -75,26 +77,37 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
     n_rows = len(columns[0])
     unit = 1 << schema.resolution_bits
     coded = np.zeros((n_rows, layout.n_columns), dtype=np.int32)
-    for attribute, (start, stop), column in zip(
-        schema.attributes, layout.groups, columns, strict=True
-    ):
-        if isinstance(attribute, Numeric):
-            coded[:, start] = _encode_numeric(attribute, np.asarray(column, np.float64), unit)
-            continue
-        labels = np.asarray(column, np.int64)
-        labels = np.where(
-            (labels < 0) | (labels >= len(attribute.labels)), attribute.missing_code, labels
-        )
-        if isinstance(attribute, Categorical):
-            coded[np.arange(n_rows), start + labels] = unit
+    for index, ((start, _), column) in enumerate(zip(layout.groups, columns, strict=True)):
+        kind, attribute = layout.kinds[start], schema.attributes[index]
+        if kind is ColumnKind.INDICATOR:
+            coded[np.arange(n_rows), start + label_codes(schema, index, column)] = unit
+        elif isinstance(attribute, Numeric):
+            coded[:, start] = encode_numeric(attribute, np.asarray(column, np.float64), unit)
         else:
-            coded[:, start:stop] = (labels * unit - unit // 2)[:, None]
+            coded[:, start] = label_codes(schema, index, column) * unit - unit // 2
     return coded
 
 
-def _encode_numeric(
-    attribute: Numeric, values: NDArray[np.float64], unit: int
-) -> NDArray[np.int32]:
+def label_codes(schema: Schema, index: int, column: Column) -> NDArray[np.int32]:
+    """What attribute ``index`` is coded by, shape (n_rows,), whatever the column holds.
+
+    A label's code, or the cell of a numeric with ``products: bins``.
+    """
+    attribute, cells = schema.attributes[index], schema.cells[index]
+    if isinstance(attribute, Numeric):
+        assert cells is not None  # noqa: S101 - the schema's validator saw to it
+        return cells.index(np.asarray(column, np.float64))
+    labels, n_labels = np.asarray(column), len(attribute.labels)
+    # Negative codes are the largest numbers without a sign, so one look finds both kinds.
+    if labels.dtype == np.int32 and labels.view(np.uint32).max(initial=0) < n_labels:
+        return labels.view(np.int32)
+    codes = labels.astype(np.int64)
+    valid = (codes >= 0) & (codes < n_labels)
+    return np.where(valid, codes, attribute.missing_code).astype(np.int32)
+
+
+def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:
+    """Coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
     if attribute.score is Score.LOG:
         return encode_log(values, Scale.of(attribute).code_changes(unit))
     lower, upper = attribute.bounds

@@ -3,7 +3,8 @@
 A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one where the
 schema says so (in the unit ball, centre plus scale times the coordinate); a code stays a code,
 whose label is ``attribute.labels[code]``. What comes out is valid: finite numbers within bounds and
-codes of listed labels, so `find_faults` finds none.
+codes of listed labels, so `find_faults` finds none. A numeric with ``products: bins`` has codes,
+too, of its cells: `dppca.common.numerics.synthesis.cell_values.draw_in_cells` makes values of them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.cells import Scale
 from dppca.common.schema.coding import Column
 from dppca.common.schema.document import Schema
+from dppca.common.schema.layout import ColumnKind
 
 
 def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
@@ -30,12 +32,13 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
         What is public.
     columns
         One array of shape (n_rows,) per attribute, in the schema's order: float64 coordinates for
-        numerics, int32 codes for binaries and categoricals. Not changed.
+        numerics, int32 codes for binaries, categoricals and numerics with ``products: bins``. Not
+        changed.
 
     Returns
     -------
     list
-        New arrays, as `encode` takes them: float64 in the attribute's own unit, int32 codes.
+        New arrays: float64 in the attribute's own unit, int32 codes.
 
     Raises
     ------
@@ -48,8 +51,12 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
             f"{len(columns)} decoded columns for {len(schema.attributes)} attributes"
         )
     values: list[Column] = []
-    for attribute, column in zip(schema.attributes, columns, strict=True):
-        if isinstance(attribute, Numeric):
+    layout = schema.layout
+    for attribute, (start, stop), column in zip(
+        schema.attributes, layout.groups, columns, strict=True
+    ):
+        kind = layout.kinds[start]
+        if isinstance(attribute, Numeric) and kind is ColumnKind.NUMERIC:
             coordinates = np.asarray(column, np.float64)
             if not np.isfinite(coordinates).all():
                 raise SchemaMismatchError(
@@ -58,9 +65,10 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
             values.append(_in_own_unit(attribute, coordinates))
         else:
             codes = np.array(column, np.int32)
-            if codes.size and not 0 <= codes.min() <= codes.max() < len(attribute.labels):
+            n_labels = 2 if kind is ColumnKind.BINARY else stop - start
+            if codes.size and not 0 <= codes.min() <= codes.max() < n_labels:
                 raise SchemaMismatchError(
-                    f"decoded codes of {attribute.name} are none of its labels"
+                    f"decoded codes of {attribute.name} are none of its labels or bins"
                 )
             values.append(codes)
     return values

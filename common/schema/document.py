@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from dppca.common.html_tables import html_table
 from dppca.common.schema.attributes import STORED, Attribute, Categorical, Name, Numeric
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -102,11 +103,14 @@ class Schema(BaseModel):
                 )
             if self.row_norm is None and scaled:
                 raise ValueError(f"centre and scale need row_norm: {attribute.name}")
-        columns = sum(_width(attribute) for attribute in self.attributes)
+        columns = sum(width for _, width in self._columns)
         if not 2 <= columns <= MAX_COLUMNS:
             raise ValueError(
                 f"the schema has {columns} coded columns; 2 to {MAX_COLUMNS} are possible"
             )
+        for attribute, (kind, width) in zip(self.attributes, self._columns, strict=True):
+            if kind is ColumnKind.INDICATOR and width < 2:
+                raise ValueError(f"products: bins needs two bins at least: {attribute.name}")
         _check_distinct("names of coded columns", self.column_names)
         if (Fraction(self.sum_weight) * 2**self.resolution_bits).denominator != 1:
             raise ValueError("sum_weight times 2**resolution_bits must be an integer")
@@ -158,21 +162,11 @@ class Schema(BaseModel):
     @cached_property
     def layout(self) -> Layout:
         """Columns of a coded row and entries of a packed vector."""
-        kinds: list[ColumnKind] = []
-        attribute_of: list[int] = []
-        for index, attribute in enumerate(self.attributes):
-            width = _width(attribute)
-            if isinstance(attribute, Numeric):
-                kind = ColumnKind.NUMERIC
-            elif isinstance(attribute, Categorical):
-                kind = ColumnKind.INDICATOR
-            else:
-                kind = ColumnKind.BINARY
-            kinds += [kind] * width
-            attribute_of += [index] * width
         return Layout(
-            kinds=tuple(kinds),
-            attribute_of=tuple(attribute_of),
+            kinds=tuple(kind for kind, width in self._columns for _ in range(width)),
+            attribute_of=tuple(
+                index for index, (_, width) in enumerate(self._columns) for _ in range(width)
+            ),
             resolution_bits=self.resolution_bits,
             scaled_weight=int(Fraction(self.sum_weight) * 2**self.resolution_bits),
             unit_ball=self.row_norm is not None,
@@ -182,6 +176,21 @@ class Schema(BaseModel):
             targets=tuple(self.index_of(name) for name in self.targets),
             target_weight=self.target_weight,
         )
+
+    @cached_property
+    def _columns(self) -> tuple[tuple[ColumnKind, int], ...]:
+        """Kind and number of the coded columns of each attribute."""
+        found = []
+        for attribute, cells in zip(self.attributes, self.cells, strict=True):
+            if isinstance(attribute, Categorical):
+                found.append((ColumnKind.INDICATOR, len(attribute.labels)))
+            elif not isinstance(attribute, Numeric):
+                found.append((ColumnKind.BINARY, 1))
+            elif attribute.products is not None and cells is not None:
+                found.append((ColumnKind.INDICATOR, cells.n_cells))
+            else:
+                found.append((ColumnKind.NUMERIC, 1))
+        return tuple(found)
 
     @cached_property
     def cells(self) -> tuple[Cells | None, ...]:
@@ -204,6 +213,15 @@ class Schema(BaseModel):
             if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
         )
 
+    @property
+    def products_of_bins(self) -> tuple[str, ...]:
+        """Names of the numerics whose bins enter products."""
+        return tuple(
+            each.name
+            for each in self.attributes
+            if isinstance(each, Numeric) and each.products is not None
+        )
+
     def index_of(self, name: str) -> int:
         """Index of the attribute called ``name``; ``KeyError`` where there is none."""
         for index, attribute in enumerate(self.attributes):
@@ -215,22 +233,49 @@ class Schema(BaseModel):
         """Bound on the length of a coded row, in units of the values, without one attribute.
 
         1 for unit-ball rows; else the square root of 1/4 for each numeric or binary attribute and
-        1 for each categorical. Prover and verifier of a released model both take it from here.
+        1 for each categorical or numeric with ``products: bins``. Prover and verifier of a released
+        model both take it from here.
         """
         if self.row_norm is not None:
             return 1.0
-        others = [attribute for attribute in self.attributes if attribute.name != without]
-        return math.sqrt(sum(1.0 if isinstance(a, Categorical) else 0.25 for a in others))
+        return math.sqrt(
+            sum(
+                1.0 if kind is ColumnKind.INDICATOR else 0.25
+                for attribute, (kind, _) in zip(self.attributes, self._columns, strict=True)
+                if attribute.name != without
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the attributes."""
+        rows = []
+        for attribute in self.attributes:
+            if not isinstance(attribute, Numeric):
+                values = ", ".join(attribute.labels)
+            elif attribute.scale is None:
+                values = "{:g} to {:g}".format(*attribute.bounds)
+            else:
+                values = f"about {attribute.middle:g}, scale {attribute.scale:g}"
+            rows.append((attribute.name, attribute.type, values))
+        caption = f"{len(self.attributes)} attributes, {len(self.column_names)} coded columns"
+        return html_table(("attribute", "type", "values"), rows, caption=caption)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Name of each coded column; indicators are called ``attribute=category``."""
+        """Name of each coded column.
+
+        Indicators are called ``attribute=category``, those of cells as `Cells.names` says.
+        """
         names: list[str] = []
-        for attribute in self.attributes:
+        for attribute, cells, (kind, _) in zip(
+            self.attributes, self.cells, self._columns, strict=True
+        ):
+            labels: tuple[str, ...] = ()
             if isinstance(attribute, Categorical):
-                names += [f"{attribute.name}={label}" for label in attribute.labels]
-            else:
-                names.append(attribute.name)
+                labels = attribute.labels
+            elif kind is ColumnKind.INDICATOR and cells is not None:
+                labels = cells.names
+            names += [f"{attribute.name}={label}" for label in labels] or [attribute.name]
         return tuple(names)
 
 
@@ -245,7 +290,3 @@ def _check_distinct(what: str, names: Sequence[str]) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"{what} must differ: {', '.join(repeated)}")
-
-
-def _width(attribute: Attribute) -> int:
-    return len(attribute.labels) if isinstance(attribute, Categorical) else 1

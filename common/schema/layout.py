@@ -1,12 +1,13 @@
 """Where each number of a release stands.
 
 A coded row has ``p`` columns: one per numeric or binary attribute, one per category of a
-categorical. What is released is one packed vector of int64:
+categorical and per cell of a numeric with ``products: bins``. What is released is one packed vector
+of int64:
 
 1. the ``p`` column sums (left out for unit-ball rows without sums), then
 2. sums of products of columns ``i <= j``, row by row of the upper triangle, skipping what is
    public or follows from the rest: squares of binaries and indicators, and products of two
-   indicators of one categorical, then
+   indicators of one attribute, then
 3. for each numeric with a released histogram, in order, the number of rows in each of its cells.
 
 Everything is in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times
@@ -152,6 +153,11 @@ class Layout:
         """The same in the order of the packed vector, shape (n_products,)."""
         i, j = self.product_index
         return self.product_weights[i, j]
+
+    @cached_property
+    def attribute_kinds(self) -> tuple[ColumnKind, ...]:
+        """Kind of each attribute's columns."""
+        return tuple(self.kinds[start] for start, _ in self.groups)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int], ...]:

@@ -27,6 +27,7 @@ MAX_SIGNATURE_BYTES = 144
 
 _STATES = {
     StudyState.OPEN: pb.STUDY_STATE_OPEN,
+    StudyState.SEALED: pb.STUDY_STATE_SEALED,
     StudyState.DECOMPOSED: pb.STUDY_STATE_DECOMPOSED,
     StudyState.CLOSED: pb.STUDY_STATE_CLOSED,
     StudyState.ABORTED: pb.STUDY_STATE_ABORTED,
@@ -80,9 +81,6 @@ def header_from_wire(message: pb.ContributionHeader) -> Header:
     if len(message.signature) > MAX_SIGNATURE_BYTES:
         text = f"a signature of {len(message.signature)} bytes; {MAX_SIGNATURE_BYTES} are allowed"
         raise LimitError(text)
-    if message.total_bytes != 8 * message.n_entries:
-        text = f"{message.total_bytes} bytes are announced for {message.n_entries} entries"
-        raise UploadError(text)
     return Header(
         study_digest=message.study_digest,
         release_id=message.release_id,
@@ -105,6 +103,7 @@ def contribution_parts(
     study_digest: bytes,
     release_id: bytes,
     n_rows: int,
+    n_entries: int,
     ledger_length: int,
     ledger_head: bytes,
     sent: Callable[[int], None] | None = None,
@@ -117,6 +116,8 @@ def contribution_parts(
         The bytes the ledger holds, never anything recomputed.
     signature
         Of the owner over the receipt, DER.
+    n_entries
+        Of the vector in the payload.
     sent
         Told the size of every chunk taken from here.
     """
@@ -125,7 +126,7 @@ def contribution_parts(
             study_digest=study_digest,
             release_id=release_id,
             n_rows=n_rows,
-            n_entries=len(payload) // 8,
+            n_entries=n_entries,
             total_bytes=len(payload),
             sha256=hashlib.sha256(payload).digest(),
             ledger_length=ledger_length,

@@ -51,6 +51,8 @@ class _StudyStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StudyState
     """As before, but nothing more is taken."""
     STUDY_STATE_ABORTED: _StudyState.ValueType  # 4
     """Ended without a result."""
+    STUDY_STATE_SEALED: _StudyState.ValueType  # 5
+    """trust: aggregate. No more contributions are taken; waits for openers."""
 
 class StudyState(_StudyState, metaclass=_StudyStateEnumTypeWrapper): ...
 
@@ -63,6 +65,8 @@ STUDY_STATE_CLOSED: StudyState.ValueType  # 3
 """As before, but nothing more is taken."""
 STUDY_STATE_ABORTED: StudyState.ValueType  # 4
 """Ended without a result."""
+STUDY_STATE_SEALED: StudyState.ValueType  # 5
+"""trust: aggregate. No more contributions are taken; waits for openers."""
 Global___StudyState: _TypeAlias = StudyState  # noqa: Y015
 
 class _SyntheticForm:
@@ -276,7 +280,9 @@ class ContributionHeader(_message.Message):
     n_entries: _builtins.int
     """Length of the packed vector of int64, little-endian: noised sums in units of 4^-g modulo 2^64."""
     total_bytes: _builtins.int
-    """8 * n_entries."""
+    """8 * n_entries; with trust: aggregate the length of the whole upload, of which the masked vector
+    is the last part (`Upload` in dppca.common.aggregation.messages).
+    """
     sha256: _builtins.bytes
     """Of all chunks together, 32 bytes."""
     ledger_length: _builtins.int
@@ -365,6 +371,122 @@ class ContributeResponse(_message.Message):
 Global___ContributeResponse: _TypeAlias = ContributeResponse  # noqa: Y015
 
 @_typing.final
+class DownloadSealedRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_DIGEST_FIELD_NUMBER: _builtins.int
+    study_digest: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        study_digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["study_digest", b"study_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DownloadSealedRequest: _TypeAlias = DownloadSealedRequest  # noqa: Y015
+
+@_typing.final
+class OpenRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def header(self) -> Global___OpenHeader:
+        """First and once."""
+
+    @_builtins.property
+    def chunk(self) -> Global___Chunk:
+        """Then these, in order, where an opening comes."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___OpenHeader | None = ...,
+        chunk: Global___Chunk | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
+
+Global___OpenRequest: _TypeAlias = OpenRequest  # noqa: Y015
+
+@_typing.final
+class OpenHeader(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_DIGEST_FIELD_NUMBER: _builtins.int
+    VOTE_FIELD_NUMBER: _builtins.int
+    TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    study_digest: _builtins.bytes
+    vote: _builtins.bytes
+    """The caller's signed vote for a set; empty where none comes."""
+    total_bytes: _builtins.int
+    """Size and SHA-256 (32 bytes) of the signed opening that follows; 0 and empty where none does."""
+    sha256: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        study_digest: _builtins.bytes = ...,
+        vote: _builtins.bytes = ...,
+        total_bytes: _builtins.int = ...,
+        sha256: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256", "study_digest", b"study_digest", "total_bytes", b"total_bytes", "vote", b"vote"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenHeader: _TypeAlias = OpenHeader  # noqa: Y015
+
+@_typing.final
+class OpenResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    VOTES_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    ALREADY_STORED_FIELD_NUMBER: _builtins.int
+    state: Global___StudyState.ValueType
+    already_stored: _builtins.bool
+    """True where this very opening was stored before."""
+    @_builtins.property
+    def votes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Signed votes that have come, in the order of the openers' names."""
+
+    @_builtins.property
+    def wanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Streams that the caller holds and no opening has, ascending; none while votes are missing. An
+        opening that has others is not stored: the caller sends one that has these.
+        """
+
+    def __init__(
+        self,
+        *,
+        state: Global___StudyState.ValueType = ...,
+        votes: _abc.Iterable[_builtins.bytes] | None = ...,
+        wanted: _abc.Iterable[_builtins.int] | None = ...,
+        already_stored: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_stored", b"already_stored", "state", b"state", "votes", b"votes", "wanted", b"wanted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenResponse: _TypeAlias = OpenResponse  # noqa: Y015
+
+@_typing.final
 class GetResultRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -397,6 +519,7 @@ class GetResultResponse(_message.Message):
     TOTAL_BYTES_FIELD_NUMBER: _builtins.int
     SHA256_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    MISSING_OPENERS_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
     total_bytes: _builtins.int
     """Size and SHA-256 of the result file; set once decomposed."""
@@ -409,6 +532,10 @@ class GetResultResponse(_message.Message):
 
     @_builtins.property
     def missing(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def missing_openers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """While sealed: openers whose vote or opening is still wanted."""
+
     def __init__(
         self,
         *,
@@ -418,10 +545,11 @@ class GetResultResponse(_message.Message):
         total_bytes: _builtins.int = ...,
         sha256: _builtins.bytes = ...,
         reason: _builtins.str = ...,
+        missing_openers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributed", b"contributed", "missing", b"missing", "reason", b"reason", "sha256", b"sha256", "state", b"state", "total_bytes", b"total_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributed", b"contributed", "missing", b"missing", "missing_openers", b"missing_openers", "reason", b"reason", "sha256", b"sha256", "state", b"state", "total_bytes", b"total_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -619,12 +747,22 @@ class ShowStudyResponse(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     OWNERS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    SEALED_S_FIELD_NUMBER: _builtins.int
+    SET_DIGEST_FIELD_NUMBER: _builtins.int
+    MISSING_OPENERS_FIELD_NUMBER: _builtins.int
     document: _builtins.bytes
     reason: _builtins.str
+    sealed_s: _builtins.int
+    """Of a sealed set: when it was sealed, and its digest (32 bytes); 0 and empty before."""
+    set_digest: _builtins.bytes
     @_builtins.property
     def summary(self) -> Global___StudySummary: ...
     @_builtins.property
     def owners(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnerStatus]: ...
+    @_builtins.property
+    def missing_openers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """While sealed: openers whose vote or opening is still wanted."""
+
     def __init__(
         self,
         *,
@@ -632,10 +770,13 @@ class ShowStudyResponse(_message.Message):
         document: _builtins.bytes = ...,
         owners: _abc.Iterable[Global___OwnerStatus] | None = ...,
         reason: _builtins.str = ...,
+        sealed_s: _builtins.int = ...,
+        set_digest: _builtins.bytes = ...,
+        missing_openers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "owners", b"owners", "reason", b"reason", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "missing_openers", b"missing_openers", "owners", b"owners", "reason", b"reason", "sealed_s", b"sealed_s", "set_digest", b"set_digest", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -652,6 +793,9 @@ class OwnerStatus(_message.Message):
     RECEIVED_S_FIELD_NUMBER: _builtins.int
     SYNTHETIC_CODED_ROWS_FIELD_NUMBER: _builtins.int
     SYNTHETIC_DECODED_ROWS_FIELD_NUMBER: _builtins.int
+    OPENER_FIELD_NUMBER: _builtins.int
+    VOTED_S_FIELD_NUMBER: _builtins.int
+    OPENED_S_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     contributed: _builtins.bool
     """Whether a contribution is stored, with its figures."""
@@ -661,6 +805,12 @@ class OwnerStatus(_message.Message):
     synthetic_coded_rows: _builtins.int
     """Synthetic rows published, by form."""
     synthetic_decoded_rows: _builtins.int
+    opener: _builtins.bool
+    """trust: aggregate. Whether the study names it as an opener, and when its vote and its latest
+    opening came; 0 before.
+    """
+    voted_s: _builtins.int
+    opened_s: _builtins.int
     def __init__(
         self,
         *,
@@ -671,10 +821,13 @@ class OwnerStatus(_message.Message):
         received_s: _builtins.int = ...,
         synthetic_coded_rows: _builtins.int = ...,
         synthetic_decoded_rows: _builtins.int = ...,
+        opener: _builtins.bool = ...,
+        voted_s: _builtins.int = ...,
+        opened_s: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "contributed", b"contributed", "n_rows", b"n_rows", "name", b"name", "received_s", b"received_s", "synthetic_coded_rows", b"synthetic_coded_rows", "synthetic_decoded_rows", b"synthetic_decoded_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "contributed", b"contributed", "n_rows", b"n_rows", "name", b"name", "opened_s", b"opened_s", "opener", b"opener", "received_s", b"received_s", "synthetic_coded_rows", b"synthetic_coded_rows", "synthetic_decoded_rows", b"synthetic_decoded_rows", "voted_s", b"voted_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

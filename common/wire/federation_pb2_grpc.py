@@ -51,6 +51,16 @@ class FederationStub:
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
                 _registered_method=True)
+        self.DownloadSealed = channel.unary_stream(
+                '/dppca.v1.Federation/DownloadSealed',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSealedRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+                _registered_method=True)
+        self.Open = channel.stream_unary(
+                '/dppca.v1.Federation/Open',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.OpenRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.OpenResponse.FromString,
+                _registered_method=True)
         self.GetResult = channel.unary_unary(
                 '/dppca.v1.Federation/GetResult',
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.GetResultRequest.SerializeToString,
@@ -113,14 +123,40 @@ class FederationServicer:
         ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
         RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
         INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
-        INVALID_ARGUMENT     the receipt is not signed by the caller's key     SignatureError
+        INVALID_ARGUMENT     the receipt is not signed by the caller's key,    SignatureError
+        or not by the one that the study names for it
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DownloadSealed(self, request, context):
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+        NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
+        PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
+        FAILED_PRECONDITION  not sealed yet                                    NotReadyError
+        FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Open(self, request_iterator, context):
+        """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
+        it. The same again is acknowledged and has no effect.
+        NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION                      as DownloadSealed
+        ALREADY_EXISTS       for another set than the sealed one               ConflictError
+        RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
+        INVALID_ARGUMENT     truncated, or streams that the caller lacks       UploadError
+        INVALID_ARGUMENT     not signed by the caller's key in the study       SignatureError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetResult(self, request, context):
-        """Waits up to `wait_ms` (and the call's deadline) for the study to leave `OPEN`.
+        """Waits up to `wait_ms` (and the call's deadline) for a study with trust: owner to leave `OPEN`,
+        and for one with trust: aggregate to leave `OPEN` and `SEALED`.
         NOT_FOUND            as above                                          UnknownStudyError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -187,6 +223,16 @@ def add_FederationServicer_to_server(servicer, server):
                     servicer.Contribute,
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.SerializeToString,
+            ),
+            'DownloadSealed': grpc.unary_stream_rpc_method_handler(
+                    servicer.DownloadSealed,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSealedRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
+            ),
+            'Open': grpc.stream_unary_rpc_method_handler(
+                    servicer.Open,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.OpenRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.OpenResponse.SerializeToString,
             ),
             'GetResult': grpc.unary_unary_rpc_method_handler(
                     servicer.GetResult,
@@ -302,6 +348,60 @@ class Federation:
             '/dppca.v1.Federation/Contribute',
             dppca_dot_common_dot_wire_dot_federation__pb2.ContributeRequest.SerializeToString,
             dppca_dot_common_dot_wire_dot_federation__pb2.ContributeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DownloadSealed(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/dppca.v1.Federation/DownloadSealed',
+            dppca_dot_common_dot_wire_dot_federation__pb2.DownloadSealedRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Open(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/dppca.v1.Federation/Open',
+            dppca_dot_common_dot_wire_dot_federation__pb2.OpenRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.OpenResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -547,8 +647,8 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AbortStudy(self, request, context):
-        """Ends a study that is open. What owners have sent stays charged in their ledgers.
-        FAILED_PRECONDITION  not open                                          StudyStateError
+        """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
+        FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

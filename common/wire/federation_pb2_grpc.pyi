@@ -68,10 +68,28 @@ class FederationStub:
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
-      INVALID_ARGUMENT     the receipt is not signed by the caller's key     SignatureError
+      INVALID_ARGUMENT     the receipt is not signed by the caller's key,    SignatureError
+                           or not by the one that the study names for it
+    """
+    DownloadSealed: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+      NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
+      PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
+      FAILED_PRECONDITION  not sealed yet                                    NotReadyError
+      FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+    """
+    Open: _grpc.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]
+    """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
+    it. The same again is acknowledged and has no effect.
+      NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION                      as DownloadSealed
+      ALREADY_EXISTS       for another set than the sealed one               ConflictError
+      RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
+      INVALID_ARGUMENT     truncated, or streams that the caller lacks       UploadError
+      INVALID_ARGUMENT     not signed by the caller's key in the study       SignatureError
     """
     GetResult: _grpc.UnaryUnaryMultiCallable[_federation_pb2.GetResultRequest, _federation_pb2.GetResultResponse]
-    """Waits up to `wait_ms` (and the call's deadline) for the study to leave `OPEN`.
+    """Waits up to `wait_ms` (and the call's deadline) for a study with trust: owner to leave `OPEN`,
+    and for one with trust: aggregate to leave `OPEN` and `SEALED`.
       NOT_FOUND            as above                                          UnknownStudyError
     """
     DownloadComponents: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadComponentsRequest, _federation_pb2.Chunk]
@@ -121,10 +139,28 @@ class FederationAsyncStub(FederationStub):
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
-      INVALID_ARGUMENT     the receipt is not signed by the caller's key     SignatureError
+      INVALID_ARGUMENT     the receipt is not signed by the caller's key,    SignatureError
+                           or not by the one that the study names for it
+    """
+    DownloadSealed: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+      NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
+      PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
+      FAILED_PRECONDITION  not sealed yet                                    NotReadyError
+      FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+    """
+    Open: _aio.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]  # type: ignore[assignment]
+    """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
+    it. The same again is acknowledged and has no effect.
+      NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION                      as DownloadSealed
+      ALREADY_EXISTS       for another set than the sealed one               ConflictError
+      RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
+      INVALID_ARGUMENT     truncated, or streams that the caller lacks       UploadError
+      INVALID_ARGUMENT     not signed by the caller's key in the study       SignatureError
     """
     GetResult: _aio.UnaryUnaryMultiCallable[_federation_pb2.GetResultRequest, _federation_pb2.GetResultResponse]  # type: ignore[assignment]
-    """Waits up to `wait_ms` (and the call's deadline) for the study to leave `OPEN`.
+    """Waits up to `wait_ms` (and the call's deadline) for a study with trust: owner to leave `OPEN`,
+    and for one with trust: aggregate to leave `OPEN` and `SEALED`.
       NOT_FOUND            as above                                          UnknownStudyError
     """
     DownloadComponents: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadComponentsRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
@@ -189,7 +225,36 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
           ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
           RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
           INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
-          INVALID_ARGUMENT     the receipt is not signed by the caller's key     SignatureError
+          INVALID_ARGUMENT     the receipt is not signed by the caller's key,    SignatureError
+                               or not by the one that the study names for it
+        """
+
+    @_abc_1.abstractmethod
+    def DownloadSealed(
+        self,
+        request: _federation_pb2.DownloadSealedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_federation_pb2.Chunk], _abc.AsyncIterator[_federation_pb2.Chunk]]:
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+          NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
+          PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
+          FAILED_PRECONDITION  not sealed yet                                    NotReadyError
+          FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+        """
+
+    @_abc_1.abstractmethod
+    def Open(
+        self,
+        request_iterator: _MaybeAsyncIterator[_federation_pb2.OpenRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.OpenResponse, _abc.Awaitable[_federation_pb2.OpenResponse]]:
+        """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
+        it. The same again is acknowledged and has no effect.
+          NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION                      as DownloadSealed
+          ALREADY_EXISTS       for another set than the sealed one               ConflictError
+          RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
+          INVALID_ARGUMENT     truncated, or streams that the caller lacks       UploadError
+          INVALID_ARGUMENT     not signed by the caller's key in the study       SignatureError
         """
 
     @_abc_1.abstractmethod
@@ -198,7 +263,8 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.GetResultRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_federation_pb2.GetResultResponse, _abc.Awaitable[_federation_pb2.GetResultResponse]]:
-        """Waits up to `wait_ms` (and the call's deadline) for the study to leave `OPEN`.
+        """Waits up to `wait_ms` (and the call's deadline) for a study with trust: owner to leave `OPEN`,
+        and for one with trust: aggregate to leave `OPEN` and `SEALED`.
           NOT_FOUND            as above                                          UnknownStudyError
         """
 
@@ -278,8 +344,8 @@ class AdminStub:
       FAILED_PRECONDITION  not decomposed                                    StudyStateError
     """
     AbortStudy: _grpc.UnaryUnaryMultiCallable[_federation_pb2.AbortStudyRequest, _federation_pb2.AbortStudyResponse]
-    """Ends a study that is open. What owners have sent stays charged in their ledgers.
-      FAILED_PRECONDITION  not open                                          StudyStateError
+    """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
+      FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
     ShowOwner: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
     """What has been seen of an owner, over all studies."""
@@ -307,8 +373,8 @@ class AdminAsyncStub(AdminStub):
       FAILED_PRECONDITION  not decomposed                                    StudyStateError
     """
     AbortStudy: _aio.UnaryUnaryMultiCallable[_federation_pb2.AbortStudyRequest, _federation_pb2.AbortStudyResponse]  # type: ignore[assignment]
-    """Ends a study that is open. What owners have sent stays charged in their ledgers.
-      FAILED_PRECONDITION  not open                                          StudyStateError
+    """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
+      FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
     ShowOwner: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
     """What has been seen of an owner, over all studies."""
@@ -357,8 +423,8 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.AbortStudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_federation_pb2.AbortStudyResponse, _abc.Awaitable[_federation_pb2.AbortStudyResponse]]:
-        """Ends a study that is open. What owners have sent stays charged in their ledgers.
-          FAILED_PRECONDITION  not open                                          StudyStateError
+        """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
+          FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
         """
 
     @_abc_1.abstractmethod

@@ -19,7 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -101,10 +106,17 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of rows, shape (n_rows,), (n_rows, 1) or (n_rows, K)."""
 
 
-class ProjectionMixin(TransformerMixin):  # type: ignore[misc]
-    """What has components to project rows on; comes before `Classifier` among the parents."""
+class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """What has components to project rows on; comes before `Classifier` among the parents.
+
+    Its scores have names (``get_feature_names_out``), so ``set_output`` makes frames of them.
+    """
 
     components_: NDArray[np.float64]
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores ``X V_k``, shape (n_rows, k): as private, or not, as X is."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+from dppca.common.html_tables import html_table
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -101,6 +102,24 @@ class Guarantee:
             f"sensitivity: {self.sensitivity_of or 'none'}"
         )
         return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Notebooks show what is private, how far, and what is not."""
+        facts = {
+            "label": self.label.value,
+            "private": self.private and f"{self.private}: {_figures(self.epsilon, self.delta)}",
+            "not private": self.not_private,
+            "claimed by the paper for the whole": ""
+            if self.claimed_epsilon is None
+            else _figures(self.claimed_epsilon, self.claimed_delta),
+            "split": self.split,
+            "neighbours": f"{self.relation}, {self.max_rows_per_person} row(s) per person",
+            "sensitivity": self.sensitivity_of,
+        }
+        variant = "" if self.variant is None else f", {self.variant}"
+        caption = f"{self.method}{variant} ({self.source})"
+        rows = [(name, text) for name, text in facts.items() if text]
+        return html_table((), rows, caption=caption)
 
 
 def _figures(epsilon: Decimal | None, delta: Decimal | None) -> str:

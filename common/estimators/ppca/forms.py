@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.party_tables import PartyRows, to_coded_units, to_unit_interval
 from dppca.common.estimators.base.projection import ABOVE_NOISE, check_rule
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
@@ -42,7 +43,6 @@ from dppca.common.estimators.ppca.party_moments import (
     publish_moments,
     release_moments,
 )
-from dppca.common.estimators.ppca.party_tables import PartyRows, to_coded_units, to_unit_interval
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.privacy.mechanisms import Calibration, calibrate_gaussian, calibrate_laplace
 from dppca.common.privacy.sensitivity import Sensitivity

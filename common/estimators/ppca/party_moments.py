@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.ppca.party_tables import PartyRows
+from dppca.common.estimators.base.party_tables import PartyRows
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
 from dppca.common.numerics.spectrum.pca import empty_covariance, pooled_covariance

@@ -35,12 +35,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.inputs import check_rows, check_table
+from dppca.common.estimators.base.party_tables import (
+    encode_rows,
+    group_rows,
+    resolve_schema,
+    to_coded_units,
+    to_unit_interval,
+)
 from dppca.common.estimators.base.projection import select_components
 from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int
 from dppca.common.estimators.ppca.forms import (
@@ -52,13 +59,6 @@ from dppca.common.estimators.ppca.forms import (
 from dppca.common.estimators.ppca.guarantees import SOURCE
 from dppca.common.estimators.ppca.latent_rows import DRAWN, decoded_table, rows_from_scores
 from dppca.common.estimators.ppca.party_moments import PooledMoments
-from dppca.common.estimators.ppca.party_tables import (
-    encode_rows,
-    group_rows,
-    resolve_schema,
-    to_coded_units,
-    to_unit_interval,
-)
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
@@ -66,7 +66,11 @@ from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.schema import Schema
 
 
-class PPCADPMH(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PPCADPMH(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """PPCA-DP-MH, and the federation in one process.
 
     Parameters
@@ -196,6 +200,12 @@ class PPCADPMH(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rows.shape[1],
             max_rows_per_person=self.max_rows_per_person,
         )
+        schema = self.schema_
+        if schema.layout.histograms or schema.products_of_bins or schema.targets:
+            raise SettingError(
+                "this method releases sums and products of values alone: take histogram, products "
+                "and targets out of the schema"
+            )
         codes = encode_rows(self.schema_, rows)
         rng = check_random_state(self.random_state)
         edge: NoiseEdge | None = None
@@ -217,6 +227,10 @@ class PPCADPMH(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = to_coded_units(self.schema_, encode_rows(self.schema_, check_rows(self, X)))
         scores: NDArray[np.float64] = (rows - self.mean_) @ self.components_.T
         return scores
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
 
     def sample(self, n_rows: int, *, random_state: Any = None) -> NDArray[np.float64]:
         """More rows of the released model, (n_rows, p), in coded units, at no further cost."""

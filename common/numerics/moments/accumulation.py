@@ -6,7 +6,8 @@ multiplied from there. Two methods give the same integers:
 
 * ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category are one block
   of small integers, whose sums and products `GramSum` adds;
-* ``COUNTS``: only numerics are multiplied; labels are counted as codes by `ContingencyCounts`.
+* ``COUNTS``: only numerics are multiplied; labels, and cells of numerics with ``products: bins``,
+  are counted as codes by `ContingencyCounts`.
 
 Which is the faster depends on the schema alone (`choose_method`): the dense product costs p^2 per
 row, counting a few nanoseconds per pair of groups of attributes.
@@ -33,7 +34,7 @@ from dppca.common.numerics.moments.encoder import (
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, pack
 from dppca.common.numerics.threads import one_blas_thread
-from dppca.common.schema import Attribute, Categorical, Numeric, Schema
+from dppca.common.schema import ColumnKind, Schema
 
 # Rows that are counted at a time: many, as calls take a while, but no more numbers than stay in
 # the cache.
@@ -69,7 +70,6 @@ class MomentSums:
 
     def __init__(self, schema: Schema, *, method: ProductMethod | None = None) -> None:
         dense = (method or choose_method(schema)) is ProductMethod.DENSE
-        labelled = [a for a in schema.attributes if not isinstance(a, Numeric)]
         self._schema = schema
         self._n_rows = 0
         self._coder = BatchEncoder(schema, dense=dense)
@@ -81,9 +81,8 @@ class MomentSums:
         ]
         self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         if not dense:
-            sizes = [len(a.labels) for a in labelled]
             self._contingency = ContingencyCounts(
-                sizes,
+                _label_counts(schema),
                 n_numerics=self._coder.n_numerics,
                 largest=1 << (schema.resolution_bits - 1),
             )
@@ -100,7 +99,8 @@ class MomentSums:
                 self._contingency.add(codes, rows)
             self._gram.add(rows)
             for index, cells, counts in self._histograms:
-                counts += np.bincount(cells.index(column_of(part, index)), minlength=cells.n_cells)
+                values = np.asarray(column_of(part, index), np.float64)
+                counts += np.bincount(cells.index(values), minlength=cells.n_cells)
             start += len(rows)
         self._n_rows += n_rows
 
@@ -123,25 +123,23 @@ class MomentSums:
         layout = self._schema.layout
         sums = np.zeros(layout.n_columns, dtype=np.int64)
         products = np.zeros(layout.n_products, dtype=np.int64)
-        groups = [np.arange(*group) for group in layout.groups]
-        attributes = self._schema.attributes
-        numeric = np.array(
-            [g[0] for a, g in zip(attributes, groups, strict=True) if isinstance(a, Numeric)],
-            dtype=np.intp,
-        )
+        numeric = np.flatnonzero([kind is ColumnKind.NUMERIC for kind in layout.kinds])
         labelled = [
-            (a, g) for a, g in zip(attributes, groups, strict=True) if not isinstance(a, Numeric)
+            np.arange(start, stop)
+            for start, stop in layout.groups
+            if layout.kinds[start] is not ColumnKind.NUMERIC
         ]
         products[layout.product_places(numeric[:, None], numeric)] = self._gram.total()
         sums[numeric] = self._gram.sums()
         half = 1 << (layout.resolution_bits - 1)
-        for k, (attribute, columns) in enumerate(labelled):
-            sums[columns] = _expand_labels(counts.counts(k), attribute, half)
-            by_number = _expand_labels(counts.sums(k), attribute, half)
+        for k, columns in enumerate(labelled):
+            kind = layout.kinds[columns[0]]
+            sums[columns] = _expand_labels(counts.counts(k), kind, half)
+            by_number = _expand_labels(counts.sums(k), kind, half)
             products[layout.product_places(columns[:, None], numeric)] = by_number
-            for other, (second, others) in enumerate(labelled[:k]):
-                by_both = _expand_labels(counts.pair(k, other), attribute, half)
-                by_both = _expand_labels(by_both.T, second, half).T
+            for other, others in enumerate(labelled[:k]):
+                by_both = _expand_labels(counts.pair(k, other), kind, half)
+                by_both = _expand_labels(by_both.T, layout.kinds[others[0]], half).T
                 products[layout.product_places(columns[:, None], others)] = by_both
         return sums, products
 
@@ -179,28 +177,36 @@ def choose_method(schema: Schema) -> ProductMethod:
     Of what counting takes, threads share all but the histograms, which are made under the
     interpreter's lock.
     """
-    labelled = [a for a in schema.attributes if not isinstance(a, Numeric)]
-    if not labelled:
+    sizes = _label_counts(schema)
+    if not sizes:
         return ProductMethod.DENSE
-    p, q = schema.layout.n_columns, len(schema.attributes) - len(labelled)
-    groups = n_groups([len(a.labels) for a in labelled])
+    p, q = schema.layout.n_columns, len(schema.attributes) - len(sizes)
+    groups = n_groups(sizes)
     dense = _DENSE_PER_PRODUCT_NS * p**2 + _DENSE_PER_COLUMN_NS * p
     histograms = _COUNT_PER_PAIR_NS * max(1, groups * (groups - 1) / 2)
     counts = (
         histograms
         + _COUNT_PER_GROUP_NS * groups
         + _COUNT_PER_GROUP_AND_NUMBER_NS * groups * q
-        + _COUNT_PER_ATTRIBUTE_NS * len(labelled)
+        + _COUNT_PER_ATTRIBUTE_NS * len(sizes)
         + _COUNT_PER_NUMBER_NS * q
         + _DENSE_PER_PRODUCT_NS * q**2
     )
     return ProductMethod.DENSE if dense < max(counts, 2 * histograms) else ProductMethod.COUNTS
 
 
-def _expand_labels(
-    by_label: NDArray[np.int64], attribute: Attribute, half: int
-) -> NDArray[np.int64]:
+def _label_counts(schema: Schema) -> list[int]:
+    """Labels, or cells, of each attribute that does not enter products as a number."""
+    layout = schema.layout
+    return [
+        2 if layout.kinds[start] is ColumnKind.BINARY else stop - start
+        for start, stop in layout.groups
+        if layout.kinds[start] is not ColumnKind.NUMERIC
+    ]
+
+
+def _expand_labels(by_label: NDArray[np.int64], kind: ColumnKind, half: int) -> NDArray[np.int64]:
     """Sums over an attribute's columns from sums by its labels, along the first axis."""
-    if isinstance(attribute, Categorical):
+    if kind is ColumnKind.INDICATOR:
         return by_label * (2 * half)
     return (by_label[1:2] - by_label[0:1]) * half

@@ -1,8 +1,8 @@
 """Blocks of rows as small integers, ready to be multiplied.
 
 A row of a dense block has the numerics in units of ``2^-g``; a -1 or 1 per binary, in units of a
-half; and an indicator per category, in units of one. Small integers are what keeps products exact
-in float32 (`dppca.common.numerics.moments.gram`).
+half; and an indicator per category or bin, in units of one. Small integers are what keeps products
+exact in float32 (`dppca.common.numerics.moments.gram`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.schema import (
-    Attribute,
-    Binary,
-    Categorical,
     Column,
+    ColumnKind,
     Numeric,
     Scale,
     Schema,
     Score,
     encode,
+    label_codes,
 )
 from dppca.common.schema.coding import encode_log
 from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
@@ -45,7 +44,8 @@ class BatchEncoder:
     Parameters
     ----------
     dense
-        Whether labelled attributes have columns in the block.
+        Whether labelled attributes, and numerics with ``products: bins``, have columns in the
+        block.
 
     Attributes
     ----------
@@ -61,14 +61,16 @@ class BatchEncoder:
     def __init__(self, schema: Schema, *, dense: bool) -> None:
         self._schema = schema
         self._dense = dense
-        self._numeric = [i for i, a in enumerate(schema.attributes) if isinstance(a, Numeric)]
+        kinds = schema.layout.attribute_kinds
+        self._numeric = [i for i, kind in enumerate(kinds) if kind is ColumnKind.NUMERIC]
         self._labelled = [
-            (i, a) for i, a in enumerate(schema.attributes) if not isinstance(a, Numeric)
+            (i, kind) for i, kind in enumerate(kinds) if kind is not ColumnKind.NUMERIC
         ]
         self.n_numerics = len(self._numeric)
         self._grid: Grid | None = None
         if self._numeric and schema.row_norm is None:
-            numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
+            chosen = [schema.attributes[index] for index in self._numeric]
+            numerics = [each for each in chosen if isinstance(each, Numeric)]
             self._grid = make_grid(numerics, resolution_bits=schema.resolution_bits)
         self._logarithmic = [
             (number, index, Scale.of(attribute).code_changes(1 << schema.resolution_bits))
@@ -80,7 +82,7 @@ class BatchEncoder:
         self.width = p if dense else self.n_numerics
         self.place = np.zeros(p, dtype=np.intp)
         self.unit = np.ones(p, dtype=np.int64)
-        self._first: list[int] = []
+        self._places: list[slice] = []
         if dense:
             self._arrange(1 << schema.resolution_bits)
         self._rows = np.empty(0, dtype=np.float32)
@@ -97,7 +99,8 @@ class BatchEncoder:
         rows
             Shape (n_rows, width), contiguous in ``order``; valid until the next call.
         codes
-            For each labelled attribute, shape (n_rows,): a label's index, whatever was there.
+            For each attribute that is no number, shape (n_rows,): a label's index or a cell's,
+            whatever was there.
         """
         n_rows, q = count_rows(batch), self.n_numerics
         if self._rows.size < n_rows * self.width:
@@ -109,11 +112,12 @@ class BatchEncoder:
         if self._grid is not None:
             self._code_numerics(self._grid, batch, rows[:, :q], order)
         for number, index, changes in self._logarithmic:
-            rows[:, number] = encode_log(column_of(batch, index), changes)
-        codes = [_valid_codes(a, np.asarray(batch[i])) for i, a in self._labelled]
+            values = np.asarray(column_of(batch, index), np.float64)
+            rows[:, number] = encode_log(values, changes)
+        codes = [label_codes(self._schema, i, column_of(batch, i)) for i, _ in self._labelled]
         if self._dense:
-            for (_, attribute), first, code in zip(self._labelled, self._first, codes, strict=True):
-                _write(attribute, code, rows[:, first : first + _width(attribute)])
+            for (_, kind), place, code in zip(self._labelled, self._places, codes, strict=True):
+                _write(kind, code, rows[:, place])
         return rows, codes
 
     def _arrange(self, one: int) -> None:
@@ -121,11 +125,11 @@ class BatchEncoder:
         groups = self._schema.layout.groups
         for number, index in enumerate(self._numeric):
             self.place[groups[index][0]] = number
-        for index, attribute in self._labelled:
+        for index, kind in self._labelled:
             start, stop = groups[index]
             self.place[start:stop] = np.arange(first, first + stop - start)
-            self.unit[start:stop] = one if isinstance(attribute, Categorical) else one // 2
-            self._first.append(first)
+            self.unit[start:stop] = one if kind is ColumnKind.INDICATOR else one // 2
+            self._places.append(slice(first, first + stop - start))
             first += stop - start
 
     def _code_numerics(
@@ -146,6 +150,8 @@ class BatchEncoder:
             work = self._work[:size].reshape((stop - start, q), order=order)
             if isinstance(batch, np.ndarray):
                 values = batch[start:stop]
+                if q < batch.shape[1]:
+                    values = values[:, self._numeric]
             else:
                 values = self._gathered[:size].reshape((stop - start, q), order=order)
                 columns = [batch[i][start:stop] for i in self._numeric]
@@ -167,10 +173,9 @@ def count_rows(batch: Batch) -> int:
     return len(batch) if isinstance(batch, np.ndarray) else len(batch[0])
 
 
-def column_of(batch: Batch, attribute: int) -> NDArray[np.float64]:
-    """Values of a numeric attribute, without a copy."""
-    column = batch[:, attribute] if isinstance(batch, np.ndarray) else batch[attribute]
-    return np.asarray(column, np.float64)
+def column_of(batch: Batch, attribute: int) -> Column:
+    """Values of an attribute, without a copy."""
+    return batch[:, attribute] if isinstance(batch, np.ndarray) else batch[attribute]
 
 
 def slice_rows(batch: Batch, start: int, stop: int) -> Batch:
@@ -190,22 +195,8 @@ def choose_order(batch: Batch) -> Order:
     return "C" if isinstance(batch, np.ndarray) and batch.flags.c_contiguous else "F"
 
 
-def _width(attribute: Attribute) -> int:
-    return len(attribute.labels) if isinstance(attribute, Categorical) else 1
-
-
-def _valid_codes(attribute: Binary | Categorical, labels: NDArray[np.generic]) -> NDArray[np.int32]:
-    n_labels = len(attribute.labels)
-    # Negative codes are the largest numbers without a sign, so one look finds both kinds.
-    if labels.dtype == np.int32 and labels.view(np.uint32).max(initial=0) < n_labels:
-        return labels.view(np.int32)
-    codes = labels.astype(np.int64)
-    valid = (codes >= 0) & (codes < n_labels)
-    return np.where(valid, codes, attribute.missing_code).astype(np.int32)
-
-
-def _write(attribute: Attribute, codes: NDArray[np.int32], out: NDArray[np.float32]) -> None:
-    if isinstance(attribute, Categorical):
+def _write(kind: ColumnKind, codes: NDArray[np.int32], out: NDArray[np.float32]) -> None:
+    if kind is ColumnKind.INDICATOR:
         out[:] = 0
         out[np.arange(len(codes)), codes] = 1
     else:

@@ -74,6 +74,8 @@ class NoiseSource:
         Rows of each owner; all at least 1.
     own_means
         Whether the owners' means are drawn one by one, for a covariance within owners.
+    mechanisms
+        How many such noises the pool holds, any number above 0: one for each owner unless said.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class NoiseSource:
         scale: float,
         owner_rows: Sequence[int],
         own_means: bool,
+        mechanisms: float | None = None,
     ) -> None:
         self._rng = rng
         self._layout = layout
@@ -93,6 +96,7 @@ class NoiseSource:
         self._rows = np.asarray(owner_rows, dtype=np.float64)
         self._own_means = own_means and layout.with_sums
         self._n_rows = int(sum(owner_rows))
+        self._mechanisms = len(owner_rows) if mechanisms is None else mechanisms
 
     def packed(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """The next draw as it comes: one number per entry, and what `NoiseDraw` calls squares.
@@ -105,7 +109,7 @@ class NoiseSource:
             Shape (p, p), where the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
-        packed = self._sum_of_noises(m, layout.n_entries)
+        packed = self._sum_of_noises(self._mechanisms, layout.n_entries)
         squares = None
         if self._own_means:
             each = self._noise((m, layout.n_columns))
@@ -130,8 +134,8 @@ class NoiseSource:
             return self._rng.laplace(scale=self._scale, size=shape)
         return self._rng.normal(scale=self._scale, size=shape)
 
-    def _sum_of_noises(self, m: int, size: int) -> NDArray[np.float64]:
-        """Sum of m owners' noises: m Laplace variables are a difference of two Gamma(m) ones."""
+    def _sum_of_noises(self, m: float, size: int) -> NDArray[np.float64]:
+        """Sum of m noises: m Laplace variables are a difference of two Gamma(m) ones, any m."""
         if self._law == "laplace":
             positive = self._rng.standard_gamma(m, size)
             return self._scale * (positive - self._rng.standard_gamma(m, size))

@@ -60,6 +60,7 @@ def noise_edge(
     covariance: Covariance,
     seed: int,
     draws: int = 200,
+    mechanisms: float | None = None,
 ) -> NoiseEdge:
     """Simulate the noise of a study.
 
@@ -80,13 +81,21 @@ def noise_edge(
         Any integer >= 0 that all parties can derive, such as the study's digest as a number.
     draws
         Wanted; the number used is in the result.
+    mechanisms
+        How many such noises the pool holds; one for each owner unless said.
     """
     p = layout.n_columns
     within = covariance is Covariance.WITHIN and mean is not None
     per_draw = p**3 + (len(owner_rows) * p if within else 0)
     used = max(1, min(draws, max(_MIN_DRAWS, _MAX_WORK // per_draw)))
     find = _Simulation(
-        layout, law=mechanism, scale=scale, owner_rows=owner_rows, mean=mean, own_means=within
+        layout,
+        law=mechanism,
+        scale=scale,
+        owner_rows=owner_rows,
+        mean=mean,
+        own_means=within,
+        mechanisms=mechanisms,
     )
     if p < _LANCZOS_FROM:
         source = find.source(seed)
@@ -111,6 +120,7 @@ class _Simulation:
         owner_rows: Sequence[int],
         mean: NDArray[np.float64] | None,
         own_means: bool,
+        mechanisms: float | None,
     ) -> None:
         self._layout = layout
         self._law = law
@@ -118,6 +128,7 @@ class _Simulation:
         self._rows = owner_rows
         self._mean = mean if layout.with_sums else None
         self._own_means = own_means
+        self._mechanisms = mechanisms
 
     def source(self, seed: int | tuple[int, int]) -> NoiseSource:
         """A sequence of draws."""
@@ -128,6 +139,7 @@ class _Simulation:
             scale=self._scale,
             owner_rows=self._rows,
             own_means=self._own_means,
+            mechanisms=self._mechanisms,
         )
 
     def dense(self, source: NoiseSource) -> float:
@@ -174,13 +186,15 @@ def entry_noise(
     mechanism: Law,
     scale: float,
     owner_rows: Sequence[int],
+    mechanisms: float | None = None,
 ) -> float:
     """Standard deviation of the noise of one product in the pooled second moment, coded units.
 
     Parameters as for `noise_edge`. A mean's noise is this over the weight of sums.
     """
     one = np.sqrt(2.0) * scale if mechanism == "laplace" else scale
-    return float(one * np.sqrt(len(owner_rows)) / (4**layout.resolution_bits * sum(owner_rows)))
+    many = len(owner_rows) if mechanisms is None else mechanisms
+    return float(one * np.sqrt(many) / (4**layout.resolution_bits * sum(owner_rows)))
 
 
 def _quantile(largest: NDArray[np.float64]) -> float:

@@ -24,6 +24,7 @@ Reference: F. Fritsch, R. Carlson, Monotone piecewise cubic interpolation, SIAM 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from dppca.common.schema import Column, ColumnKind, Schema
 from dppca.common.schema.cells import Cells
 
 _PARTS = 32
@@ -133,6 +135,31 @@ class ValueSampler:
         else:
             values[inside] = _numbers(cells, self.of.starts, own, at)
         return values
+
+
+def draw_in_cells(
+    schema: Schema, columns: Sequence[Column], rng: np.random.Generator
+) -> list[Column]:
+    """Columns in which numerics with ``products: bins`` have values in place of codes of cells.
+
+    Parameters
+    ----------
+    columns
+        As `dppca.common.schema.decoding.decode_columns` makes them. Values are spread as the shares
+        of their codes say; a code of a cell that can hold no value counts as the next that can.
+    """
+    drawn = list(columns)
+    for index, (cells, kind) in enumerate(
+        zip(schema.cells, schema.layout.attribute_kinds, strict=True)
+    ):
+        if cells is None or kind is not ColumnKind.INDICATOR:
+            continue
+        held = CellValues.of(cells)
+        last = len(held.kept) - 1
+        codes = np.searchsorted(held.kept, columns[index]).clip(max=last).astype(np.int32)
+        shares = np.bincount(codes, minlength=last + 1) + 1e-6
+        drawn[index] = held.spread(shares / shares.sum()).draw(codes, rng)
+    return drawn
 
 
 def _in_cells(cells: Cells, codes: NDArray[np.int32], values: Vector) -> Vector:

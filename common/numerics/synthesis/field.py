@@ -55,6 +55,7 @@ _SETTLED_PAIR = 1.5
 _RATE = 0.3
 _LEAST_EIGENVALUE = 0.05  # of a correlation matrix: inverses are not believed beyond
 _NORMAL_REACH = 4.0  # standard deviations
+_LIKELY = 3.0  # standard deviations of the prior
 _RARE = 0.02  # of a column's variance, in whose neighbourhood the normal law is no guide
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
@@ -158,7 +159,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
 
     A product is believed as far as its prior allows: ``T g / (g + S)``, ``g = (tau v_i v_j)^2``. A
     numeric's own square, which the field has in its biases, goes there. No coupling of standardised
-    columns begins above 1.
+    columns begins above 1, nor where its prior hardly allows it: the steps back would be many.
     """
     reach = (scales * np.outer(targets.variance, targets.variance)) ** 2
     covariance = targets.products * reach / (reach + targets.noise_variance) * targets.between
@@ -184,6 +185,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
         inverse[column] *= normal
         inverse[:, column] *= normal
     couplings = -np.clip(inverse, -1, 1) * targets.between / np.outer(deviation, deviation)
+    couplings = np.clip(couplings, -_LIKELY * scales, _LIKELY * scales)
     biases = [np.log(q) for q in targets.marginals]
     for index, column in numerics:
         centred = targets.values[index][:, 0] - targets.mean[column]
@@ -351,14 +353,23 @@ class _Variable:
     values: Rows
     mean: Rows
 
+    @property
+    def _all_held(self) -> bool:
+        """Whether each indicator has a value; a numeric's bin may hold none."""
+        return len(self.values) == len(self.mean)
+
     def odds(self, scores: Rows) -> Rows:
         """Log-odds of the values but for a constant, shape (K, n), from scores of the columns."""
-        return scores if len(scores) > 1 else self.values * scores
+        if len(scores) == 1:
+            return self.values * scores
+        return scores if self._all_held else self.values @ scores
 
     def write(self, centred: Rows, codes: Codes) -> None:
         """Put the columns of some codes, minus their means, where they belong."""
         if len(self.mean) > 1:
             rows = centred[self.columns]
+            if not self._all_held:
+                codes = self.values.argmax(axis=1)[codes]
             np.equal(codes, np.arange(len(rows))[:, None], out=rows, casting="unsafe")
             rows -= self.mean
         else:

@@ -15,9 +15,11 @@ no couplings would give more, and the search for them would not end.
 
 Marginals. A categorical's shares are projected on the simplex, a binary's share is clipped. A
 numeric's law over its cells is smooth and meets its shares, where they are released, its mean and
-its mean square as far as their noise allows (`dppca.common.numerics.synthesis.smoothing`). The
-field takes each value for the middle of its cell; the rows' values may lie elsewhere in it, all in
-one place of it at worst (half of them at the value 40). With c_k and v_k the mean and the variance
+its mean square as far as their noise allows (`dppca.common.numerics.synthesis.smoothing`). With
+``products: bins`` its columns are indicators as a categorical's, their means are the shares, and
+nothing else is released of it alone. Otherwise the field takes each value for the middle of its
+cell; the rows' values may lie elsewhere in it, all in one place of it at worst (half of them at the
+value 40). With c_k and v_k the mean and the variance
 of the coordinates in cell k, mean and mean square of a numeric with released shares are therefore
 known to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k`` only, beside their noise; and mu_i of
 equation (1) is the mean under the marginal plus the part of what is left of the released mean that
@@ -59,7 +61,7 @@ class FieldTargets:
     ----------
     values
         For each attribute, shape (K, width): the coded columns of each of its K values. A numeric's
-        are those of its cells: `CellValues.coordinates`.
+        are those of its cells: `CellValues.coordinates`, or indicators with ``products: bins``.
     numerics
         For each attribute, what its cells hold; None for labels.
     marginals
@@ -71,7 +73,8 @@ class FieldTargets:
     noise_variance
         Shape (p, p): of the noise on each of them.
     between
-        Shape (p, p): whether two columns are of different attributes.
+        Shape (p, p): whether two columns are of different attributes, and no value of one is
+        without the other's columns: a bin may hold no whole number.
     entry_variance
         Shape (p, p): of the noise on each released product.
     mean_variance
@@ -122,6 +125,16 @@ def field_targets(
             q = _marginal_of_labels(pooled[start:stop])
             each = _labels(stop - start)
             means.append(q @ each)
+        elif layout.kinds[start] is ColumnKind.INDICATOR:
+            each = np.eye(stop - start)[numeric.kept]
+            own = start + numeric.kept
+            q = smooth_marginal(
+                pooled[own],
+                np.sqrt(variance_of_mean[own]),
+                np.eye(len(own)),
+                widths=numeric.widths,
+            )
+            means.append(q @ each)
         else:
             q, real_mean = _numeric_marginal(
                 numeric,
@@ -138,7 +151,8 @@ def field_targets(
     squares = np.concatenate([q @ each**2 for q, each in zip(marginals, values, strict=True)])
     variance = np.maximum(squares - mu**2, _LEAST_VARIANCE)
     attribute = np.asarray(layout.attribute_of)
-    between = np.not_equal.outer(attribute, attribute)
+    held = np.concatenate([each.any(axis=0) for each in values])  # else a bin without a number
+    between = np.not_equal.outer(attribute, attribute) & np.outer(held, held)
     real = np.concatenate(means)
     crossed = np.outer(real**2, variance_of_mean)
     noise_variance = entry_variance + crossed + crossed.T
@@ -285,7 +299,12 @@ def coupling_scales(
     for index, (start, stop) in enumerate(groups):
         member[start:stop, index] = 1
     pairs = np.triu_indices(len(groups), 1)
-    numeric = np.array([each is not None for each in targets.numerics])
+    numeric = np.array(
+        [
+            each is not None and stop - start == 1
+            for each, (start, stop) in zip(targets.numerics, groups, strict=True)
+        ]
+    )
     of_column = member.astype(bool) @ numeric
     per_unit = np.where(of_column, 0.5 / np.sqrt(targets.variance), 1.0)
     unit = np.outer(per_unit, per_unit)

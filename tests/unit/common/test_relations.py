@@ -22,6 +22,7 @@ from dppca.common.relations import (
 )
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
+from tests.support.masked_studies import make_masked_study
 from tests.support.studies import study_document
 
 BINARIES = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]
@@ -84,6 +85,38 @@ def test_what_is_said_to_be_enough_is_enough_and_a_little_less_is_not(more: dict
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("n_owners", [4, 10])
+@pytest.mark.parametrize("colluders", [1, 2])
+def test_owners_that_make_the_noise_together_are_enough_by_their_own_law(
+    n_owners: int, colluders: int
+) -> None:
+    mine = make_masked_study(
+        n_owners,
+        3,
+        colluders=colluders,
+        quorum=n_owners,
+        epsilon="0.1",
+        attributes=BINARIES,
+    ).study
+    found = _judge(mine, 8)
+    alone = mine.model_copy(
+        update={"privacy": mine.privacy.model_copy(update={"trust": None, "colluders": None})}
+    )
+    assert found.others is not None
+    noisier = _judge(alone, 8).others
+    assert noisier is not None
+    honest = n_owners - colluders
+    assert found.others.noise == pytest.approx(noisier.noise / np.sqrt(honest), rel=1e-4)
+    assert found.enough is not None
+
+    def lost(owners: int) -> bool:
+        names = tuple(f"owner-{i}" for i in range(owners))
+        larger = mine.model_copy(update={"owners": names, "quorum": None})
+        return _judge(larger, 8).enough is not None
+
+    assert [lost(found.enough.owners), lost(found.enough.owners - 1)] == [False, True]
 
 
 def _lost_words(attributes: list[dict[str, Any]], rows: int, targets: list[str]) -> str:

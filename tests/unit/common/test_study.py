@@ -104,7 +104,7 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
         ({"overlap": [["a", {}]]}, "overlap: a group is a list of the names of two or more"),
         ({"overlap": [["a", "b"], ["b", "a"]]}, "overlap: groups must differ"),
         ({"overlap": [["a", "z"]]}, "overlap names z, who are not among owners"),
-        ({"version": 2}, "version: "),
+        ({"version": 3}, "version: "),
         ({"colour": "red"}, "colour: Extra inputs"),
         ({"privacy": {"mechanism": "laplace"}}, "laplace needs epsilon"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "0"}}, "epsilon: must be a decimal"),

@@ -14,14 +14,12 @@ from dppca.common.aggregation.pooling import (
     LARGEST,
     require_opening,
     require_upload,
-    share_out,
     show_set,
     unmask,
 )
 from dppca.common.errors import (
     ConflictError,
     GarbledSumError,
-    NotReadyError,
     PermissionDeniedError,
     SignatureError,
     UploadError,
@@ -80,22 +78,6 @@ def test_any_spares_may_go_for_good_at_any_moment(
     for gone in combinations(who.terms.openers, spares):
         for moment in ("never", "after_vote", "after_opening"):
             assert who.finish(owners, **{moment: gone}).tolist() == total
-
-
-def test_one_more_than_the_spares_cannot_go() -> None:
-    who = federation(n_openers=4, spares=1)
-    with pytest.raises(NotReadyError, match="owner-000, owner-001; 1 may be missing"):
-        share_out(who.terms, who.terms.openers[2:])
-
-
-def test_streams_are_shared_out_once_each_among_their_holders() -> None:
-    terms = federation(10, n_openers=8, spares=1, colluders=5, quorum=8, n_entries=1).terms
-    present = terms.openers[1:]
-    shares = share_out(terms, present)
-    assert sorted(stream for each in shares.values() for stream in each) == list(range(56))
-    assert all(set(streams) <= set(terms.held(each)) for each, streams in shares.items())
-    assert set(shares) <= set(present)
-    assert max(len(each) for each in shares.values()) <= 9
 
 
 def test_an_upload_is_what_its_owner_signed() -> None:

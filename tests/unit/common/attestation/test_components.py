@@ -17,13 +17,13 @@ import pytest
 
 from dppca.common.attestation import seal
 from dppca.common.attestation.components import (
-    SignedRelease,
     check_envelope,
     check_result,
     sealed_result,
 )
 from dppca.common.attestation.parties import Parties
 from dppca.common.attestation.signatures import Signer, make_signer, require_issued, require_signed
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import (

@@ -133,3 +133,28 @@ def _table() -> tuple[Any, Any]:
     X = np.clip(rng.normal(size=(300, 4)), -0.9, 0.9)
     X[:, 2:] *= 0.1
     return X, np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [each for each in ESTIMATORS if hasattr(each, "transform")],
+    ids=lambda estimator: repr(estimator)[:60],
+)
+def test_what_transforms_names_its_columns_and_makes_frames(estimator: Any) -> None:
+    rows = np.random.default_rng(2).normal(size=(60, 4))
+    labels = (rows[:, 0] > 0).astype(int)
+    fitted = clone(estimator).fit(rows, labels)
+    plain = fitted.transform(rows)
+    names = fitted.get_feature_names_out()
+    assert len(set(names)) == len(names) == plain.shape[1]
+    frame = fitted.set_output(transform="pandas").transform(rows)
+    assert list(frame.columns) == list(names)
+    assert np.array_equal(frame.to_numpy(), plain)
+
+
+def test_a_notebook_sees_what_is_private_and_what_is_not() -> None:
+    rows = np.random.default_rng(2).normal(size=(60, 4))
+    fitted = clone(ESTIMATORS[0]).fit(rows, (rows[:, 0] > 0).astype(int))
+    page = fitted.guarantee_._repr_html_()
+    assert fitted.guarantee_.label.value in page
+    assert "not private" in page

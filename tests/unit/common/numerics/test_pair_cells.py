@@ -81,7 +81,7 @@ def test_labels_and_unit_ball_rows_are_in_the_cells_of_their_codes() -> None:
     rng = np.random.default_rng(1)
     columns = list(rng.uniform(-1, 1, (2, 300)))
     rows = encode(schema, columns)
-    cells, sizes = assign_cells(rows, schema.layout, numeric_cells=PAIR_CELLS)
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
     expected = np.zeros(sizes, np.int64)
     np.add.at(expected, (cells[:, 0], cells[:, 1]), 1)
     assert np.array_equal(count_cells(schema, columns, rows).pairs[0], expected)

@@ -12,6 +12,7 @@ from dppca.common.schema import ColumnKind, Schema, label_text
 
 AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
+BINNED = {**AGE, "bins": [30, 65], "products": "bins"}
 WORK = {"name": "work", "type": "categorical", "categories": ["Private", "State", "Other"]}
 BALL = {"name": "x", "type": "numeric", "centre": 0, "scale": 1}
 
@@ -70,6 +71,15 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([AGE, changed(WORK, unknown="State")], {}, "a label of its own"),
         ([AGE, changed(WORK, unknown="?", missing="State")], {}, "missing .* or unknown"),
         ([AGE, changed(WORK, type="ordinal")], {}, "numeric"),
+        ([changed(AGE, products="bins"), SEX], {}, "products: bins needs bins"),
+        ([changed(AGE, products="cells", bins=5), SEX], {}, "products"),
+        ([changed(BINNED, histogram=True), SEX], {}, "leave histogram out"),
+        ([changed(BALL, products="bins", bins=3), BALL], {"row_norm": {}}, "bins, products"),
+        (
+            [changed(BINNED, lower=0.9, upper=2.1, integer=True, score="log", bins=2), SEX],
+            {},
+            "two bins at least: age",
+        ),
         ([AGE, SEX], {"resolution_bits": 0}, "resolution_bits"),
         ([AGE, SEX], {"resolution_bits": 15}, "resolution_bits"),
         ([AGE, SEX], {"max_rows_per_person": 0}, "max_rows_per_person"),
@@ -110,6 +120,7 @@ def test_defaults_are_written_out_so_that_leaving_them_out_changes_nothing() -> 
         schema(changed(AGE, upper=91), SEX),
         schema(AGE, changed(SEX, values=["Male", "Female"])),
         schema(AGE, changed(SEX, missing="Male")),
+        schema(BINNED, SEX),
         schema(AGE, SEX, resolution_bits=9),
         schema(AGE, SEX, max_rows_per_person=2),
         schema(AGE, SEX, sum_weight=2),
@@ -135,6 +146,22 @@ def test_columns_stand_in_the_order_of_the_attributes() -> None:
     assert made.index_of("sex") == 2
     with pytest.raises(KeyError):
         made.index_of("age ")
+
+
+def test_bins_in_products_have_the_columns_of_a_categorical() -> None:
+    made = schema(SEX, changed(BINNED, lower=-1, zero="separate"), WORK)
+    assert made.column_names[1:5] == ("age=bin 1", "age=bin 2", "age=bin 3", "age=zero")
+    assert made.layout.attribute_kinds == (
+        ColumnKind.BINARY,
+        ColumnKind.INDICATOR,
+        ColumnKind.INDICATOR,
+    )
+    labels = ["young", "grown", "old", "none"]
+    alike = schema(SEX, changed(WORK, name="age", categories=labels), WORK)
+    assert made.layout == alike.layout
+    assert made.products_of_bins == ("age",)
+    assert made.largest_norm(without="sex") == alike.largest_norm(without="sex") == 2**0.5
+    assert made.largest_norm(without="age") == alike.largest_norm(without="age")
 
 
 def test_packed_vector_skips_what_is_public_or_follows() -> None:

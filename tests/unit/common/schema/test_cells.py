@@ -57,6 +57,19 @@ def test_zero_is_a_cell_of_its_own_and_the_last() -> None:
     assert whole.index(np.arange(11.0)).tolist() == [10, *range(10)]
 
 
+def test_with_bins_in_products_a_value_is_coded_by_its_cell_alone() -> None:
+    schema = _schema(lower=0, upper=10, bins=[2.5, 7], zero="separate", products="bins")
+    values = np.array([0.0, -3.0, 1e-9, 2.5, 6.9, 7, 99, np.nan, np.inf])
+    labels = np.zeros(len(values), np.int32)
+    codes = encode(schema, [values, labels])[:, :4]
+    assert codes.sum(axis=1).tolist() == [1024] * len(values)
+    # What is missing is the middle, 5.
+    assert codes.argmax(axis=1).tolist() == [3, 3, 0, 1, 1, 2, 2, 1, 1]
+    for row, value in enumerate(values):
+        alone = encode(schema, [np.array([value]), labels[:1]])
+        assert alone[0, :4].tolist() == codes[row].tolist()
+
+
 @pytest.mark.parametrize("score", list(Score))
 @given(st.lists(st.floats() | st.floats(-5, 1005), min_size=1, max_size=50))
 def test_the_cell_of_a_value_does_not_depend_on_its_neighbours(
@@ -109,7 +122,8 @@ def test_coordinates_and_values_are_each_others_inverse() -> None:
 
 def test_older_documents_keep_their_bytes() -> None:
     document = _schema(lower=0, upper=1).canonical_bytes().decode()
-    for word in ("score", "bins", "histogram", "integer", "zero", "targets", "target_weight"):
+    unsaid = ("score", "bins", "histogram", "integer", "zero", "products")
+    for word in (*unsaid, "targets", "target_weight"):
         assert word not in document
     again = _schema(lower=0, upper=1, bins=None, score="linear", histogram=False)
     assert again.canonical_bytes().decode() == document
@@ -123,7 +137,7 @@ def test_older_documents_keep_their_bytes() -> None:
         ({"bins": []}, "1 to 255 edges"),
         ({"bins": 1}, "greater than or equal to 2"),
         ({"bins": [0.2, 0.4], "integer": True}, "a whole number between any two edges"),
-        ({"zero": "separate"}, "histogram: true"),
+        ({"zero": "separate"}, "histogram: true or products: bins"),
         ({"zero": "separate", "histogram": True, "lower": 1}, "0 between them"),
         ({"lower": 0.2, "upper": 1.9, "integer": True}, "fewer than two whole numbers"),
         ({"score": "square"}, "'linear' or 'log'"),

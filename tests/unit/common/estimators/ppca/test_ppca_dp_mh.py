@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
 from dppca.common.estimators import PPCADPMH
+from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
-from dppca.common.estimators.ppca.party_tables import group_rows
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -281,3 +281,24 @@ def test_rows_of_one_person_multiply_what_the_printed_noise_costs() -> None:
     )
     assert three.epsilon == 3 * one.epsilon
     assert three.max_rows_per_person == 3
+
+
+@pytest.mark.parametrize(
+    ("numeric", "settings"),
+    [
+        ({"histogram": True}, {}),
+        ({"bins": 4, "products": "bins"}, {}),
+        ({}, {"targets": ["b"], "sum_weight": 1}),
+    ],
+)
+def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
+    numeric: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    attributes = [
+        {"name": "x", "type": "numeric", "lower": 0, "upper": 1, **numeric},
+        {"name": "b", "type": "binary", "values": [0, 1]},
+    ]
+    document = {"max_rows_per_person": 1, "attributes": attributes, **settings}
+    rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
+    with pytest.raises(SettingError, match="histogram, products and targets out of the schema"):
+        fitted(rows, schema=Schema.from_document(document))

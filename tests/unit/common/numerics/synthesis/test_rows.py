@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.numerics.moments.moments import compute_moments, unpack, unpack_histograms
+from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.schema import Schema, encode, find_faults, histogram_cells
 
 N = 40_000
+People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]
 NUMERICS = {
     "humps": {"lower": -10, "upper": 10},
     "money": {"lower": 0, "upper": 1e5, "score": "log", "zero": "separate"},
@@ -34,7 +37,7 @@ def _schema(*, histogram: bool = True) -> Schema:
 
 
 @cache
-def _people() -> tuple[NDArray[np.float64] | NDArray[np.int32], ...]:
+def _people() -> People:
     """Four in ten are of group b, which settles the hump nearly alone."""
     rng = np.random.default_rng(8)
     group = rng.random(N) < 0.4
@@ -47,8 +50,8 @@ def _people() -> tuple[NDArray[np.float64] | NDArray[np.int32], ...]:
     return (*(np.clip(x, f["lower"], f["upper"]) for x, f in columns), np.int32(group))
 
 
-def _fit(schema: Schema, noise: float, seed: int = 1) -> FieldFit:
-    people, layout = _people(), schema.layout
+def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None = None) -> FieldFit:
+    people, layout = people or _people(), schema.layout
     moments = compute_moments(encode(schema, people), layout, histogram_cells(schema, people))
     rng = np.random.default_rng(seed)
     drawn = rng.normal(scale=noise * N * 4**layout.resolution_bits, size=len(moments.packed))
@@ -106,6 +109,96 @@ def test_relations_of_numerics_with_a_shape_are_kept() -> None:
     rows = _rows(_fit(schema, 1e-4))
     own, made = (np.corrcoef(encode(schema, each).T) for each in (_people(), rows))
     np.testing.assert_allclose(made, own, atol=0.04)
+
+
+BINNED = {
+    "age": {"lower": 0, "upper": 100, "bins": 20},
+    # No whole number but 0 is in the third bin, and 0 has a cell of its own.
+    "change": {
+        "lower": -9,
+        "upper": 9,
+        "integer": True,
+        "bins": [-4.5, -0.5, 0.5, 4.5],
+        "zero": "separate",
+    },
+}
+
+
+def _binned(*, products: bool) -> Schema:
+    counted = {"products": "bins"} if products else {"histogram": True}
+    numerics = [
+        {"name": name, "type": "numeric", **fields, **counted} for name, fields in BINNED.items()
+    ]
+    works = {"name": "works", "type": "binary", "values": ["no", "yes"]}
+    return Schema.from_document({"attributes": [*numerics, works]})
+
+
+@cache
+def _workers() -> People:
+    """Most between 25 and 65 work; the change is mostly far from 0 where they do."""
+    rng = np.random.default_rng(9)
+    age = rng.uniform(0, 100, N)
+    works = (np.abs(age - 45) < 20) == (rng.random(N) < 0.95)
+    far = np.where(rng.random(N) < 0.5, -7.0, 7.0) + rng.integers(-2, 3, N)
+    near = rng.integers(-4, 5, N)
+    change = np.where(works == (rng.random(N) < 0.8), far, near)
+    return age, np.where(rng.random(N) < 0.3, 0.0, change), np.int32(works)
+
+
+def _tables(rows: Sequence[NDArray[np.float64] | NDArray[np.int32]]) -> list[NDArray[np.float64]]:
+    """Shares of the two-way tables of each numeric and what they work."""
+    places = (
+        (rows[0] // 5).astype(int).clip(max=19),
+        (rows[1] + 9).astype(int),
+    )
+    return [np.bincount(2 * place + rows[2], minlength=40) / len(place) for place in places]
+
+
+def _off(schema: Schema, noise: float) -> tuple[list[float], list[NDArray[np.float64]]]:
+    fit = _fit(schema, noise, people=_workers())
+    assert fit.converged
+    rows = [np.asarray(each) for each in _rows(fit)]
+    own, made = _tables(_workers()), _tables(rows)
+    return [float(np.abs(a - b).sum() / 2) for a, b in zip(own, made, strict=True)], rows
+
+
+def test_products_of_bins_keep_relations_that_do_not_rise_or_fall_steadily() -> None:
+    binned, rows = _off(_binned(products=True), 0.001)
+    straight, _ = _off(_binned(products=False), 0.001)
+    assert binned[0] < 0.05 < 0.3 < straight[0]
+    assert binned[1] < 0.2 < straight[1]
+    for index, fields in enumerate(BINNED.values()):
+        assert rows[index].min() >= fields["lower"]
+        assert rows[index].max() <= fields["upper"]
+    np.testing.assert_array_equal(rows[1], np.rint(rows[1]))
+    expected = (_workers()[1] == 0).mean()
+    assert (rows[1] == 0).mean() == pytest.approx(expected, abs=0.006)
+    assert len(np.unique(rows[0])) > 19_000  # spread inside their bins
+
+
+def test_targets_of_bins_are_indicators_with_smooth_shares() -> None:
+    schema = _binned(products=True)
+    targets = _fit(schema, 0.001, people=_workers()).targets
+    assert [each.shape for each in targets.values] == [(20, 20), (5, 6), (2, 1)]
+    kept = np.delete(np.eye(6), 2, axis=0)  # the bin without a number of its own
+    np.testing.assert_array_equal(targets.values[1], kept)
+    assert all(q.min() > 0 and q.sum() == pytest.approx(1) for q in targets.marginals)
+    shares = np.bincount((_workers()[0] // 5).astype(int)) / N
+    assert np.abs(targets.marginals[0] - shares).max() < 0.0015
+
+
+@pytest.mark.parametrize("codes", [[0] * 50, [0, 1, 2, 3, 4, 5] * 50])
+def test_codes_of_cells_become_values_in_them(codes: list[int]) -> None:
+    schema = _binned(products=True)
+    cells = schema.cells[1]
+    assert cells is not None
+    columns = [np.int32([k % 20 for k in codes]), np.int32(codes), np.int32([0] * len(codes))]
+    drawn = draw_in_cells(schema, columns, np.random.default_rng(1))
+    np.testing.assert_array_equal(drawn[1], np.rint(drawn[1]))
+    expected = [3 if code == 2 else code for code in codes]  # no number is in the third bin
+    assert cells.index(np.asarray(drawn[1], np.float64)).tolist() == expected
+    np.testing.assert_array_equal(np.asarray(drawn[0]) // 5, columns[0])
+    np.testing.assert_array_equal(drawn[2], columns[2])
 
 
 def test_without_histograms_two_humps_are_one() -> None:

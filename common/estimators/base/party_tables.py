@@ -90,8 +90,7 @@ def resolve_schema(
     Raises
     ------
     SettingError
-        Nobody says the row limit; two limits differ; the schema does not fit the columns, or asks
-        for histograms or targets.
+        Nobody says the row limit; two limits differ; the schema does not fit the columns.
     """
     from_schema = None if schema is None else schema.max_rows_per_person
     k = check_rows_per_person(from_schema if max_rows_per_person is None else max_rows_per_person)
@@ -101,11 +100,6 @@ def resolve_schema(
         )
     if schema is None:
         return make_schema(bounds, n_columns, max_rows_per_person=k)
-    if schema.layout.histograms or schema.targets:
-        raise SettingError(
-            "this method releases sums and products alone: take histogram and targets out of the "
-            "schema"
-        )
     if len(schema.attributes) != n_columns:
         raise SettingError(f"X has {n_columns} columns, the schema {len(schema.attributes)}")
     if from_schema is None:

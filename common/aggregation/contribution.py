@@ -1,0 +1,104 @@
+"""A masked contribution: an owner's moments with a share of the noise, masked, and their receipt.
+
+The noised vector exists in memory only, between the draw and the masks; neither it nor a seed is
+stored or shown. What is stored, hashed and sent is the upload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dppca.common.aggregation.masking import mask
+from dppca.common.aggregation.messages import Upload
+from dppca.common.aggregation.terms import Terms
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.privacy.release import MomentReceipt, noise_moments, receipt_for
+from dppca.common.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedRelease:
+    """A masked contribution of one owner, ready to be stored and sent.
+
+    Attributes
+    ----------
+    release_id
+        16 bytes, drawn with the reservation.
+    content
+        The upload's bytes.
+    receipt
+        What it cost.
+    """
+
+    release_id: bytes
+    n_rows: int
+    content: bytes
+    receipt: MomentReceipt
+
+    @property
+    def digest(self) -> str:
+        """What it was reserved under: the study's digest, hexadecimal."""
+        return self.receipt.study_digest
+
+    def payload(self) -> bytes:
+        """The bytes that are stored, hashed and sent."""
+        return self.content
+
+
+def draw_masked(
+    study: Study,
+    calibration: Calibration,
+    moments: Moments,
+    *,
+    terms: Terms,
+    owner: str,
+    key: ec.EllipticCurvePrivateKey,
+    release_id: bytes,
+    ledger_sequence: int,
+    entropy: EntropySource,
+) -> MaskedRelease:
+    """Draw a share of the noise, mask and seal: once, after the charge has been reserved.
+
+    Parameters
+    ----------
+    calibration, terms
+        Of the study.
+    moments
+        Exact sums over the owner's rows, in the layout of the study's schema.
+    key
+        Of the owner's certificate.
+    release_id, ledger_sequence
+        From the reservation.
+    entropy
+        `OperatingSystemEntropy`; anything else is for tests.
+
+    Raises
+    ------
+    SchemaMismatchError, PermissionDeniedError, IdentityError
+        As `noise_moments` and `mask`.
+    """
+    noised = noise_moments(study, calibration, moments, entropy=entropy)
+    upload = mask(terms, owner, noised, key=key, entropy=entropy)
+    content = upload.to_bytes()
+    receipt = receipt_for(
+        study,
+        calibration,
+        release_id=release_id,
+        n_rows=moments.n_rows,
+        payload_sha256=hashlib.sha256(content).hexdigest(),
+        ledger_sequence=ledger_sequence,
+        software=SOFTWARE,
+        statement_sha256=statement_sha256(upload),
+    )
+    return MaskedRelease(release_id, moments.n_rows, content, receipt)
+
+
+def statement_sha256(upload: Upload) -> str:
+    """SHA-256 of an upload's statement, hexadecimal; its receipt names it."""
+    return hashlib.sha256(upload.statement.to_bytes()).hexdigest()

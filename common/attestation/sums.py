@@ -1,0 +1,371 @@
+"""What shows that the sum in a result is of signed uploads, and that it was opened once.
+
+With ``trust: aggregate`` the curator never holds an owner's sums, so the components' receipt holds,
+beside each owner's receipt: what the owner signed of its masked upload, the openers' votes, and
+what they signed of their sums. By these and the study alone anybody finds that
+
+1. each upload is of the owner whose key stands in the study, and is the one of its receipt;
+2. the votes and openings are for the set of exactly these uploads, signed by openers;
+3. every stream of masks was opened, once.
+
+Who has the uploads and the openers' sums as well finds, by `require_sum`, that the sum in the
+result is theirs. For ``trust: owner`` that needs the owners' vectors alone.
+
+Limits: that no opener opened a second set, its ledger shows and nothing here; if one honest opener
+did not, a second set could not be added up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.aggregation.messages import (
+    SignedOpening,
+    Statement,
+    Upload,
+    Vote,
+    require_signed,
+    require_vote,
+    set_digest,
+)
+from dppca.common.aggregation.pooling import require_opening
+from dppca.common.aggregation.terms import Terms
+from dppca.common.attestation.signatures import load_certificate
+from dppca.common.errors import (
+    AlteredError,
+    ConflictError,
+    LimitError,
+    PermissionDeniedError,
+    ReceiptError,
+    SettingError,
+    SignatureError,
+    StudyError,
+    UploadError,
+)
+from dppca.common.privacy.release import MaskedClaims, receipt_from_bytes
+from dppca.common.signing import Purpose
+from dppca.common.study import Study, Trust
+
+_WHAT = "the receipt of the components"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRelease:
+    """One owner's part: receipt (canonical JSON), signature (DER), certificate (PEM)."""
+
+    owner: str
+    receipt: bytes
+    signature: bytes
+    certificate: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SignedStatement:
+    """What an owner signed of its upload: the statement, and the signature (DER)."""
+
+    statement: Statement
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SumEvidence:
+    """What was signed of a masked sum, without a vector.
+
+    Attributes
+    ----------
+    statements
+        Of the owners that were added up, names ascending.
+    votes
+        For the set; none where the study has no spares.
+    openings
+        Those that were added up.
+    """
+
+    statements: tuple[SignedStatement, ...]
+    votes: tuple[Vote, ...]
+    openings: tuple[SignedOpening, ...]
+
+
+class ListedStatement(TypedDict):
+    """What an owner signed of its upload, but for study and name; digests in hexadecimal."""
+
+    payload_sha256: str
+    seals_sha256: list[str]
+    signature: str
+
+
+class ListedVote(TypedDict):
+    """An opener's vote for the set."""
+
+    opener: str
+    signature: str
+
+
+class ListedOpening(TypedDict):
+    """What an opener signed of its sum over the set."""
+
+    opener: str
+    streams: list[int]
+    total_sha256: str
+    signature: str
+
+
+class ListedSum(TypedDict):
+    """`SumEvidence` in a receipt; ``statements`` by owner, in the order of the releases."""
+
+    terms: str
+    set_digest: str
+    statements: dict[str, ListedStatement]
+    votes: list[ListedVote]
+    openings: list[ListedOpening]
+
+
+def describe_sum(evidence: SumEvidence) -> ListedSum:
+    """The evidence, with one statement at least, as a receipt holds it."""
+    statements = [each.statement for each in evidence.statements]
+    return {
+        "terms": statements[0].terms.hex(),
+        "set_digest": set_digest(statements),
+        "statements": {
+            each.statement.owner: {
+                "payload_sha256": each.statement.payload_sha256.hex(),
+                "seals_sha256": [digest.hex() for digest in each.statement.seals_sha256],
+                "signature": each.signature.hex(),
+            }
+            for each in evidence.statements
+        },
+        "votes": [
+            {"opener": each.opener, "signature": each.signature.hex()}
+            for each in sorted(evidence.votes, key=lambda vote: vote.opener)
+        ],
+        "openings": [
+            {
+                "opener": each.opener,
+                "streams": list(each.streams),
+                "total_sha256": each.total_sha256.hex(),
+                "signature": each.signature.hex(),
+            }
+            for each in sorted(evidence.openings, key=lambda opening: opening.streams)
+        ],
+    }
+
+
+def read_sum(document: Mapping[str, Any], terms: Terms) -> SumEvidence:
+    """What `describe_sum` made; nothing in it is believed.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, AttributeError
+        A field is missing, or is not what it should be.
+    """
+    if not document["statements"]:
+        raise ValueError("a sum has statements")
+    chosen = str(document["set_digest"])
+    return SumEvidence(
+        statements=tuple(
+            SignedStatement(
+                Statement(
+                    bytes.fromhex(terms.digest),
+                    owner,
+                    _digest(each["payload_sha256"]),
+                    tuple(_digest(digest) for digest in each["seals_sha256"]),
+                ),
+                bytes.fromhex(each["signature"]),
+            )
+            for owner, each in document["statements"].items()
+        ),
+        votes=tuple(
+            Vote(terms.digest, chosen, str(each["opener"]), bytes.fromhex(each["signature"]))
+            for each in document["votes"]
+        ),
+        openings=tuple(
+            SignedOpening(
+                terms.digest,
+                chosen,
+                str(each["opener"]),
+                tuple(_stream(number, terms) for number in each["streams"]),
+                _digest(each["total_sha256"]),
+                bytes.fromhex(each["signature"]),
+            )
+            for each in document["openings"]
+        ),
+    )
+
+
+def terms_of(study: Study) -> Terms | None:
+    """The terms of a masked sum; None for ``trust: owner``.
+
+    Raises
+    ------
+    AlteredError
+        The study's keys are none.
+    """
+    if study.trust is Trust.OWNER:
+        return None
+    try:
+        return Terms.from_study(study)
+    except StudyError as error:
+        raise AlteredError(f"the study's document in the receipt: {error}") from error
+
+
+def require_evidence(
+    terms: Terms, evidence: SumEvidence, releases: Sequence[SignedRelease]
+) -> None:
+    """Check everything that was signed of a masked sum: the three points of the module.
+
+    Parameters
+    ----------
+    releases
+        Of the owners that the receipt names; each was checked by itself.
+
+    Raises
+    ------
+    SignatureError
+        A signature is not by the key in the study; the message says whose.
+    ReceiptError
+        It is signed, but is not of this sum.
+    """
+    statements = {each.statement.owner: each for each in evidence.statements}
+    if [release.owner for release in releases] != sorted(statements):
+        raise ReceiptError(f"{_WHAT} has statements of other owners than it has receipts of")
+    for release in releases:
+        _require_statement(terms, statements[release.owner], release)
+    chosen = set_digest(statements[release.owner].statement for release in releases)
+    try:
+        for vote in evidence.votes:
+            require_vote(terms, chosen, vote)
+        for opening in evidence.openings:
+            require_opening(terms, chosen, opening)
+    except (PermissionDeniedError, ConflictError, UploadError) as error:
+        raise ReceiptError(f"{_WHAT}: {error}") from error
+    voters = {vote.opener for vote in evidence.votes}
+    if len(voters) != len(evidence.votes) or len(voters) < terms.votes_needed:
+        raise ReceiptError(
+            f"{_WHAT} has {len(evidence.votes)} votes of {len(voters)} openers; "
+            f"{terms.votes_needed} must have voted, each once"
+        )
+    opened = sorted(stream for opening in evidence.openings for stream in opening.streams)
+    if opened != list(range(len(terms.holders))):
+        raise ReceiptError(f"{_WHAT} does not have every stream of masks opened once")
+
+
+def require_sum(
+    study: Study,
+    releases: Sequence[SignedRelease],
+    evidence: SumEvidence | None,
+    pooled: NDArray[np.int64],
+    folder: Path,
+) -> None:
+    """Add up what was sent, and compare the sum with the result's.
+
+    One vector is in memory at a time.
+
+    Parameters
+    ----------
+    releases, evidence
+        Of a receipt that was checked; ``evidence`` is None for ``trust: owner``.
+    pooled
+        Of the result, shape (D,).
+    folder
+        Files named by the SHA-256 of their content, hexadecimal, as a curator keeps them: each
+        owner's upload (`payload_sha256`) and each opener's sum (`total_sha256`).
+
+    Raises
+    ------
+    SettingError
+        A file is missing, or cannot be read.
+    AlteredError
+        A file has another content, or the sum is not the result's.
+    """
+    terms = terms_of(study)
+    words = np.zeros(len(pooled) if terms is None else terms.n_words, np.uint64)
+    for part in _vectors(terms, releases, evidence, folder):
+        if len(part) != words.nbytes:
+            raise AlteredError(
+                f"a vector in {folder} has {len(part):,} bytes, not {words.nbytes:,}"
+            )
+        words += np.frombuffer(part, "<u8")
+    if words[len(pooled) :].any():
+        raise AlteredError("the openings do not fit the uploads: the guards do not add up to 0")
+    if not np.array_equal(words[: len(pooled)], pooled.view(np.uint64)):
+        raise AlteredError("array pooled: it is not the sum of what the owners sent")
+
+
+def _vectors(
+    terms: Terms | None,
+    releases: Sequence[SignedRelease],
+    evidence: SumEvidence | None,
+    folder: Path,
+) -> Iterator[bytes]:
+    """What is to be added up."""
+    for release in releases:
+        named = receipt_from_bytes(release.receipt).claims.payload_sha256
+        content = _named(folder, named, f"the contribution of {release.owner}")
+        yield content if terms is None else _masked(terms, content, release.owner, evidence)
+    for opening in () if evidence is None else evidence.openings:
+        yield _named(folder, opening.total_sha256.hex(), f"the sum of {opening.opener}")
+
+
+def _masked(terms: Terms, content: bytes, owner: str, evidence: SumEvidence | None) -> bytes:
+    """The masked vector of an upload that is what its owner signed."""
+    try:
+        upload = Upload.from_bytes(content, terms)
+    except (UploadError, LimitError) as error:
+        raise AlteredError(f"the contribution of {owner}: {error}") from error
+    signed = () if evidence is None else (each.statement for each in evidence.statements)
+    if upload.statement.owner != owner or upload.statement not in signed:
+        raise AlteredError(f"the contribution of {owner} is not what the receipt says of it")
+    if hashlib.sha256(upload.payload).digest() != upload.statement.payload_sha256:
+        raise AlteredError(f"the masked vector of {owner} is not the one that it signed")
+    return upload.payload
+
+
+def _named(folder: Path, digest: str, what: str) -> bytes:
+    try:
+        content = (folder / digest).read_bytes()
+    except OSError as error:
+        raise SettingError(
+            f"cannot read {folder / digest}, {what}: {error.strerror}. --uploads takes a folder "
+            "that has them all, each named by its SHA-256"
+        ) from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise AlteredError(f"{folder / digest}, {what}: its content is not of this name")
+    return content
+
+
+def _require_statement(terms: Terms, signed: SignedStatement, release: SignedRelease) -> None:
+    """The statement is this owner's, by the study's key, and the one of its receipt."""
+    owner, content = release.owner, signed.statement.to_bytes()
+    what = f"the statement of {owner}"
+    try:
+        require_signed(terms, owner, Purpose.UPLOAD, content, signed.signature)
+        Statement.from_bytes(content, terms)
+        key = terms.public_key(owner)
+    except (PermissionDeniedError, UploadError, LimitError) as error:
+        raise ReceiptError(f"{what}: {error}") from error
+    certificate = load_certificate(release.certificate, what=f"the receipt of {owner}")
+    if certificate.public_key() != key:
+        raise SignatureError(
+            f"the receipt of {owner} was signed by another key than the study names for it"
+        )
+    claims = receipt_from_bytes(release.receipt).claims
+    stated = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
+    if stated != hashlib.sha256(content).hexdigest():
+        raise ReceiptError(f"{what} is not the one that its receipt names")
+
+
+def _digest(text: str) -> bytes:
+    return bytes.fromhex(text)
+
+
+def _stream(number: object, terms: Terms) -> int:
+    if not isinstance(number, int) or not 0 <= number < len(terms.holders):
+        raise ValueError(f"{number!r} is no stream")
+    return int(number)

@@ -1,0 +1,173 @@
+"""What both methods share: rows as codes, parts of epsilon, how large tables may be, rows drawn.
+
+**Size of tables.** Of d tables over n rows of m parties, with discrete Laplace noise for epsilon_3
+in every cell of each party's, the mean count of a cell is n over the number of cells, and the noise
+is about ``2 d sqrt(m) / epsilon_3``. Tables whose counts are ``theta`` times the noise or more have
+
+    cells <= n epsilon_3 / (2 d theta sqrt(m)),                                                 (1)
+
+the theta-usefulness of PrivBayes, with its 2 and m = 1.
+
+Source: Zhang and others (2017), "PrivBayes", section 4.5; the root of m is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Context, Decimal, Inexact
+from math import floor, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dppca.common.amounts import decimal_text
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.inputs import check_table
+from dppca.common.estimators.base.party_tables import resolve_schema
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_positive_int,
+    check_share,
+    choose_label,
+    describe_repeatability,
+)
+from dppca.common.estimators.networks.domain import Domain
+from dppca.common.estimators.networks.marginals import Codes, PooledCounts
+from dppca.common.estimators.networks.network import Network, NetworkModel
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.sensitivity import Relation
+from dppca.common.schema import Schema
+
+_EXACT = Context(prec=100, traps=[Inexact])
+_LEAST_BINS = 2
+
+
+class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+    """A method that ends in a Bayesian network to draw rows from.
+
+    Attributes
+    ----------
+    schema_
+        The schema, with the row limit that was resolved.
+    network_
+        The structure: a family for each attribute, parents first.
+    model_
+        The structure with its tables.
+    guarantee_
+        What is private, how far, and what is not.
+    """
+
+    schema: Schema | None
+    max_rows_per_person: object
+    n_bins: int
+    random_state: Any
+    schema_: Schema
+    network_: Network
+    model_: NetworkModel
+    guarantee_: Guarantee
+    _domain: Domain
+
+    def sample(self, n_rows: int, *, random_state: Any = None) -> NDArray[np.float64]:
+        """Rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
+
+        They cost nothing further. ``random_state`` takes the place of the estimator's.
+        """
+        check_is_fitted(self)
+        size = check_positive_int("n_rows", n_rows)
+        state = self.random_state if random_state is None else random_state
+        rng = np.random.default_rng(check_random_state(state).randint(2**31))
+        return self._domain.decode(self.model_.sample(size, rng), rng)
+
+    def _encode(self, parties: Sequence[ArrayLike]) -> list[Codes]:
+        """Each party's rows as codes, by the schema alone."""
+        if self.schema is None:
+            raise SettingError(
+                "give a schema: what values there are is public, not taken from rows"
+            )
+        if check_positive_int("n_bins", self.n_bins) < _LEAST_BINS:
+            raise SettingError(f"n_bins is {self.n_bins}; it must be {_LEAST_BINS} or more")
+        if not len(parties):
+            raise DataError("there are no parties: give a list with each party's rows")
+        tables = [
+            check_table(self, rows, row_norm=None, allow_constant=True, few_rows=True)
+            for rows in parties
+        ]
+        if len(self.schema.attributes) < 2:
+            raise SettingError("the schema has one attribute: a network needs two or more")
+        for table in tables:
+            self.schema_ = resolve_schema(
+                self.schema, None, table.shape[1], max_rows_per_person=self.max_rows_per_person
+            )
+        self._domain = Domain.of(self.schema_, n_bins=self.n_bins)
+        return [self._domain.encode(table) for table in tables]
+
+
+def split_epsilon(epsilon: Decimal, **shares: object) -> list[Decimal]:
+    """Parts of epsilon by named shares, and what they leave: exact decimals of sum epsilon.
+
+    Raises
+    ------
+    SettingError
+        A share is not between 0 and 1, or they leave nothing.
+    """
+    parts = []
+    for name, share in shares.items():
+        check_share(name, share)
+        parts.append(_EXACT.multiply(epsilon, Decimal(str(share))))
+    rest = epsilon
+    for part in parts:
+        rest = _EXACT.subtract(rest, part)
+    if rest <= 0:
+        raise SettingError(f"{' and '.join(shares)} leave no epsilon for the tables")
+    return [*parts, rest]
+
+
+def most_cells(
+    n_rows: int, n_tables: int, *, epsilon: Decimal, theta: float, n_parties: int = 1
+) -> int:
+    """Equation (1), rounded down."""
+    return floor(n_rows * float(epsilon) / (2 * n_tables * theta * sqrt(n_parties)))
+
+
+def network_guarantee(
+    *,
+    method: str,
+    source: str,
+    epsilon: Decimal,
+    max_rows_per_person: int,
+    tables: PooledCounts,
+    noise: tuple[Calibration, ...],
+    split: str,
+    entropy: EntropyMaker | None,
+) -> Guarantee:
+    """Of a network of which structure and tables were drawn with epsilon in all."""
+    return Guarantee(
+        method=method,
+        source=source,
+        variant=Variant.SOUND,
+        label=choose_label(entropy),
+        private="network_, model_, sample",
+        not_private=describe_repeatability(entropy).removeprefix("; "),
+        epsilon=epsilon,
+        delta=Decimal(0),
+        relation=Relation.REPLACE_ONE,
+        max_rows_per_person=max_rows_per_person,
+        sensitivity=float(tables.calibration.sensitivity.l1),
+        sensitivity_of=f"L1, counts of the {len(tables.tables)} tables of the network",
+        split=split,
+        charge=PrivacyCost(epsilon=epsilon, rho=Decimal(0)),
+        noise=noise,
+    )
+
+
+def describe_parts(**parts: Decimal) -> str:
+    """Parts of epsilon by what they are for."""
+    return ", ".join(
+        f"{decimal_text(part)} {name.replace('_', ' ')}" for name, part in parts.items()
+    )

@@ -1,0 +1,150 @@
+"""Components as pictures: bars of their largest loadings, and a biplot of rows on the first two.
+
+A biplot (Gabriel, 1971) draws rows as points and attributes as arrows in one plane: a point's
+coordinates are the row's scores, an arrow's are the column's loadings, times one factor for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.loadings import Loading, column_labels, largest_loadings
+from dppca.common.names import one_line
+from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure
+from dppca.common.schema import Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_POINTS = 2000
+"""Rows of each table in a biplot: more would only paint it full."""
+_MOST_COMPONENTS = 6
+_MOST_BARS = 12
+_MOST_ARROWS = 10
+_PER_ROW = 3
+_NAME_LENGTH = 28
+
+
+def loadings_figure(
+    schema: Schema,
+    vectors: NDArray[np.float64],
+    eigenvalues: NDArray[np.float64],
+    noise_edge: float,
+) -> Figure:
+    """The twelve largest loadings of each of the first six components.
+
+    Parameters
+    ----------
+    vectors
+        Shape (k, p), rows are components.
+    eigenvalues
+        Shape (k,) or longer, descending; ``noise_edge`` is in the same units.
+    """
+    drawn = largest_loadings(schema, vectors[:_MOST_COMPONENTS], most=_MOST_BARS)
+    columns = min(_PER_ROW, len(drawn))
+    rows = -(-len(drawn) // columns)
+    bars = max(len(loadings) for loadings in drawn)
+    figure = new_figure(4.2 * columns, (1.0 + 0.22 * bars) * rows + 0.5)
+    grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    for number, (axes, loadings) in enumerate(zip(grid, drawn, strict=False), start=1):
+        value = eigenvalues[number - 1]
+        side = "above" if value > noise_edge else "NOT above"
+        axes.set_title(f"component {number}: {value:.3g}, {side} the noise edge", fontsize=9)
+        _draw_bars(axes, loadings)
+    for axes in grid[len(drawn) :]:
+        axes.set_visible(False)
+    figure.supxlabel("loading (coded units); hatched: negative", fontsize=9)
+    return figure
+
+
+def biplot_figure(
+    schema: Schema,
+    vectors: NDArray[np.float64],
+    mean: NDArray[np.float64] | None,
+    tables: Sequence[tuple[str, NDArray[np.float64]]],
+) -> Figure:
+    """Rows on the first two components, with the largest loadings as arrows.
+
+    Parameters
+    ----------
+    vectors
+        Shape (k, p) with k of 2 or more, rows are components.
+    mean
+        Shape (p,), coded units: where the plane has its origin; None for 0.
+    tables
+        One or two, each a name for the legend and rows in coded units, shape (n, p); the first
+        `MOST_POINTS` are drawn.
+    """
+    plane = vectors[:2]
+    figure = new_figure(7, 6)
+    axes = figure.subplots()
+    most = 0.0
+    marks = [(BLUE, "o"), (ORANGE, "x")]
+    for (name, rows), (colour, marker) in zip(tables, marks[-len(tables) :], strict=True):
+        shown = rows[:MOST_POINTS]
+        scores = (shown if mean is None else shown - mean) @ plane.T
+        most = max(most, float(np.abs(scores).max(initial=0.0)))
+        axes.scatter(
+            scores[:, 0],
+            scores[:, 1],
+            s=8,
+            c=colour,
+            marker=marker,
+            linewidths=0.7,
+            alpha=0.35,
+            label=name,
+        )
+    _draw_arrows(axes, schema, plane, most or 1.0)
+    axes.autoscale_view()
+    axes.axhline(0, color=GREY, linewidth=0.5)
+    axes.axvline(0, color=GREY, linewidth=0.5)
+    axes.set_xlabel("component 1")
+    axes.set_ylabel("component 2")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
+    places = np.arange(len(loadings))[::-1]
+    for place, each in zip(places, loadings, strict=True):
+        negative = each.value < 0
+        axes.barh(
+            place,
+            each.value,
+            color=ORANGE if negative else BLUE,
+            hatch="///" if negative else None,
+            edgecolor="white",
+        )
+    axes.set_yticks(places, [_short(each.name) for each in loadings], fontsize=7)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.axvline(0, color="black", linewidth=0.6)
+    axes.set_xlim(-1, 1)
+
+
+def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: float) -> None:
+    """Arrows of the longest columns, the longest of which reaches as far as the farthest score."""
+    lengths = np.hypot(*plane)
+    names = column_labels(schema)
+    for index in np.argsort(-lengths, kind="stable")[:_MOST_ARROWS]:
+        if lengths[index] == 0:
+            continue
+        end = plane[:, index] * most / lengths.max()
+        axes.update_datalim([1.25 * end])  # arrows and texts do not widen an axis by themselves
+        axes.annotate("", xy=end, xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": "black"})
+        axes.text(
+            *(1.06 * end),
+            _short(Loading(names[index][0], names[index][1], 0.0).name),
+            fontsize=8,
+            ha="left" if end[0] >= 0 else "right",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
+        )
+
+
+def _short(name: str) -> str:
+    return one_line(name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…")

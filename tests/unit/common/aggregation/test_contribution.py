@@ -1,0 +1,119 @@
+"""Masked contributions: what comes out of all of them, and what their receipts say."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
+from dppca.common.aggregation.messages import Opening, Upload, head_limit, upload_limit
+from dppca.common.aggregation.opening import answer, open_set
+from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
+from dppca.common.errors import SchemaMismatchError, UploadError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
+from tests.support.masked_studies import MaskedStudy, make_masked_study
+
+TEXTS = [{"name": f"x{n}", "type": "binary", "values": ["no", "yes"]} for n in range(30)]
+
+
+def contribute(made: MaskedStudy, owner: str, *, seed: int, n_rows: int = 10) -> MaskedRelease:
+    size = made.study.table.layout.n_entries
+    return draw_masked(
+        made.study,
+        calibrate(made.study),
+        Moments(n_rows, np.full(size, 1000, np.int64)),
+        terms=made.terms,
+        owner=owner,
+        key=made.keys[owner],
+        release_id=bytes(16),
+        ledger_sequence=1,
+        entropy=SeededEntropy(seed),
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_the_sum_holds_the_noise_of_the_pool_and_no_more(mechanism: str) -> None:
+    made = make_masked_study(5, 2, mechanism=mechanism, attributes=TEXTS)
+    terms, noise = made.terms, calibrate(made.study)
+    pooled = []
+    for seed in range(12):
+        releases = [
+            contribute(made, name, seed=100 * seed + at) for at, name in enumerate(made.keys)
+        ]
+        uploads = [Upload.from_bytes(each.payload(), terms) for each in releases]
+        openings = list[Opening]()
+        for opener in terms.openers:
+            shown = show_set(terms, uploads, opener=opener)
+            sums = open_set(
+                terms, shown, (), opener=opener, secret=made.secrets[opener], bound=None
+            )
+            openings.append(
+                answer(terms, sums, terms.held(opener), opener=opener, key=made.keys[opener])
+            )
+            require_opening(terms, shown.digest, openings[-1])
+        pooled.append(unmask(terms, uploads, openings) - 5000)
+    variance = float(np.concatenate(pooled).astype(float).var())
+    one = variance_of(noise)
+    assert variance / one == pytest.approx(noise.mechanisms(5), rel=0.12)
+    assert noise.mechanisms(5) == pytest.approx(5 / 4, rel=1e-6)
+
+
+def variance_of(noise: Calibration) -> float:
+    return 2 * float(noise.width) ** 2 if noise.scale is not None else float(noise.width) ** 2
+
+
+def test_the_receipt_names_the_statement_and_the_share() -> None:
+    made = make_masked_study(5, 2)
+    release = contribute(made, "owner-2", seed=1)
+    upload = Upload.from_bytes(release.payload(), made.terms)
+    require_upload(made.terms, upload)
+    content = release.receipt.canonical_bytes()
+    again = receipt_from_bytes(content)
+    assert again == release.receipt
+    document = again.document()
+    assert document["label"] == "masked"
+    assert document["version"] == 2
+    claims = again.claims
+    assert isinstance(claims, MaskedClaims)
+    assert (claims.trust, claims.colluders, claims.quorum, claims.honest) == ("aggregate", 1, 5, 4)
+    assert claims.share_variance == calibrate(made.study).share_variance
+    assert claims.payload_sha256 == hashlib.sha256(release.payload()).hexdigest()
+    assert claims.statement_sha256 == hashlib.sha256(upload.statement.to_bytes()).hexdigest()
+
+
+def test_the_head_of_an_upload_is_read_without_its_vector() -> None:
+    made = make_masked_study(3, 2, attributes=TEXTS)
+    content = contribute(made, "owner-1", seed=1).payload()
+    whole = Upload.from_bytes(content, made.terms)
+    limit = head_limit(made.terms)
+    assert limit < len(content) <= upload_limit(made.terms)
+    head = Upload.read_head(content[:limit], made.terms)
+    assert (head.statement, head.signature, head.seals) == (
+        whole.statement,
+        whole.signature,
+        whole.seals,
+    )
+    assert content.endswith(whole.payload)
+    with pytest.raises(UploadError, match="cut short"):
+        Upload.read_head(content[: limit // 2], made.terms)
+
+
+def test_moments_of_another_schema_are_refused() -> None:
+    made = make_masked_study(3, 2)
+    with pytest.raises(SchemaMismatchError):
+        draw_masked(
+            made.study,
+            calibrate(made.study),
+            Moments(1, np.zeros(1, np.int64)),
+            terms=made.terms,
+            owner="owner-1",
+            key=made.keys["owner-1"],
+            release_id=bytes(16),
+            ledger_sequence=1,
+            entropy=SeededEntropy(1),
+        )

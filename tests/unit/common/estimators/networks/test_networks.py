@@ -1,0 +1,306 @@
+"""DP-SUBN3 and PrivBayes: what they learn, promise, spend and refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators import DPSUBN3, PrivBayes
+from dppca.common.estimators.networks import dp_subn3, privbayes
+from dppca.common.estimators.networks.dependence import dependence_sensitivity
+from dppca.common.estimators.networks.network import Family, Network, fit_tables
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from dppca.common.schema import Schema, find_faults
+
+SEEDED = partial(SeededEntropy, 11)
+SCHEMA = Schema.from_document(
+    {
+        "max_rows_per_person": 1,
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
+            {
+                "name": "visits",
+                "type": "numeric",
+                "lower": 0,
+                "upper": 30,
+                "integer": True,
+                "zero": "separate",
+                "histogram": True,
+            },
+            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+            {"name": "ward", "type": "categorical", "categories": ["n", "s", "w", "e"]},
+        ],
+        "targets": ["ill"],
+    }
+)
+BINARY = Schema.from_document(
+    {
+        "max_rows_per_person": 1,
+        "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)],
+    }
+)
+# Each of the six copies the one at its place of this list, with errors: a tree.
+COPIED = (None, 0, 1, 0, 3, 3)
+TREE = frozenset(frozenset((child, of)) for child, of in enumerate(COPIED) if of is not None)
+Rows = NDArray[np.float64]
+
+
+def people(n_rows: int = 3_000) -> Rows:
+    rng = np.random.default_rng(3)
+    age = rng.uniform(18, 100, n_rows)
+    ill = rng.random(n_rows) < age / 120
+    ward = np.where(ill, rng.integers(0, 2, n_rows), rng.integers(2, 4, n_rows))
+    visits = np.where(ill, rng.integers(1, 31, n_rows), 0)
+    return np.column_stack([age, visits, ill, ward])
+
+
+def tree(n_rows: int = 6_000) -> Rows:
+    rng = np.random.default_rng(9)
+    rows = rng.integers(0, 2, (n_rows, 6)).astype(float)
+    for child, of in enumerate(COPIED):
+        if of is not None:
+            rows[:, child] = np.where(rng.random(n_rows) < 0.1, 1 - rows[:, of], rows[:, of])
+    return rows
+
+
+def subn(rows: Rows, *, m: int = 3, **settings: Any) -> DPSUBN3:
+    given: dict[str, Any] = {"epsilon": 2, "schema": SCHEMA, "entropy": SEEDED, "random_state": 5}
+    return DPSUBN3(**{**given, **settings}).fit([rows[party::m] for party in range(m)])
+
+
+def bayes(rows: Rows, **settings: Any) -> PrivBayes:
+    given: dict[str, Any] = {"epsilon": 2, "schema": SCHEMA, "entropy": SEEDED, "random_state": 5}
+    return PrivBayes(**{**given, **settings}).fit(rows)
+
+
+BOTH = pytest.mark.parametrize("fit", [subn, bayes], ids=["DP-SUBN3", "PrivBayes"])
+Fit = Callable[..., Any]
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", ["1e-6", "2", "1000"])
+def test_drawn_rows_are_a_table_that_the_schema_allows(fit: Fit, epsilon: str) -> None:
+    table = fit(people(), epsilon=epsilon).sample(500)
+    assert table.shape == (500, 4)
+    columns = [table[:, 0], table[:, 1], *(table[:, i].astype(np.int32) for i in (2, 3))]
+    faults = find_faults(SCHEMA, columns)
+    assert not any((each.missing | each.invalid | each.out).any() for each in faults.values())
+    assert np.array_equal(table[:, 1], np.rint(table[:, 1]))
+    assert fit(table).sample(5).shape == (5, 4)  # an estimator takes them, too
+
+
+@pytest.mark.parametrize(("fit", "theta"), [(subn, 4e7), (bayes, 6e7)])
+def test_much_epsilon_recovers_a_tree_and_its_relations(fit: Fit, theta: float) -> None:
+    rows = tree()
+    model = fit(rows, schema=BINARY, epsilon=1e6, theta=theta)  # tables of four cells
+    assert model.network_.edges == TREE
+    drawn = model.sample(20_000)
+    assert np.corrcoef(drawn.T) == pytest.approx(np.corrcoef(rows.T), abs=0.05)
+    assert drawn.mean(axis=0) == pytest.approx(rows.mean(axis=0), abs=0.02)
+
+
+@BOTH
+def test_relations_of_numbers_and_labels_come_through(fit: Fit) -> None:
+    rows, drawn = people(), fit(people(), epsilon=20).sample(20_000)
+    ill, well = drawn[drawn[:, 2] == 1], drawn[drawn[:, 2] == 0]
+    assert ill[:, 0].mean() > well[:, 0].mean() + 5
+    assert (ill[:, 3] < 2).mean() > (well[:, 3] < 2).mean() + 0.8
+    assert (drawn[:, 1] == 0).mean() == pytest.approx((rows[:, 1] == 0).mean(), abs=0.05)
+    assert drawn[:, 0].mean() == pytest.approx(rows[:, 0].mean(), abs=2)
+
+
+def test_with_no_noise_to_speak_of_tables_are_the_shares_of_rows() -> None:
+    rows = tree()
+    model = subn(rows, schema=BINARY, epsilon=1e9, theta=2e10).model_  # tables of 8 cells
+    for family, table in zip(model.network.families, model.tables, strict=True):
+        for place, value in enumerate(np.ndindex((2,) * len(family.parents))):
+            given = (rows[:, family.parents] == value).all(axis=1)
+            assert table[place, 1] == pytest.approx(rows[given, family.child].mean(), abs=0.03)
+
+
+@BOTH
+def test_the_whole_may_leave_and_is_charged_as_a_whole(fit: Fit) -> None:
+    for entropy in (None, OperatingSystemEntropy):
+        first, again = (fit(people(400), epsilon="0.3", entropy=entropy) for _ in range(2))
+        guarantee = first.guarantee_
+        assert guarantee.label is Label.RELEASED
+        assert guarantee.not_private == ""
+        assert guarantee.epsilon == guarantee.charge.epsilon == Decimal("0.3")
+        assert guarantee.charge.rho == guarantee.delta == 0
+        assert not all(
+            one.shape == two.shape and np.array_equal(one, two)
+            for one, two in zip(first.model_.tables, again.model_.tables, strict=True)
+        )
+
+
+@BOTH
+def test_noise_that_can_be_drawn_again_is_never_released(fit: Fit) -> None:
+    first, again = (fit(people(400)) for _ in range(2))
+    assert first.guarantee_.label is Label.SITE_ONLY
+    assert "protects nothing" in str(first.guarantee_)
+    assert first.network_ == again.network_
+    assert np.array_equal(first.sample(50), again.sample(50))
+    assert not np.array_equal(first.sample(50), first.sample(50, random_state=6))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
+    m: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each party: noise on counts by its scale, choices by theirs; never more than epsilon."""
+    chosen: list[int] = []
+
+    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
+        chosen.append(scale)
+        return choose(scores, scale=scale, entropy=entropy)
+
+    choose = dp_subn3.choose
+    monkeypatch.setattr(dp_subn3, "choose", watched)
+    rows = tree()
+    schema = Schema.from_document({**BINARY.model_dump(mode="json"), "max_rows_per_person": k})
+    model = subn(rows, m=m, schema=schema, epsilon="0.7", theta=16)
+    assert chosen
+    assert len(chosen) % m == 0
+    sensitivity = dependence_sensitivity(len(rows) // m, child_sizes=[2])
+    spent = sum(Fraction(2 * k * sensitivity, scale) for scale in chosen) / m
+    for law in model.guarantee_.noise:
+        spent += Fraction(k * law.sensitivity.l1, law.scale)
+    assert Fraction("0.63") < spent <= Fraction("0.7")
+    assert model.guarantee_.max_rows_per_person == k
+
+
+def test_the_parts_of_privbayes_add_up_to_its_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+
+    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
+        chosen.append(scale)
+        return choose(scores, scale=scale, entropy=entropy)
+
+    choose = privbayes.choose
+    monkeypatch.setattr(privbayes, "choose", watched)
+    rows = tree()
+    model = bayes(rows, schema=BINARY, epsilon="0.7")
+    assert len(chosen) == 5
+    sensitivity = dependence_sensitivity(len(rows), child_sizes=[2])
+    (law,) = model.guarantee_.noise
+    spent = sum(Fraction(2 * sensitivity, scale) for scale in chosen)
+    spent += Fraction(law.sensitivity.l1, law.scale)
+    assert Fraction("0.63") < spent <= Fraction("0.7")
+
+
+def test_every_party_updates_the_network_of_the_one_before() -> None:
+    model = subn(tree(), schema=BINARY, epsilon=50, m=4, theta=1.0)
+    assert len(model.updates_) == 1 + 4
+    assert model.network_ == model.updates_[-1]
+    for network in model.updates_:
+        order = [family.child for family in network.families]
+        assert order == [family.child for family in model.network_.families]
+        for family, candidates in zip(network.families, model.frontier_, strict=True):
+            assert family.parents in candidates or network is model.updates_[0]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"epsilon": None}, SettingError, "epsilon is not given"),
+        ({"epsilon": 0}, SettingError, "must be above 0"),
+        ({"schema": None}, SettingError, "give a schema"),
+        ({"theta": 0}, SettingError, "theta"),
+        ({"n_bins": 1}, SettingError, "n_bins is 1"),
+        ({"schema": BINARY}, SettingError, "4 columns, the schema 6"),
+        ({"max_rows_per_person": 2}, SettingError, "but the schema says 1"),
+    ],
+)
+def test_settings_that_cannot_be_kept_are_refused(
+    fit: Fit, settings: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        fit(people(50), **settings)
+
+
+def test_shares_that_leave_nothing_are_refused() -> None:
+    for settings in ({"correlation_share": 0.9, "update_share": 0.1}, {"update_share": 0}):
+        with pytest.raises(SettingError, match="update_share"):
+            subn(people(50), **settings)
+    with pytest.raises(SettingError, match="structure_share"):
+        bayes(people(50), structure_share=1.5)
+    with pytest.raises(SettingError, match="most_parents"):
+        bayes(people(50), most_parents=0)
+    with pytest.raises(SettingError, match="reach"):
+        subn(people(50), reach=0)
+
+
+@BOTH
+def test_rows_outside_the_schema_are_refused(fit: Fit) -> None:
+    rows = people(50)
+    for place, wrong, says in ((0, 120.0, "leaves its bounds"), (3, 7.0, "codes 0 to 3")):
+        bad = rows.copy()
+        bad[4, place] = wrong
+        with pytest.raises(DataError, match=says):
+            fit(bad)
+    bad = rows.copy()
+    bad[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        fit(bad)
+
+
+def test_no_party_one_attribute_and_unit_balls_are_refused() -> None:
+    with pytest.raises(DataError, match="no parties"):
+        DPSUBN3(epsilon=1, schema=SCHEMA).fit([])
+    ball = {"max_rows_per_person": 1, "row_norm": {}}
+    columns = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(2)]
+    with pytest.raises(SettingError, match="unit ball"):
+        bayes(np.zeros((4, 2)), schema=Schema.from_document({**ball, "attributes": columns}))
+
+
+@BOTH
+def test_few_rows_equal_rows_and_two_attributes_are_fitted(fit: Fit) -> None:
+    """Degenerate tables: what is drawn stays valid, whatever the noise."""
+    same = np.repeat(people(1), 9, axis=0)
+    assert fit(same).sample(20).shape == (20, 4)
+    two = Schema.from_document(
+        {
+            **BINARY.model_dump(mode="json"),
+            "attributes": BINARY.model_dump(mode="json")["attributes"][:2],
+        }
+    )
+    model = fit(tree(30)[:, :2], schema=two, epsilon=10)
+    assert model.sample(10).shape == (10, 2)
+
+
+@BOTH
+def test_an_unfitted_estimator_draws_nothing_and_settings_are_copied(fit: Fit) -> None:
+    model = fit(people(60))
+    fresh = clone(model)
+    assert fresh.get_params()["n_bins"] == 16
+    with pytest.raises(NotFittedError):
+        fresh.sample(3)
+    with pytest.raises(SettingError, match="n_rows"):
+        model.sample(0)
+
+
+def test_counts_below_zero_and_empty_cells_have_a_distribution() -> None:
+    network = Network((Family(1, ()), Family(0, (1,))))
+    counts = {(1,): np.array([-5, -2]), (0, 1): np.array([[8, -9], [2, -1]])}
+    model = fit_tables(network, (2, 2), counts.__getitem__)
+    assert model.tables[0].tolist() == [[0.5, 0.5]]
+    assert model.tables[1].tolist() == [[0.8, 0.2], [0.8, 0.2]]
+
+
+def test_a_family_out_of_order_is_refused() -> None:
+    for families in ((Family(0, (1,)), Family(1, ())), (Family(0, ()), Family(0, ()))):
+        with pytest.raises(SettingError, match="out of order"):
+            Network(families)

@@ -1,0 +1,46 @@
+"""What is left if more owners collude than a study assumes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from dppca.common.privacy.collusion import foresee_collusion
+from dppca.common.privacy.release import calibrate
+from tests.support.ledgers import small_study
+from tests.support.masked_studies import make_masked_study
+
+
+@pytest.mark.parametrize(
+    ("n_owners", "one_more", "all_others"),
+    [(3, "1.46", "1.46"), (4, "1.25", "1.81"), (10, "1.07", "3.30"), (35, "1.02", "6.97")],
+)
+def test_gaussian_shares_that_are_left_give_a_larger_epsilon(
+    n_owners: int, one_more: str, all_others: str
+) -> None:
+    """Epsilon 1 at 1e-6; decision 129 has 1.45, 1.24, 1.07, 1.02, and 3.3 and 7.0."""
+    study = make_masked_study(n_owners).study
+    found = foresee_collusion(study, calibrate(study))
+    assert found is not None
+    assert (found.colluders, found.honest) == (1, n_owners - 1)
+    assert (found.one_more, found.all_others) == (Decimal(one_more), Decimal(all_others))
+
+
+def test_a_quorum_and_not_the_number_of_owners_says_how_many_are_honest() -> None:
+    study = make_masked_study(10, quorum=6, deadline="2090-01-01T00:00:00Z", colluders=1).study
+    found = foresee_collusion(study, calibrate(study))
+    assert found is not None
+    assert found.honest == 5
+
+
+def test_nothing_is_promised_of_laplace_shares() -> None:
+    study = make_masked_study(10, mechanism="laplace").study
+    found = foresee_collusion(study, calibrate(study))
+    assert found is not None
+    assert (found.one_more, found.all_others) == (None, None)
+
+
+def test_where_each_owner_adds_all_of_the_noise_there_is_nothing_to_foresee() -> None:
+    study = small_study()
+    assert foresee_collusion(study, calibrate(study)) is None

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.release import calibrate
+from tests.support.masked_studies import make_masked_study
+
+PAIR = [["owner-1", "owner-3"]]
+THREE = [["owner-1", "owner-2"], ["owner-2", "owner-3", "owner-4"]]
+overlaps = pytest.mark.parametrize(
+    ("overlap", "group"), [(False, 1), (PAIR, 2), (THREE, 3), (True, 4)]
+)
+
+
+def _guarantee(overlap: Any, **changes: Any) -> tuple[Decimal, Decimal, str]:
+    study = make_masked_study(overlap=overlap, **changes).study
+    found = compose_guarantee(study, calibrate(study))
+    return Decimal(found.epsilon), Decimal(found.delta), "\n".join(found.assumptions)
+
+
+@overlaps
+def test_a_person_at_g_owners_changes_the_sum_g_times_as_much_by_laplace_noise(
+    overlap: Any, group: int
+) -> None:
+    epsilon, delta, _ = _guarantee(overlap, mechanism="laplace", epsilon="0.3")
+    assert (epsilon, delta) == (Decimal("0.3") * group, 0)
+
+
+@overlaps
+def test_a_person_at_g_owners_is_promised_g_squared_rho_by_gaussian_noise(
+    overlap: Any, group: int
+) -> None:
+    """Against the definition: delta of zCDP, minimised over alpha, at the epsilon that is stated.
+
+    Canonne, Kamath and Steinke (2020), corollary 13.
+    """
+    charge = calibrate(make_masked_study(overlap=overlap).study).charge
+    rho = group**2 * float(charge.rho)
+    epsilon, delta, _ = _guarantee(overlap)
+    orders = np.linspace(1.01, 100, 100_000)
+    log_delta = (
+        (orders - 1) * (orders * rho - float(epsilon))
+        + (orders - 1) * np.log1p(-1 / orders)
+        - np.log(orders)
+    )
+    assert delta == Decimal("1e-6")
+    assert log_delta.min() == pytest.approx(np.log(1e-6), abs=1e-6)
+
+
+def test_two_owners_at_epsilon_1_are_2_112_and_not_2() -> None:
+    assert _guarantee(False)[0] == 1
+    assert round(_guarantee(PAIR)[0], 3) == Decimal("2.112")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ("any other owner, as long as 3 owners",)),
+        ({"n_openers": 3, "colluders": 2}, ("any 2 other owners, as long as 2 owners",)),
+        ({"overlap": True}, ("changes at all of them at once",)),
+        ({"overlap": PAIR}, ("owner-1 + owner-3", "at all owners of the largest group")),
+    ],
+)
+def test_it_is_said_against_whom_and_under_which_assumptions(
+    changes: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    found = _guarantee(changes.pop("overlap", False), **changes)[2]
+    for part in (
+        *told,
+        "computational",
+        "ML-KEM-768",
+        "AES-256",
+        "different institutions",
+    ):
+        assert part in found
+    assert "largest of the owners'" not in found
