@@ -6,9 +6,11 @@ when that command is run or asked for its own help.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 
@@ -18,9 +20,11 @@ COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),
     "doctor": ("doctor", "Find out what is wrong with a site, and what to do."),
     "renew": ("renew", "Change the site's key for a new one, while the old one works."),
+    "identity": ("identity", "Print this site's key for a study file; offer to be an opener."),
     "check": ("check", "Compare data with a study's schema, fault by fault."),
     "review": ("review", "Show exactly what would leave, and what it would cost."),
     "contribute": ("contribute", "Release noised moments to a study, once."),
+    "open": ("opening", "Open the sum of a study with trust: aggregate, once."),
     "components": ("components", "Fetch the joint components of a study."),
     "synthesize": ("synthesize", "Draw synthetic rows, and publish them if asked."),
     "train": ("train", "Train a classifier on this site's own rows."),
@@ -35,18 +39,36 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group whose commands are imported when they are needed.
+
+    `lazy` has, for each command, the module in `dppca.owner.commands` that holds it and one line of
+    help; ``module:name`` where the command is not called ``command`` there.
+    """
+
+    lazy: ClassVar[Mapping[str, tuple[str, str]]] = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names in the order in which a steward needs them."""
-        return list(COMMANDS)
+        return list(self.lazy)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; where there is none, say which one may have been meant."""
+        name = args[0]
+        if name not in self.lazy and not name.startswith("-"):
+            near = get_close_matches(name, self.lazy, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.lazy:
             return None
-        module = import_module(f"dppca.owner.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
+        place, _, attribute = self.lazy[cmd_name][0].partition(":")
+        module = import_module(f"dppca.owner.commands.{place}")
+        command: click.Command = getattr(module, attribute or "command")
         return command
 
     def format_commands(
@@ -56,10 +78,10 @@ class LazyGroup(click.Group):
     ) -> None:
         """List the commands without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in self.lazy.items()])
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dppca")
 @click.option(
     "--site",

@@ -14,13 +14,19 @@ from dataclasses import dataclass
 from io import BufferedRandom
 from typing import Self
 
+from dppca.common.aggregation.messages import Opening, SealedSet, Vote, sealed_set_limit
+from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
 from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import LimitError
 from dppca.common.messages import Form, StudyState, accounts_for
+from dppca.common.privacy.release import receipt_from_bytes
 from dppca.common.results import largest_result
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
+from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import (
+    ChunkVerifier,
     Reassembly,
     chunks,
     contribution_parts,
@@ -50,6 +56,26 @@ class Acknowledgement:
     already_stored: bool
     state: StudyState
     signed: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """What the curator says of an opener's vote or opening.
+
+    Attributes
+    ----------
+    votes
+        That have come, for whichever set; well formed, and not yet believed.
+    wanted
+        Streams of this opener that no opening has, ascending; none while votes are missing.
+    already_stored
+        It had this very opening.
+    """
+
+    state: StudyState
+    votes: tuple[Vote, ...] = ()
+    wanted: tuple[int, ...] = ()
+    already_stored: bool = False
 
 
 class CuratorClient(CuratorQueries):
@@ -109,6 +135,7 @@ class CuratorClient(CuratorQueries):
                 study_digest=bytes.fromhex(reservation.request.request_digest),
                 release_id=reservation.release_id,
                 n_rows=stored.commitment.n_rows,
+                n_entries=receipt_from_bytes(stored.receipt).claims.n_entries,
                 ledger_length=history.length,
                 ledger_head=history.head,
                 sent=sent,
@@ -127,6 +154,78 @@ class CuratorClient(CuratorQueries):
             require_acknowledged(answer.acknowledgement, taken, ca=self._ca)
         return Acknowledgement(
             answer.already_stored, state_from_wire(answer.state), answer.acknowledgement
+        )
+
+    def download_sealed(self, study: Study, terms: Terms) -> SealedSet:
+        """The set of uploads that this site, an opener, is asked to open; nothing is believed yet.
+
+        Raises
+        ------
+        NotReadyError
+            The study still takes contributions.
+        PermissionDeniedError
+            The study does not name this site as an opener.
+        LimitError
+            More comes than a set of this study can have.
+        UploadError
+            It is no set under these terms.
+        """
+        request = pb.DownloadSealedRequest(study_digest=bytes.fromhex(study.digest))
+        limit = sealed_set_limit(terms)
+
+        def fetch(left: float) -> bytes:
+            whole = ChunkVerifier(total_bytes=limit, sha256=b"", cap=limit)
+            chunks = self._federation.DownloadSealed(request, timeout=left)
+            return b"".join(whole.take(chunk) for chunk in chunks)
+
+        return SealedSet.from_bytes(self._call(fetch, deadline_s=TRANSFER_TIMEOUT_S), terms)
+
+    def open(
+        self,
+        study: Study,
+        terms: Terms,
+        *,
+        vote: Vote | None = None,
+        opening: Opening | None = None,
+    ) -> OpenAnswer:
+        """Bring a vote, an opening, or neither, and hear which streams are wanted.
+
+        Raises
+        ------
+        NotReadyError, StudyStateError
+            The study is not sealed.
+        PermissionDeniedError
+            The study does not name this site as an opener.
+        ConflictError
+            Another set, vote or opening is there than this one.
+        """
+        content = b"" if opening is None else opening.to_bytes()
+        header = pb.OpenHeader(
+            study_digest=bytes.fromhex(study.digest),
+            vote=b"" if vote is None else vote.to_bytes(),
+            total_bytes=len(content),
+            sha256=hashlib.sha256(content).digest() if content else b"",
+        )
+
+        def parts() -> Iterator[pb.OpenRequest]:
+            yield pb.OpenRequest(header=header)
+            if content:
+                checkpoint("send")
+            for offset in range(0, len(content), CHUNK_BYTES):
+                piece = content[offset : offset + CHUNK_BYTES]
+                yield pb.OpenRequest(chunk=pb.Chunk(offset=offset, content=piece))
+
+        answer = self._call(
+            lambda left: self._federation.Open(parts(), timeout=left),
+            deadline_s=TRANSFER_TIMEOUT_S,
+        )
+        if len(answer.votes) > len(terms.openers):
+            raise LimitError(f"{len(answer.votes)} votes of {len(terms.openers)} openers came")
+        return OpenAnswer(
+            state_from_wire(answer.state),
+            tuple(Vote.from_bytes(each, terms) for each in answer.votes),
+            tuple(answer.wanted),
+            answer.already_stored,
         )
 
     def download(

@@ -245,7 +245,7 @@ class CuratorQueries(AbstractContextManager["CuratorQueries"]):
         wait_s
             In all; 0 asks once.
         polled
-            Called after each poll that found the study still open.
+            Called after each poll that found the study still open, or sealed.
 
         Raises
         ------
@@ -261,10 +261,12 @@ class CuratorQueries(AbstractContextManager["CuratorQueries"]):
             progress = self.progress(study.digest, wait_s=min(left, POLL_S))
             if progress.state is StudyState.ABORTED:
                 raise StudyStateError(f"study {study.name} was aborted: {progress.reason}")
-            if progress.state is not StudyState.OPEN:
+            if progress.state not in (StudyState.OPEN, StudyState.SEALED):
                 return progress
             if clock() >= end:
                 awaited = ", ".join(progress.missing) or "its components"
+                if progress.state is StudyState.SEALED:
+                    awaited = f"its openers ({awaited})"
                 raise NotReadyError(
                     f"study {study.name} still waits for {awaited}: ask again later, or with a "
                     "longer --wait"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
+from dppca.common.files import open_new, replacing
 from dppca.common.study import Study
 from dppca.owner.commands.options import data_set_option, file_path
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import check_table, open_table
+from dppca.owner.records.locations import Location
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.render.faults import CheckDocument, check_text
 from dppca.owner.site.config import DataSet, Site, load_policy, load_site
@@ -27,6 +33,12 @@ from dppca.owner.site.kept_studies import study_from_file
 @click.option(
     "--limit", type=click.IntRange(0), default=20, help="Row numbers to show for each fault."
 )
+@click.option(
+    "--keys",
+    "keys_file",
+    type=file_path,
+    help="Write the keys of rows at fault to a new file, which only you can read.",
+)
 @prints(CheckDocument)
 @click.pass_obj
 def command(
@@ -37,14 +49,16 @@ def command(
     study_file: Path | None,
     target: str | None,
     limit: int,
+    keys_file: Path | None,
     *,
     as_json: bool,
 ) -> int:
     """Compare data with a study's schema: list faults by attribute and row, never a value.
 
-    The list is for this site only. No row makes a contribution fail: public rules code each faulty
-    value as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults
-    than the study allows (faults: refuse_if_above).
+    The list is for this site only. Rows of a database have no number: of them it gives the
+    condition that finds them. No row makes a contribution fail: public rules code each faulty value
+    as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults than the
+    study allows (faults: refuse_if_above).
 
     \b
     Example:
@@ -56,15 +70,35 @@ def command(
     if data is not None and data_set_name is not None:
         raise SettingError("give --data-set NAME or --data FILE, not both")
     study = _find_study(site, study_name) if study_file is None else study_from_file(study_file)
-    path = data if data is not None else _data_set(load_site(site), study, data_set_name).path
-    table = open_table(path, study.table)
-    with progress("Reading rows", table.n_rows, unit="rows") as bar:
-        report = check_table(table, study.table, limit=limit, target=target, progress=bar.advance)
+    place: Path | Location | None = data
+    key = ""
+    if place is None:
+        data_set = _data_set(load_site(site), study, data_set_name)
+        place, key = data_set.source, data_set.key
+    if keys_file is not None and not key:
+        raise SettingError(
+            "--keys needs a data set with `key:`, its column of keys, in policy.yaml"
+        )
+    table = open_table(place, study.table)
+    with (
+        _new_text(keys_file) as keys,
+        progress("Reading rows", table.n_rows, unit="rows") as bar,
+    ):
+        report = check_table(
+            table,
+            study.table,
+            limit=limit,
+            target=target,
+            progress=bar.advance,
+            key=key,
+            keys=keys,
+        )
     above = report.above(study.faults)
     document: CheckDocument = {
         "command": "check",
         "study": study.name,
         "digest": study.digest,
+        "keys": None if keys_file is None else str(keys_file),
         "above": above,
         **report.to_document(),
     }
@@ -72,6 +106,25 @@ def command(
     if above:
         return TooManyFaultsError.exit_code
     return 0 if report.faultless else InvalidRowsError.exit_code
+
+
+@contextmanager
+def _new_text(path: Path | None) -> Iterator[TextIO | None]:
+    """A new private file, which is there as a whole or not at all; None for no path."""
+    if path is None:
+        yield None
+        return
+    if path.exists():
+        raise SettingError(f"{path} exists: name a new file for the keys")
+    try:
+        with (
+            replacing(path, durable=False) as draft,
+            open_new(draft) as file,
+            io.TextIOWrapper(file, encoding="utf-8", newline="") as text,
+        ):
+            yield text
+    except OSError as error:
+        raise SettingError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _data_set(site: Site, study: Study, name: str | None) -> DataSet:

@@ -11,18 +11,23 @@ import click
 from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ContradictionError
+from dppca.common.loadings import component_figures
+from dppca.common.messages import Form
+from dppca.common.plotting import DPI, check_plotting
 from dppca.common.privacy.labels import Label
+from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.queries import StudyProgress
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.options import file_path, study_argument
+from dppca.owner.commands.options import file_path, folder_path, study_argument
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.texts import ComponentsDocument, components_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import (
     acknowledgement_path,
     components_path,
+    make_folder,
     require_own_release,
     save,
 )
@@ -38,10 +43,21 @@ from dppca.owner.site.kept_studies import (
     help="Longest time to wait.",
 )
 @click.option("--output", type=file_path, help="Also write a copy of the result file here.")
+@click.option(
+    "--plots",
+    type=folder_path,
+    help="Folder for pictures: loadings, and a biplot of synthetic rows.",
+)
 @prints(ComponentsDocument)
 @click.pass_obj
 def command(
-    folder: Path, study_name: str, wait: float, output: Path | None, *, as_json: bool
+    folder: Path,
+    study_name: str,
+    wait: float,
+    output: Path | None,
+    plots: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Fetch the joint components of a study; they are released and may go anywhere.
 
@@ -54,8 +70,11 @@ def command(
     \b
     Example:
       dppca-owner components nltcs --wait 600
+      dppca-owner components nltcs --plots pictures
     """
     started = time.perf_counter()
+    if plots is not None:
+        check_plotting()
     site = load_site(folder)
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
@@ -77,6 +96,7 @@ def command(
         ) from error
     for place in [path] if output is None else [path, output]:
         save(place, content)
+    pictures = {} if plots is None else _draw(plots, site, study, result, content)
     document: ComponentsDocument = {
         "command": "components",
         "study": study.name,
@@ -87,6 +107,9 @@ def command(
         "rows": result.header.n_rows,
         "eigenvalues": result.eigenvalues.tolist(),
         "noise_edge": result.header.noise_edge,
+        "components": component_figures(
+            study.table, result.vectors, result.eigenvalues, result.header.noise_edge
+        ),
         "epsilon": result.header.epsilon,
         "delta": result.header.delta,
         "assumptions": list(result.header.assumptions),
@@ -94,10 +117,38 @@ def command(
         "missing": list(result.header.missing),
         "disowned": None if disowned is None else disowned.reason,
         "path": str(output or path),
+        "plots": pictures,
         "bytes": len(content),
         "seconds": round(time.perf_counter() - started, 6),
     }
     emit(document, components_text(document), as_json=as_json)
+
+
+def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes) -> dict[str, str]:
+    """Pictures of the components; the rows of the biplot are those that `synthesize` would draw."""
+    import numpy as np
+
+    from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
+    from dppca.owner.commands.synthesize import generator
+    from dppca.owner.synthesis.rows import synthesize
+
+    schema, edge = study.table, result.header.noise_edge
+    figures = {"loadings": loadings_figure(schema, result.vectors, result.eigenvalues, edge)}
+    if result.header.count > 1:
+        rng = generator(site.name, hashlib.sha256(content).digest(), MOST_POINTS)
+        drawn = synthesize(result, study, Form.CODED, n_rows=MOST_POINTS, rng=rng)
+        rows = np.concatenate(
+            [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in drawn.batches()]
+        )
+        figures["biplot"] = biplot_figure(
+            schema, result.vectors, result.mean, [("synthetic rows", rows)]
+        )
+    make_folder(folder)
+    paths = {}
+    for name, figure in figures.items():
+        paths[name] = str(folder / f"{name}.png")
+        figure.savefig(paths[name], dpi=DPI)
+    return paths
 
 
 def _how_to_show(evidence: Path, acknowledgement: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,19 +16,26 @@ from dppca.common.clock import utc_now
 from dppca.common.console import emit, prints, progress, say
 from dppca.common.documents import CodedByRule
 from dppca.common.messages import StudyState
+from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
-from dppca.owner.commands.options import data_set_option, study_argument, study_file_option
+from dppca.owner.commands.options import (
+    data_set_option,
+    digest_option,
+    study_argument,
+    study_file_option,
+)
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import FaultCounts, moments_of_table, open_table
+from dppca.owner.records import CheckReport, FaultCounts, Table, moments_of_table, open_table
 from dppca.owner.release.contribution import (
     NextStep,
+    Review,
     choose_data_set,
     decide_step,
     forecast,
@@ -35,13 +43,21 @@ from dppca.owner.release.contribution import (
     require_sendable,
     review,
 )
-from dppca.owner.release.path import ContributionPlan, send_release, store_release
+from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import counts_text
 from dppca.owner.render.texts import (
     ContributionDocument,
     ContributionSeconds,
     contribution_text,
     review_text,
+)
+from dppca.owner.site.agreement import (
+    Agreement,
+    agree,
+    require_allowed,
+    require_digest,
+    require_verified,
+    signing_key,
 )
 from dppca.owner.site.config import Site, load_policy, load_site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
@@ -51,6 +67,7 @@ from dppca.owner.site.kept_studies import acknowledgement_path, save
 @study_argument
 @data_set_option
 @study_file_option
+@digest_option
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
 @prints(ContributionDocument)
 @click.pass_obj
@@ -59,6 +76,7 @@ def command(
     study_name: str,
     data_set_name: str | None,
     study_file: Path | None,
+    digest: str | None,
     *,
     yes: bool,
     as_json: bool,
@@ -70,6 +88,10 @@ def command(
     an earlier attempt was interrupted, this command continues it: it sends the same bytes and
     charges nothing twice.
 
+    A study with trust: aggregate has the keys of all owners in its document, so it needs --digest,
+    unless this site has verified these keys before (peers.yaml). The sums leave masked: the curator
+    can add them up once enough openers have come, and see no owner's sums.
+
     \b
     Example:
       dppca-owner contribute nltcs
@@ -79,6 +101,7 @@ def command(
     seconds: ContributionSeconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with report_charges_on_interrupt(site, study_name), connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
+        require_digest(study, digest)
         held = compare_ledger(site, client)
         if decide_step(read_history(site.ledger), study.digest) is NextStep.SEND:
             with open_ledger(site.ledger, lock=site.lock) as ledger:
@@ -90,7 +113,15 @@ def command(
                 answer, counts = _send(site, ledger, stored, client, seconds), None
         else:
             stored, answer, counts = _release(
-                site, client, study, state, data_set_name, seconds, yes=yes, as_json=as_json
+                site,
+                client,
+                study,
+                state,
+                data_set_name,
+                digest,
+                seconds,
+                yes=yes,
+                as_json=as_json,
             )
     document = _document(site, study, stored, answer, seconds, counts)
     emit(document, contribution_text(document), as_json=as_json)
@@ -102,6 +133,7 @@ def _release(
     study: Study,
     state: StudyState,
     data_set_name: str | None,
+    digest: str | None,
     seconds: ContributionSeconds,
     *,
     yes: bool,
@@ -114,40 +146,72 @@ def _release(
     history = read_history(site.ledger)
     require_unsettled(history, study.name, study.digest)
     data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-    table = open_table(data_set.path, study.table)
+    agreement = agree(site, study, digest=digest)
+    if agreement is not None:
+        require_allowed(study, agreement.terms, data_set)
+        require_verified(study, agreement)
+    table = open_table(data_set.source, study.table)
     planned = review(
-        study, history, n_rows=table.n_rows, data_set=data_set.name, budget=data_set.budget
+        study,
+        history,
+        n_rows=table.n_rows,
+        data_set=data_set.name,
+        budget=data_set.budget,
+        terms=None if agreement is None else agreement.terms,
+        query_sha256=table.query_sha256,
     )
     require_possible(planned, history, state, now=utc_now())
     if not yes:
         require_terminal(look=f"look at `dppca-owner review {study.name}`")
-    tally = FaultCounts(study.table)
     checkpoint("read")
-    with (
-        _timed(seconds, "read"),
-        progress("Reading rows", table.n_rows, enabled=not as_json, unit="rows") as bar,
-    ):
-        moments = moments_of_table(table, study.table, tally=tally, progress=bar.advance)
-    counted = tally.report(table)
+    moments, counted = _read(table, study, seconds, quiet=as_json)
     # Shown, never decided by: what is released may not depend on a count of rows.
     counts = counts_text(counted, study.faults)
     if yes and not as_json:
-        say(f"{review_text(planned, state, None)}\n{counts}", err=True)
+        say(f"{review_text(planned, state, None, agreement)}\n{counts}", err=True)
     elif not yes:
         expected = forecast(study, planned.calibration, n_rows=table.n_rows)
-        ask(f"{review_text(planned, state, expected)}\n{counts}", "Contribute this?")
+        ask(f"{review_text(planned, state, expected, agreement)}\n{counts}", "Contribute this?")
+        if table.is_live:  # what is released is of one moment, and of one after consent
+            moments, counted = _read(table, study, seconds, quiet=as_json)
+    if moments.n_rows != table.n_rows:
+        say(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.", err=True)
+        require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         with _timed(seconds, "draw"):
             stored = store_release(
                 ledger,
                 planned.request,
-                ContributionPlan(study, planned.calibration),
+                _plan(site, planned, agreement),
                 moments,
                 entropy=OperatingSystemEntropy(),
                 clock=utc_now,
             )
         answer = _send(site, ledger, stored, client, seconds)
     return stored, answer, counted.counts_document(study.faults)
+
+
+def _plan(
+    site: Site, planned: Review, agreement: Agreement | None
+) -> ContributionPlan | MaskedPlan:
+    if agreement is None:
+        return ContributionPlan(planned.study, planned.calibration)
+    key = signing_key(site, agreement.terms)
+    return MaskedPlan(planned.study, planned.calibration, agreement.terms, site.name, key)
+
+
+def _read(
+    table: Table, study: Study, seconds: ContributionSeconds, *, quiet: bool
+) -> tuple[Moments, CheckReport]:
+    """The rows as they are now: their sums, and what was coded by rule."""
+    tally = FaultCounts(study.table)
+    with (
+        _timed(seconds, "read"),
+        table.latest() as latest,
+        progress("Reading rows", latest.n_rows, enabled=not quiet, unit="rows") as bar,
+    ):
+        moments = moments_of_table(latest, study.table, tally=tally, progress=bar.advance)
+    return moments, tally.report(latest)
 
 
 def _send(
@@ -191,12 +255,13 @@ def _document(
         "owner": site.name,
         "data_set": request.data_set,
         "rows": stored.commitment.n_rows,
-        "entries": len(stored.payload) // 8,
+        "entries": study.table.layout.n_entries,
         "bytes": len(stored.payload),
         "mechanism": request.mechanism,
         **request.cost_fields(),
         "release_id": stored.reservation.release_id.hex(),
         "already_stored": answer.already_stored,
+        "opens": site.name in (study.openers or {}),
         "acknowledgement": str(acknowledgement_path(site, study.name)) if answer.signed else None,
         "state": answer.state,
         "seconds": seconds,

@@ -8,6 +8,7 @@ written. A message says what was found and, where something is wrong, what to do
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from collections.abc import Iterator
@@ -16,7 +17,13 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from dppca.common.errors import DataError, DppcaError, IdentityError, LedgerError
+from dppca.common.errors import (
+    DataError,
+    DppcaError,
+    IdentityError,
+    LedgerError,
+    OpeningRefusedError,
+)
 from dppca.common.files import open_to_others
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
@@ -27,11 +34,13 @@ from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
-from dppca.owner.records import open_table
+from dppca.owner.records import Table, open_table, require_readable
 from dppca.owner.release.contribution import remaining, require_possible, review, spent
+from dppca.owner.site.agreement import agree, read_peers, require_allowed
 from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
 from dppca.owner.site.enrolment import is_cut_off
 from dppca.owner.site.kept_studies import keeps_study
+from dppca.owner.site.opener_keys import list_opener_keys
 
 
 class State(StrEnum):
@@ -60,6 +69,15 @@ class Diagnosis:
     exit_code: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A study that waits for contributions (``is_open``) or for openers."""
+
+    study: Study
+    is_open: bool
+    contributed: bool
+
+
 def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     """Examine a site; the order is that in which things should be mended.
 
@@ -84,10 +102,16 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     findings += _certificates(site, now)
     accepted = all(finding.state is not State.BROKEN for finding in findings)
     connection, waiting, held = _connection(site, offline=offline, accepted=accepted)
+    contributing = {
+        name: each.study for name, each in waiting.items() if not each.contributed and each.is_open
+    }
     policy_findings, policy = _policy(site)
     ledger_findings, history = _ledger(site, held)
-    served = _data(policy, waiting, history, now)
+    served = _data(site, policy, contributing, history, now)
     findings += [*connection, *policy_findings, *served, *ledger_findings]
+    findings += _peers(site)
+    if history is not None:
+        findings += _openings(site, waiting, history)
     if policy is not None and history is not None:
         findings += _budgets(policy, history)
     return findings
@@ -121,8 +145,8 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
 
 def _connection(
     site: Site, *, offline: bool, accepted: bool
-) -> tuple[list[Diagnosis], dict[str, Study], Held]:
-    """Whether the curator can be reached, what waits for this owner, and what is held of it."""
+) -> tuple[list[Diagnosis], dict[str, _Waiting], Held]:
+    """Whether the curator can be reached, what may wait for this owner, and what is held of it."""
     if offline or not accepted:
         why = "asked to stay offline" if offline else "the certificates have to be mended first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, Held()
@@ -132,16 +156,21 @@ def _connection(
         ) as client:
             client.require_serving()
             studies, held = client.studies(), client.held()
-            open_studies = {
-                each.name: client.study(each.name, stored=keeps_study(site, each.name))[0]
+            found = {
+                each.name: _Waiting(
+                    client.study(each.name, stored=keeps_study(site, each.name))[0],
+                    each.state is StudyState.OPEN,
+                    each.contributed,
+                )
                 for each in studies
-                if each.state is StudyState.OPEN and not each.contributed
+                if each.state in (StudyState.OPEN, StudyState.SEALED)
             }
     except DppcaError as error:
         return [_broken("connection", error)], {}, Held()
+    open_studies = [n for n, each in found.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
-    return [Diagnosis("connection", State.OK, message)], open_studies, held
+    return [Diagnosis("connection", State.OK, message)], found, held
 
 
 def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
@@ -160,28 +189,35 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
 
 
 def _data(
-    policy: Policy | None, waiting: dict[str, Study], history: History | None, now: datetime
+    site: Site,
+    policy: Policy | None,
+    waiting: dict[str, Study],
+    history: History | None,
+    now: datetime,
 ) -> Iterator[Diagnosis]:
     """Whether each data set can be read, and `contribute` would accept one for each open study."""
     if policy is None or not policy.data_sets:
         return
-    unreadable = [each for each in policy.data_sets if not os.access(each.path, os.R_OK)]
-    for each in unreadable:
-        message = f"data set {each.name}: {each.path} cannot be read; correct policy.yaml"
-        yield _broken("data", DataError(message))
+    unreadable = False
+    for each in policy.data_sets:
+        try:
+            require_readable(each.source)
+        except DppcaError as error:
+            unreadable = True
+            yield _broken("data", DataError(f"data set {each.name}: {error}"))
     if not waiting and not unreadable:
         yield Diagnosis(
-            "data", State.OK, "every data file can be read; `check` compares it to a study"
+            "data", State.OK, "every data set can be read; `check` compares it to a study"
         )
     for name, study in waiting.items():
         fitting: list[str] = []
         refusals: list[DppcaError] = []
         for each in policy.data_sets:
             try:
-                n_rows = open_table(each.path, study.table).n_rows
+                table = open_table(each.source, study.table)
                 if history is not None:
-                    _require_possible(study, each, n_rows, history, now)
-                fitting.append(f"{each.name} ({n_rows} rows)")
+                    _require_possible(site, study, each, table, history, now)
+                fitting.append(f"{each.name} ({table.n_rows} rows)")
             except DppcaError as error:
                 refusals.append(error)
         if fitting:
@@ -194,11 +230,21 @@ def _data(
 
 
 def _require_possible(
-    study: Study, data_set: DataSet, n_rows: int, history: History, now: datetime
+    site: Site, study: Study, data_set: DataSet, table: Table, history: History, now: datetime
 ) -> None:
     """Refuse what `contribute` would refuse, by the same decision."""
-    planned = review(study, history, n_rows=n_rows, data_set=data_set.name, budget=data_set.budget)
+    planned = review(
+        study,
+        history,
+        n_rows=table.n_rows,
+        data_set=data_set.name,
+        budget=data_set.budget,
+        query_sha256=table.query_sha256,
+    )
     require_possible(planned, history, StudyState.OPEN, now=now)
+    agreement = agree(site, study, digest=None)
+    if agreement is not None:
+        require_allowed(study, agreement.terms, data_set)
 
 
 def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
@@ -234,6 +280,33 @@ def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
         message = f"{site.folder} cannot be written, so nothing can be charged: mend permissions"
         findings.append(_broken("ledger", LedgerError(message)))
     return findings, history
+
+
+def _peers(site: Site) -> Iterator[Diagnosis]:
+    try:
+        read_peers(site)
+    except DppcaError as error:
+        yield _broken("peers", error)
+
+
+def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Iterator[Diagnosis]:
+    """Which studies wait for an opening of this site, and whether it can open them."""
+    kept = list_opener_keys(site.openers)
+    for name, each in waiting.items():
+        entry = (each.study.openers or {}).get(site.name)
+        if entry is None:
+            continue
+        key_id = hashlib.sha256(entry.key).hexdigest()
+        record = history.openers.get(key_id)
+        if record is None or (record.opening is None and key_id not in kept):
+            message = (
+                f"this site is an opener of study {name}, and cannot open it: its opener key is "
+                f"not {'in the ledger' if record is None else 'here any more'}. Tell the operator"
+            )
+            yield _broken("opener", OpeningRefusedError(message))
+        elif not each.is_open and not record.is_done:
+            message = f"study {name} waits for its openers: run `dppca-owner open {name}`"
+            yield Diagnosis("opener", State.WARNING, message)
 
 
 def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:

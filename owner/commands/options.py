@@ -21,5 +21,11 @@ study_file_option = click.option(
     help="Your copy of the study file; it must equal the curator's.",
 )
 
+digest_option = click.option(
+    "--digest",
+    metavar="HEX",
+    help="Digest of the study, 64 digits, from another owner's steward (trust: aggregate).",
+)
+
 file_path = click.Path(path_type=Path, dir_okay=False)
 folder_path = click.Path(path_type=Path, file_okay=False)

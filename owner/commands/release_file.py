@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,9 +106,11 @@ def make_file(
             )
     require_newest_ledger(site)
     history = read_history(site.ledger)
-    table = open_table(data_set.path, study.table)
+    table = open_table(data_set.source, study.table)
     release, offer = plan(table)
-    request = release.request(budget=data_set.budget, command=command)
+    request = replace(
+        release.request(budget=data_set.budget, command=command), query_sha256=table.query_sha256
+    )
     admit_charge(history, request)
     status, step = compute_budget_status(history, request), decide_step(history, digest)
     text = offer_text(offer, request, table.n_rows, status, step)

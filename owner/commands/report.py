@@ -12,10 +12,12 @@ import numpy as np
 
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
+from dppca.common.loadings import component_figures
 from dppca.common.privacy.labels import Label, require_released
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
 from dppca.owner.ledger.reading import read_history
+from dppca.owner.records.locations import Location
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.render.summary import (
     QualityDocument,
@@ -25,11 +27,18 @@ from dppca.owner.render.summary import (
     released_summary_text,
 )
 from dppca.owner.site.config import load_policy, load_site
-from dppca.owner.site.kept_studies import decoded_path, kept_result, kept_study, save
+from dppca.owner.site.kept_studies import (
+    components_path,
+    decoded_path,
+    kept_result,
+    kept_study,
+    save,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dppca.common.documents import ComponentFigures
     from dppca.common.schema import Schema
     from dppca.common.study import Study
     from dppca.owner.records import CheckReport
@@ -137,7 +146,7 @@ def command(
     history = read_history(site.ledger)
     data_set = choose_data_set(study, history, load_policy(site), data_set_name)
     found, counted, page = _page(
-        site, study, source, data_set.path, data_set.name, chosen, quiet=as_json
+        site, study, source, data_set.source, data_set.name, chosen, quiet=as_json
     )
     save(path, page.encode())
     document: QualityDocument = {
@@ -158,7 +167,7 @@ def _page(
     site: Site,
     study: Study,
     source: Path,
-    data: Path,
+    data: Location,
     data_set: str,
     targets: tuple[str, ...],
     *,
@@ -167,14 +176,20 @@ def _page(
     from dppca.owner.records import open_table
     from dppca.owner.report.comparison import code_table, compare
     from dppca.owner.report.page import quality_page
-    from dppca.owner.report.plots import accuracy_plot, marginal_plot, pair_plot
+    from dppca.owner.report.plots import (
+        accuracy_plot,
+        component_plots,
+        marginal_plot,
+        pair_plot,
+    )
 
     schema, rng = study.table, np.random.default_rng(_SEED)
     table, theirs = open_table(data, schema), open_table(source, schema)
     with progress("Reading rows", table.n_rows + theirs.n_rows, enabled=not quiet) as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
-    coded, mean = _coded(site, study, source)
+    kept = kept_result(site, study)[0] if components_path(site, study.name).is_file() else None
+    coded = None if kept is None else _coded(study, source)
     with progress("Comparing", enabled=not quiet):
         found = compare(
             schema,
@@ -182,35 +197,46 @@ def _page(
             synthetic,
             targets=targets,
             coded=coded,
-            released_mean=mean,
+            released_mean=None if kept is None else kept.mean,
             rng=rng,
         )
         plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, real, synthetic)]
         if found.accuracies:
             plots.append(accuracy_plot(found))
+        figures: list[ComponentFigures] = []
+        pictures: list[bytes] = []
+        if kept is not None:
+            edge = kept.header.noise_edge
+            figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
+            pictures = component_plots(schema, kept, real, coded)
     page = quality_page(
-        found, real.faults, study=study.name, data_set=data_set, source=source.name, plots=plots
+        found,
+        real.faults,
+        study=study.name,
+        data_set=data_set,
+        source=source.name,
+        plots=plots,
+        components=figures,
+        component_plots=pictures,
     )
     return found, real.faults, page
 
 
-def _coded(
-    site: Site, study: Study, source: Path
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """The same rows in coded coordinates, if `synthesize` wrote them beside, and the mean."""
+def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:
+    """The same rows in coded coordinates, if `synthesize` wrote them beside."""
     import pyarrow.parquet
 
     from dppca.owner.report.comparison import SAMPLE_ROWS
 
     path = source.with_name("synthetic-coded.parquet")
     if source.name != "synthetic-decoded.parquet" or not path.is_file():
-        return None, None
+        return None
     table = pyarrow.parquet.read_table(path)
     names = list(study.table.column_names)
     if table.column_names != names:
         raise ArtefactError(f"{path} is not of study {study.name}: run `synthesize` again")
     rows = np.stack([table[name].to_numpy() for name in names], axis=1)
-    return rows[:SAMPLE_ROWS], kept_result(site, study)[0].mean
+    return rows[:SAMPLE_ROWS]
 
 
 def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ def _train_site_only(
     started = time.perf_counter()
     history = read_history(site.ledger)
     data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-    table = open_table(data_set.path, study.table)
+    table = open_table(data_set.source, study.table)
     tally = FaultCounts(study.table)
     result, _ = kept_result(site, study)
     with progress("Reading rows", table.n_rows) as bar:

@@ -8,16 +8,13 @@ from pathlib import Path
 import click
 
 from dppca.common.attestation.command import verification_options, verify
-from dppca.common.attestation.documents import VerificationDocument
 from dppca.common.console import prints
 from dppca.common.files import CA, REVOKED
-from dppca.owner.site.config import STUDIES
-from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
 
 @click.command("verify")
 @verification_options
-@prints(VerificationDocument)
+@prints("dppca.common.attestation.documents:VerificationDocument")
 @click.pass_obj
 def command(
     folder: Path,
@@ -26,6 +23,7 @@ def command(
     crl: Path | None,
     held_since: datetime | None,
     acknowledgements: tuple[Path, ...],
+    uploads: Path | None,
     *,
     as_json: bool,
 ) -> None:
@@ -43,6 +41,8 @@ def command(
       dppca-owner verify synthetic-decoded.parquet --ca ca.pem --crl crl.pem --json
       dppca-owner verify nltcs.npz --acknowledgement acknowledgement.json --ca ca.pem
     """
+    from dppca.owner.site.config import STUDIES
+    from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
     def found(path: Path) -> Path | None:
         return path if path.exists() else None
@@ -54,6 +54,7 @@ def command(
         crl=crl or (found(folder / REVOKED) if ca is None else None),
         held_since=held_since,
         acknowledgements=acknowledgements,
+        uploads=uploads,
         own=lambda study: folder / STUDIES / study / ACKNOWLEDGEMENT,
         as_json=as_json,
     )

@@ -20,6 +20,7 @@ Rules
 5. A data set's totals are E, the sum of charged epsilons, and R, the sum of charged rhos. A
    reservation is admitted where E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget
    (epsilon*, delta*) that the policy gives at that time.
+6. Opener keys have rules of their own (`dppca.owner.ledger.openers`); their entries charge nothing.
 
 Limits: the chain shows that entries were changed, swapped, or taken from the middle. That the last
 ones were taken away, or that this is a whole new chain, it cannot show: the ledger's mark does, and
@@ -48,11 +49,13 @@ from dppca.owner.ledger.entries import (
     Delivery,
     Disowning,
     Entry,
+    OpenerEntry,
     Recovery,
     ReleaseRequest,
     Reservation,
     from_document,
 )
+from dppca.owner.ledger.openers import Openers, misplaced, with_entry
 
 FIRST = bytes(32)
 """What the first entry holds in place of the hash of one before it."""
@@ -79,6 +82,8 @@ class History:
         In order.
     commitments, deliveries, recoveries, disowned
         By release.
+    openers
+        By opener key.
     """
 
     length: int = 0
@@ -88,6 +93,7 @@ class History:
     deliveries: Mapping[bytes, Delivery] = field(default_factory=dict)
     recoveries: Mapping[bytes, Recovery] = field(default_factory=dict)
     disowned: Mapping[bytes, Disowning] = field(default_factory=dict)
+    openers: Openers = field(default_factory=dict)
 
     def reservation_for(self, request_digest: str) -> Reservation | None:
         """The one reservation under a digest, if there is one."""
@@ -172,6 +178,11 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
             f"{request.title} was reserved at epsilon {before.charge.epsilon} and rho "
             f"{before.charge.rho}, but this version would charge {request.charge.epsilon} and "
             f"{request.charge.rho}: finish it with the version that reserved it"
+        )
+    if before.query_sha256 != request.query_sha256:
+        raise SettingError(
+            f"the query of data set {request.data_set} has changed since {request.title} was "
+            "reserved: put it back as it was, so that the ledger says what is released"
         )
     return found
 
@@ -259,7 +270,9 @@ def _document(row: LedgerRow) -> bytes:
 
 
 def _misplaced(history: History, entry: Entry) -> str | None:
-    """Which of rules 2 and 3 an entry breaks, if any."""
+    """Which of rules 2, 3 and 6 an entry breaks, if any."""
+    if isinstance(entry, OpenerEntry):
+        return misplaced(history.openers, entry)
     if isinstance(entry, Reservation):
         if history.reservation_for(entry.request.request_digest) is not None:
             return "its study has been reserved before"
@@ -305,6 +318,8 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
 
 def _with(history: History, entry: Entry, head: bytes) -> History:
     grown = replace(history, length=entry.sequence, head=head)
+    if isinstance(entry, OpenerEntry):
+        return replace(grown, openers=with_entry(history.openers, entry))
     if isinstance(entry, Reservation):
         return replace(grown, reservations=(*history.reservations, entry))
     if isinstance(entry, Commitment):

@@ -9,7 +9,8 @@ Limits and choices
   against accidents; against malice there is the chain (`dppca.owner.ledger.chain`).
 * The bytes of a release and the entry that commits them are written in one transaction: there are
   no bytes without an entry, and no entry without its bytes. Bytes that a crash kept from being
-  stored were never sent; they are drawn again under the same reservation.
+  stored were never sent; they are drawn again under the same reservation. So are the sums of an
+  opener and the entry that says what it opened.
 * Every reading verifies the whole chain, and the digests of all stored bytes
   (`dppca.owner.ledger.reading`). What the file is made of is in `dppca.owner.ledger.file`.
 * Nothing is reserved or committed in a ledger that its mark does not know as the newest, or that a
@@ -27,31 +28,40 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from dppca.common.aggregation.opening import Sums
 from dppca.common.checkpoints import checkpoint
-from dppca.common.errors import ChainError, LedgerError
+from dppca.common.errors import ChainError, LedgerError, OpeningRefusedError
+from dppca.common.study import Study
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, verify_chain
 from dppca.owner.ledger.entries import (
+    Ballot,
     Commitment,
     Delivery,
     Disowning,
     Entry,
+    Offer,
+    OpenerEntry,
+    OpeningDelivery,
     Recovery,
     ReleaseRequest,
     Reservation,
+    SetOpening,
     commitment,
     time_text,
     to_document,
 )
 from dppca.owner.ledger.file import (
     BUSY_MS,
+    VERSION_MASKED,
     VERSION_RECOVERED,
     check_form,
     check_version,
     create,
     is_empty,
     make_private,
+    raise_version,
     sqlite_errors,
 )
 from dppca.owner.ledger.lock import lock_site
@@ -68,9 +78,11 @@ from dppca.owner.ledger.mark import (
     require_own,
     write_mark,
 )
-from dppca.owner.ledger.reading import read_archive, read_rows, verified
+from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
+from dppca.owner.ledger.reading import read_archive, read_rows, read_sums, verified
 
 LOCK_WAIT_S = 10.0
+OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,7 @@ class Ledger:
             if found is not None:
                 return found
             made = Reservation(history.length + 1, time_text(now), release_id, request)
+            self._raise_version(made)
             self._append(history, made)
             return made
 
@@ -208,6 +221,73 @@ class Ledger:
             if release_id not in history.deliveries:
                 self._append(history, Delivery(history.length + 1, time_text(now), release_id))
 
+    def offer(self, study: str, key_id: str, *, now: datetime) -> Offer:
+        """Enter a fresh opener key, before it is kept anywhere; durable when it returns.
+
+        It may be entered in a ledger that was not compared yet: nothing is charged.
+
+        Raises
+        ------
+        ChainError
+            The site is locked.
+        LedgerError
+            The key was offered before, or the file cannot be written.
+        """
+        made = Offer(0, time_text(now), key_id, study)
+        return self._enter(made)
+
+    def vote(self, study: Study, key_id: str, set_digest: str, *, now: datetime) -> None:
+        """Bind an opener key to a set, before its vote is sent; durable when it returns.
+
+        The same set again has no effect.
+
+        Raises
+        ------
+        OpeningRefusedError
+            The key, or the study, is bound to another set or key, or to none that was offered here.
+        ChainError, LedgerError
+            As in `offer`.
+        """
+        made = Ballot(0, time_text(now), key_id, study.name, study.digest, set_digest)
+        self._enter(made)
+
+    def open_set(
+        self, study: Study, key_id: str, sums: Sums, *, n_owners: int, now: datetime
+    ) -> None:
+        """Store the sums over the one set that an opener key opens, with the entry that says so.
+
+        Durable when it returns. The same set again has no effect.
+
+        Raises
+        ------
+        OpeningRefusedError, ChainError, LedgerError
+            As in `vote`. Nothing is stored.
+        """
+        made = SetOpening(
+            0,
+            time_text(now),
+            key_id,
+            study.name,
+            study.digest,
+            sums.set_digest,
+            n_owners,
+            digest_sums(sums.totals),
+        )
+        self._enter(made, sums)
+
+    def sums(self, key_id: str) -> Sums:
+        """The sums that an opener key has opened; `LedgerError` where it has not."""
+        opened = self.history().openers.get(key_id)
+        if opened is None or opened.opening is None:
+            raise LedgerError("this opener key has opened nothing")
+        with sqlite_errors():
+            totals = read_sums(self._connection, key_id)
+        return Sums(opened.opening.set_digest, tuple(totals))
+
+    def mark_opened(self, key_id: str, *, now: datetime) -> None:
+        """Write down that the curator needs nothing more of an opening; once."""
+        self._enter(OpeningDelivery(0, time_text(now), key_id))
+
     def compare(self, held: Held) -> None:
         """Compare the ledger with what a curator says; durable when it returns.
 
@@ -244,7 +324,7 @@ class Ledger:
         with self._transaction() as history:
             for entry in entries:
                 self._append(history, replace(entry, sequence=history.length + 1))
-                self._connection.execute(f"PRAGMA user_version = {VERSION_RECOVERED}")
+                self._raise_version(entry)
                 history = verify_chain(self._rows())
             checkpoint("store")
         checkpoint("commit")
@@ -276,16 +356,52 @@ class Ledger:
 
     def _require_newest(self, history: History) -> None:
         """Refuse a charge in a ledger that is not known to be the newest; see the module."""
+        self._require_unlocked(history)
+        if self._mark is not None and not self._left:
+            raise ChainError(
+                "ledger.sqlite was restored or moved, and was not compared with the curator since: "
+                f"run the same command again while the curator can be reached. {WHAT_TO_DO}"
+            )
+
+    def _require_unlocked(self, history: History) -> None:
         if self._mark is None:
             return  # of an earlier version; every command compares it before it charges anything
         rows = self._rows()
         require_own(self._mark, rows)
         require_borne_out(self._mark.held, history, rows)
-        if not self._left:
-            raise ChainError(
-                "ledger.sqlite was restored or moved, and was not compared with the curator since: "
-                f"run the same command again while the curator can be reached. {WHAT_TO_DO}"
-            )
+
+    def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
+        """Enter what an opener key has done, unless the very same is there."""
+        with self._transaction() as history:
+            if isinstance(entry, Offer):
+                self._require_unlocked(history)
+            else:
+                self._require_newest(history)
+            before = _same_before(history.openers, entry)
+            if before is not None:
+                return before
+            fault = misplaced(history.openers, entry)
+            if fault is not None:
+                raise OpeningRefusedError(f"the ledger refuses it: {fault}")
+            made = replace(entry, sequence=history.length + 1)
+            self._raise_version(made)
+            for stream, total in () if sums is None else sums.totals:
+                self._connection.execute(
+                    "INSERT INTO sums (opener_key, stream, total) VALUES (?, ?, ?)",
+                    (bytes.fromhex(entry.key_id), stream, total),
+                )
+            checkpoint("store")
+            self._append(history, made)
+        return made
+
+    def _raise_version(self, entry: Entry) -> None:
+        """See that no version of the software reads the file that cannot read an entry."""
+        if isinstance(entry, OpenerEntry) or (
+            isinstance(entry, Reservation | Recovery) and entry.request.honest is not None
+        ):
+            raise_version(self._connection, VERSION_MASKED)
+        elif isinstance(entry, Recovery | Disowning):
+            raise_version(self._connection, VERSION_RECOVERED)
 
     def _append(self, history: History, entry: Entry) -> None:
         document = to_document(entry, previous=history.head)
@@ -311,8 +427,16 @@ class Ledger:
 
 
 @contextmanager
-def open_ledger(path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[Ledger]:
+def open_ledger(
+    path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S, marked: bool = True
+) -> Iterator[Ledger]:
     """Open a site's ledger for writing, under the site's lock; make it where there is none.
+
+    Parameters
+    ----------
+    marked
+        Whether a ledger that is made now counts as the newest. False before the curator was asked:
+        it gets no mark, so it is compared before anything is charged to it.
 
     Raises
     ------
@@ -339,9 +463,22 @@ def open_ledger(path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S) -> Itera
                 if is_empty(connection):
                     create(connection)
                 check_form(connection)
-            ledger = Ledger(connection, path, fresh=fresh)
+            ledger = Ledger(connection, path, fresh=fresh and marked)
             undo.callback(ledger.close)
             yield ledger
+
+
+def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
+    """The entry that says the same as one that is to be made, if there is one."""
+    found = openers.get(entry.key_id)
+    if found is None:
+        return None
+    for before in (found.offer, found.vote, found.opening, found.delivery):
+        if isinstance(before, type(entry)) and before == replace(
+            entry, sequence=before.sequence, time=before.time
+        ):
+            return before
+    return None
 
 
 def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:

@@ -1,4 +1,4 @@
-"""Entries of the ledger: five kinds of fact, each one canonical JSON document.
+"""Entries of the ledger: nine kinds of fact, each one canonical JSON document.
 
 A document holds its number, the kind, the time, and the SHA-256 of the document before it. No
 entry holds a size, path, time or hash of a file with rows: anybody who knows all rows but one could
@@ -36,6 +36,10 @@ class EntryKind(StrEnum):
     SENT = "sent"
     RECOVERED = "recovered"
     DISOWNED = "disowned"
+    OFFER = "offer"
+    VOTE = "vote"
+    OPEN = "open"
+    OPENED = "opened"
 
 
 class ReleaseKind(StrEnum):
@@ -65,6 +69,11 @@ class ReleaseRequest:
     command
         The command, after ``dppca-owner``, that makes the file; empty for a contribution, and in
         entries of earlier versions.
+    query_sha256
+        Of the query that the rows come from, in hexadecimal; empty for files.
+    colluders, honest
+        Of a masked contribution: owners that may collude with the curator, and owners on whose
+        shares of the noise ``epsilon`` rests, this one among them. None where it adds all of it.
     """
 
     kind: ReleaseKind
@@ -78,6 +87,9 @@ class ReleaseRequest:
     budget: Budget
     name: str = ""
     command: str = ""
+    query_sha256: str = ""
+    colluders: int | None = None
+    honest: int | None = None
 
     @classmethod
     def from_calibration(
@@ -91,6 +103,7 @@ class ReleaseRequest:
         budget: Budget,
         name: str = "",
         command: str = "",
+        colluders: int | None = None,
     ) -> Self:
         """The request for a release with noise of one law."""
         return cls(
@@ -105,6 +118,8 @@ class ReleaseRequest:
             budget=budget,
             name=name,
             command=command,
+            colluders=colluders,
+            honest=noise.honest,
         )
 
     @property
@@ -208,6 +223,67 @@ class Disowning:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An opener key was made for a study.
+
+    Attributes
+    ----------
+    key_id
+        SHA-256 of the public key, hexadecimal.
+    study
+        Name of the study: its document, which holds the key, is made afterwards.
+    """
+
+    sequence: int
+    time: str
+    key_id: str
+    study: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """An opener key is bound to one set of uploads, by a vote; digests are hexadecimal."""
+
+    sequence: int
+    time: str
+    key_id: str
+    study: str
+    study_digest: str
+    set_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOpening:
+    """An opener key has opened one set, and the sums of its streams are stored.
+
+    Attributes
+    ----------
+    n_owners
+        Whose uploads the set holds.
+    sums_sha256
+        Of the stored sums, see `dppca.owner.ledger.openers.digest_sums`.
+    """
+
+    sequence: int
+    time: str
+    key_id: str
+    study: str
+    study_digest: str
+    set_digest: str
+    n_owners: int
+    sums_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningDelivery:
+    """The curator needs nothing more of an opening."""
+
+    sequence: int
+    time: str
+    key_id: str
+
+
 class EntryDocument(TypedDict):
     """An entry of a ledger; which keys it has follows from its kind."""
 
@@ -216,11 +292,14 @@ class EntryDocument(TypedDict):
     previous: Annotated[DigestText, "SHA-256 of the entry before it"]
     kind: Annotated[EntryKind, "what the entry says"]
     time: Annotated[TimeText, "when it was entered"]
-    release_id: Annotated[DigestText, "identifier of the release"]
+    release_id: NotRequired[Annotated[DigestText, "identifier of the release"]]
     data_set: NotRequired[Annotated[str, "data set that is charged"]]
     study: NotRequired[Annotated[str, "name of the study"]]
     model: NotRequired[Annotated[str, "what is released besides moments"]]
     command: NotRequired[Annotated[str, "command that makes the released file"]]
+    query_sha256: NotRequired[
+        Annotated[DigestText, "SHA-256 of the query's file, or of the table's name"]
+    ]
     study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
     mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
     epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
@@ -229,20 +308,31 @@ class EntryDocument(TypedDict):
     charged_rho: NotRequired[Annotated[DecimalText, "charge in rho (zCDP)"]]
     budget_epsilon: NotRequired[Annotated[DecimalText, "lifetime budget at that time"]]
     budget_delta: NotRequired[Annotated[DecimalText, "delta of the budget at that time"]]
+    colluders: NotRequired[Annotated[int, "owners that may collude with the curator"]]
+    honest: NotRequired[Annotated[int, "owners on whose noise the guarantee rests"]]
     n_rows: NotRequired[Annotated[int, "rows that the release was computed from"]]
     payload_bytes: NotRequired[Annotated[int, "size of the release"]]
     payload_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the release"]]
     receipt_sha256: NotRequired[Annotated[DigestText, "SHA-256 of its receipt"]]
     reason: NotRequired[Annotated[str, "the steward's reason for a disowned contribution"]]
+    opener_key: NotRequired[Annotated[DigestText, "SHA-256 of this site's public opener key"]]
+    set_digest: NotRequired[Annotated[DigestText, "digest of the set of uploads"]]
+    owners: NotRequired[Annotated[int, "owners in that set"]]
+    sums_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the stored sums of masks"]]
 
 
-Entry = Reservation | Commitment | Delivery | Recovery | Disowning
+OpenerEntry = Offer | Ballot | SetOpening | OpeningDelivery
+Entry = Reservation | Commitment | Delivery | Recovery | Disowning | OpenerEntry
 _KINDS: dict[type[Entry], EntryKind] = {
     Reservation: EntryKind.RESERVE,
     Commitment: EntryKind.COMMIT,
     Delivery: EntryKind.SENT,
     Recovery: EntryKind.RECOVERED,
     Disowning: EntryKind.DISOWNED,
+    Offer: EntryKind.OFFER,
+    Ballot: EntryKind.VOTE,
+    SetOpening: EntryKind.OPEN,
+    OpeningDelivery: EntryKind.OPENED,
 }
 
 
@@ -254,8 +344,11 @@ def to_document(entry: Entry, *, previous: bytes) -> bytes:
         "previous": previous.hex(),
         "kind": _KINDS[type(entry)],
         "time": entry.time,
-        "release_id": entry.release_id.hex(),
     }
+    if isinstance(entry, OpenerEntry):
+        _add_opener(document, entry)
+        return canonical_json(document)
+    document["release_id"] = entry.release_id.hex()
     if isinstance(entry, Reservation | Recovery):
         _add_request(document, entry.request)
     if isinstance(entry, Commitment | Recovery):
@@ -280,6 +373,13 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
         It is no such entry, or not in canonical form.
     """
     document: EntryDocument = json.loads(content)
+    entry = _read_opener(document) or _read_release(document)
+    if to_document(entry, previous=previous) != content:
+        raise ValueError("not the one form that such an entry has at this place")
+    return entry
+
+
+def _read_release(document: EntryDocument) -> Entry:
     sequence, time = document["sequence"], document["time"]
     release_id = bytes.fromhex(document["release_id"])
     kind = EntryKind(document["kind"])
@@ -316,9 +416,24 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
         )
     else:
         entry = Delivery(sequence, time, release_id)
-    if to_document(entry, previous=previous) != content:
-        raise ValueError("not the one form that such an entry has at this place")
     return entry
+
+
+def _read_opener(document: EntryDocument) -> OpenerEntry | None:
+    """An entry of an opener key; None where it is of a release."""
+    kind = EntryKind(document["kind"])
+    if kind not in (EntryKind.OFFER, EntryKind.VOTE, EntryKind.OPEN, EntryKind.OPENED):
+        return None
+    key_id = bytes.fromhex(document["opener_key"]).hex()
+    begin = (document["sequence"], document["time"], key_id)
+    if kind is EntryKind.OPENED:
+        return OpeningDelivery(*begin)
+    if kind is EntryKind.OFFER:
+        return Offer(*begin, document["study"])
+    chosen = (*begin, document["study"], document["study_digest"], document["set_digest"])
+    if kind is EntryKind.VOTE:
+        return Ballot(*chosen)
+    return SetOpening(*chosen, document["owners"], document["sums_sha256"])
 
 
 def commitment(
@@ -341,12 +456,30 @@ def time_text(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
 
 
+def _add_opener(document: EntryDocument, entry: OpenerEntry) -> None:
+    document["opener_key"] = entry.key_id
+    if not isinstance(entry, OpeningDelivery):
+        document["study"] = entry.study
+    if isinstance(entry, Ballot | SetOpening):
+        document["study_digest"] = entry.study_digest
+        document["set_digest"] = entry.set_digest
+    if isinstance(entry, SetOpening):
+        document["owners"] = entry.n_owners
+        document["sums_sha256"] = entry.sums_sha256
+
+
 def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
     # What is empty is left out: ledgers of earlier versions keep their hashes.
     if request.name:
         document["model"] = request.name
     if request.command:
         document["command"] = request.command
+    if request.query_sha256:
+        document["query_sha256"] = request.query_sha256
+    if request.colluders is not None:
+        document["colluders"] = request.colluders
+    if request.honest is not None:
+        document["honest"] = request.honest
     document |= {
         "data_set": request.data_set,
         "study": request.study,
@@ -376,4 +509,7 @@ def _read_request(document: EntryDocument) -> ReleaseRequest:
         budget=Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"])),
         name=name,
         command=document.get("command", ""),
+        query_sha256=document.get("query_sha256", ""),
+        colluders=document.get("colluders"),
+        honest=document.get("honest"),
     )

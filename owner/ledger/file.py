@@ -16,6 +16,8 @@ _APPLICATION_ID = 0x44505043
 _VERSION = 1
 VERSION_RECOVERED = 2
 """Version of a ledger with entries that the first version of the software cannot read."""
+VERSION_MASKED = 3
+"""Version of a ledger with entries of masked sums: it has a table for what an opener opened."""
 
 _DEFINITIONS = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "
@@ -32,6 +34,18 @@ _DEFINITIONS = (
         f"CREATE TRIGGER {table}_no_{event} BEFORE {event.upper()} ON {table} "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         for table in ("entries", "releases")
+        for event in ("update", "delete")
+    ),
+)
+_OPENERS = (
+    "CREATE TABLE sums (opener_key BLOB NOT NULL, stream INTEGER NOT NULL, total BLOB NOT NULL, "
+    "PRIMARY KEY (opener_key, stream)) WITHOUT ROWID",
+    "CREATE TRIGGER sums_once BEFORE INSERT ON sums WHEN EXISTS "
+    "(SELECT 1 FROM sums WHERE opener_key = NEW.opener_key AND stream = NEW.stream) "
+    "BEGIN SELECT RAISE(ABORT, 'a sum is stored once'); END",
+    *(
+        f"CREATE TRIGGER sums_no_{event} BEFORE {event.upper()} ON sums "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         for event in ("update", "delete")
     ),
 )
@@ -67,19 +81,34 @@ def create(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
+def read_version(connection: sqlite3.Connection) -> int:
+    """Version of the file's form."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def raise_version(connection: sqlite3.Connection, version: int) -> None:
+    """Make the file's form that of a version, within the caller's transaction; never an older."""
+    before = read_version(connection)
+    if before < VERSION_MASKED <= version:
+        for definition in _OPENERS:
+            connection.execute(definition)
+    connection.execute(f"PRAGMA user_version = {max(before, version)}")
+
+
 def check_version(connection: sqlite3.Connection) -> None:
     """Refuse a ledger of another version, and what is no ledger; an empty file may become one."""
     if is_empty(connection):
         return
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application == _APPLICATION_ID and version > VERSION_RECOVERED:
+    version = read_version(connection)
+    if application == _APPLICATION_ID and version > VERSION_MASKED:
         raise LedgerVersionError(
             f"ledger.sqlite has version {version}; this software reads version "
-            f"{VERSION_RECOVERED}: run the newer dppca-owner; do not take an older copy of the "
+            f"{VERSION_MASKED}: run the newer dppca-owner; do not take an older copy of the "
             "ledger, which would forget charges"
         )
-    if application != _APPLICATION_ID or version not in (_VERSION, VERSION_RECOVERED):
+    if application != _APPLICATION_ID or version < _VERSION:
         raise LedgerError("ledger.sqlite is not a ledger that this version can read")
 
 
@@ -89,7 +118,10 @@ def check_form(connection: sqlite3.Connection) -> None:
     statements = connection.execute(
         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()
-    if {sql for (sql,) in statements} != set(_DEFINITIONS):
+    expected = set(_DEFINITIONS)
+    if read_version(connection) >= VERSION_MASKED:
+        expected |= set(_OPENERS)
+    if {sql for (sql,) in statements} != expected:
         raise LedgerCorruptError(
             "the ledger is damaged: its tables or the triggers that guard them were changed"
         )

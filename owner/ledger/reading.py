@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dppca.common.errors import LedgerCorruptError
 from dppca.owner.ledger.chain import History, LedgerRow, damaged, verify_chain
-from dppca.owner.ledger.file import BUSY_MS, check_form, is_empty, sqlite_errors
+from dppca.owner.ledger.file import (
+    BUSY_MS,
+    VERSION_MASKED,
+    check_form,
+    is_empty,
+    read_version,
+    sqlite_errors,
+)
+from dppca.owner.ledger.openers import digest_sums
 
 _ALL_ENTRIES = "SELECT sequence, document, digest FROM entries ORDER BY sequence"
 
@@ -92,9 +100,47 @@ def verified(connection: sqlite3.Connection) -> History:
         if _digest(receipt) != committed.receipt_sha256:
             faults.append((committed.sequence, "the stored receipt does not have its digest"))
     faults += [(each.sequence, "its bytes are gone") for each in waiting.values()]
+    faults += _faults_of_sums(connection, history)
     if faults:
         raise damaged(*min(faults))
     return history
+
+
+def read_sums(connection: sqlite3.Connection, key_id: str) -> list[tuple[int, bytes]]:
+    """The stored sums of an opener key, streams ascending; none in a file of an older form."""
+    if read_version(connection) < VERSION_MASKED:
+        return []
+    query = "SELECT stream, total FROM sums WHERE opener_key = ? ORDER BY stream"
+    return connection.execute(query, (bytes.fromhex(key_id),)).fetchall()
+
+
+def _faults_of_sums(connection: sqlite3.Connection, history: History) -> list[tuple[int, str]]:
+    if read_version(connection) < VERSION_MASKED:
+        return [
+            (each.opening.sequence, "its sums are gone")
+            for each in history.openers.values()
+            if each.opening is not None
+        ]
+    opened = {
+        bytes.fromhex(key_id): each.opening
+        for key_id, each in history.openers.items()
+        if each.opening is not None
+    }
+    for (key,) in connection.execute("SELECT DISTINCT opener_key FROM sums"):
+        if key not in opened:
+            raise LedgerCorruptError(
+                "the ledger is damaged: it stores sums of masks that it never opened"
+            )
+    return [
+        (opening.sequence, "the stored sums do not have their digest")
+        for key, opening in opened.items()
+        if _digest_stored(read_sums(connection, key.hex())) != opening.sums_sha256
+    ]
+
+
+def _digest_stored(sums: Sequence[tuple[object, object]]) -> str:
+    good = [(s, t) for s, t in sums if isinstance(s, int) and isinstance(t, bytes)]
+    return digest_sums(good) if len(good) == len(sums) else ""
 
 
 def _digest(content: object) -> str:

@@ -35,11 +35,17 @@ COLUMNS = (
     "charged_rho",
     "budget_epsilon",
     "budget_delta",
+    "colluders",
+    "honest",
     "n_rows",
     "payload_bytes",
     "payload_sha256",
     "receipt_sha256",
     "reason",
+    "opener_key",
+    "set_digest",
+    "owners",
+    "sums_sha256",
     "previous",
     "sha256",
 )
@@ -117,6 +123,8 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
             "study_digest": request.request_digest,
             "payload_sha256": committed.payload_sha256,
         }
+    if request.honest is not None:
+        follows |= {"colluders": request.colluders, "honest": request.honest}
     wrong = [key for key, value in follows.items() if document.get(key) != value]
     if wrong:
         raise damaged(committed.sequence, f"its receipt says otherwise in {', '.join(wrong)}")

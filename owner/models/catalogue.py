@@ -68,10 +68,12 @@ METHODS = MappingProxyType(
 IN_PYTHON = MappingProxyType(
     {
         "ag-svm": "AGSVM",
+        "dp-subn3": "DPSUBN3",
         "dpsvd": "DPSVD",
         "dpsvmdvp": "DPSVMDVP",
         "mod-sulq-svm": "MODSuLQSVM",
         "ppca-dp-mh": "PPCADPMH",
+        "privbayes": "PrivBayes",
         "svm": "SVM",
     }
 )

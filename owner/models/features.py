@@ -1,9 +1,10 @@
 """What a model sees of a row: coded columns without the target's, or scores in a public space.
 
 Rows are coded by the study's schema, in real units: numerics and binaries in [-1/2, 1/2], one
-indicator of 1 per categorical, or rows in the unit ball. No coded row is longer than the public
-radius ``R = sqrt(Q/4 + c)`` for Q numeric and binary and c categorical attributes (1 in the unit
-ball). Coding is total, so a model never sees a value that is missing or out of bounds.
+indicator of 1 per categorical and per numeric with ``products: bins``, or rows in the unit ball. No
+coded row is longer than the public radius ``R = sqrt(Q/4 + c)`` for c attributes with indicators
+and Q others (1 in the unit ball). Coding is total, so a model never sees a value that is missing or
+out of bounds.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dppca.owner.records.columns import INFINITE, NOT_A_NUMBER, parse_column
 from dppca.owner.records.faults import AttributeReport, CheckReport, FaultKind, LineFault
 from dppca.owner.records.sources import Malformed
 from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, open_table, require_readable
 
 __all__ = [
     "INFINITE",
@@ -26,4 +26,5 @@ __all__ = [
     "moments_of_table",
     "open_table",
     "parse_column",
+    "require_readable",
 ]

@@ -11,10 +11,13 @@ at value by value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import TextIO
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
@@ -28,7 +31,7 @@ from dppca.common.schema import (
     find_attribute_faults,
     known_labels,
 )
-from dppca.owner.records.columns import NOT_A_NUMBER
+from dppca.owner.records.columns import NOT_A_NUMBER, cell_texts
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,
@@ -38,6 +41,10 @@ from dppca.owner.records.faults import (
     coded_as,
 )
 from dppca.owner.records.table import Table
+
+Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
+"""Rows at fault of a batch, by attribute and kind."""
+_KEY_ROWS = 1 << 14
 
 
 class FaultCounts:
@@ -56,8 +63,14 @@ class FaultCounts:
         self._n_rows = 0
         self._lock = Lock()
 
-    def add(self, columns: Sequence[Column]) -> None:
-        """Count a batch: columns as `encode` takes them, infinities counted apart."""
+    def add(self, columns: Sequence[Column]) -> Masks:
+        """Count a batch: columns as `encode` takes them, infinities counted apart.
+
+        Returns
+        -------
+        mapping
+            Where each kind of fault is, by attribute; a sound attribute has no entry.
+        """
         masks = {
             attribute.name: _masks(attribute, column)
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
@@ -76,6 +89,7 @@ class FaultCounts:
                 )
                 self._occurring |= {int(code) for code in np.unique(codes) if code >= 0}
             self._n_rows += len(columns[0])
+        return masks
 
     def report(self, table: Table | None = None) -> CheckReport:
         """What was found in all batches; of a table, with what it said when it was opened."""
@@ -93,6 +107,13 @@ class FaultCounts:
             target=None
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
+            file_rows=() if table is None else table.file_rows,
+            conditions={}
+            if table is None
+            else {
+                a.name: {kind: table.find_faults(a, kind) for kind in self._found[a.name]}
+                for a in self._schema.attributes
+            },
         )
 
 
@@ -103,6 +124,8 @@ def check_table(
     limit: int = 20,
     target: str | None = None,
     progress: Callable[[int], None] | None = None,
+    key: str = "",
+    keys: TextIO | None = None,
 ) -> CheckReport:
     """Read the whole table and report every fault in it.
 
@@ -114,6 +137,8 @@ def check_table(
         Say how many of this attribute's labels occur, too.
     progress
         Called after each batch with the number of rows in it.
+    key, keys
+        A column, and where its cells are written for the rows at fault, as CSV.
 
     Raises
     ------
@@ -122,11 +147,23 @@ def check_table(
     SettingError
         The target is no attribute with labels.
     """
-    tally = FaultCounts(schema, limit=limit, target=target)
-    for columns in table.batches():
-        tally.add(columns)
+    # Rows of a database have no numbers: they come in another order each time.
+    tally = FaultCounts(schema, limit=0 if table.is_live else limit, target=target)
+    if keys is None:
+        for columns in table.batches():
+            tally.add(columns)
+            if progress is not None:
+                progress(len(columns[0]))
+        return tally.report(table)
+    lines = csv.writer(keys, lineterminator="\n")
+    lines.writerow(["attribute", "fault", key])
+    for cells in table.cells(_KEY_ROWS, key=key):
+        for name, kinds in tally.add(cells.columns()).items():
+            for kind, mask in kinds.items():
+                found = cells.keys.take(pa.array(np.flatnonzero(mask)))
+                lines.writerows((name, kind.value, text) for text in cell_texts(found))
         if progress is not None:
-            progress(len(columns[0]))
+            progress(cells.n_rows)
     return tally.report(table)
 
 

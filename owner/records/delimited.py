@@ -13,13 +13,11 @@ result for lines that both can parse.
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -28,8 +26,8 @@ from dppca.common.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
 from dppca.owner.records.sources import Malformed, reading
+from dppca.owner.records.stored_files import StoredFile
 
-CSV_SUFFIXES = (".csv", ".csv.gz")
 _BLOCK_BYTES = 2 << 20
 _NAMED_ROWS = 1000
 _MARK = b"\xef\xbb\xbf"
@@ -46,7 +44,7 @@ class CsvSource:
         Blocks that pyarrow must not parse, the first being 0.
     """
 
-    path: Path
+    file: StoredFile
     names: tuple[str, ...]
     n_rows: int
     malformed: Malformed
@@ -54,14 +52,14 @@ class CsvSource:
 
     def read(
         self,
-        positions: Sequence[int],
+        names: Sequence[str],
         batch_rows: int,
         *,
-        labels: Collection[int] = (),  # noqa: ARG002 - the format lists no texts
+        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
-        """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time."""
-        width = len(self.names)
-        with _opened(self.path) as (_, blocks):
+        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time."""
+        width, positions = len(self.names), [self.names.index(name) for name in names]
+        with _opened(self.file) as (_, blocks):
             for index, block in enumerate(blocks):
                 arrays = None
                 if index not in self.by_line:
@@ -72,13 +70,13 @@ class CsvSource:
                     yield [array.slice(start, batch_rows) for array in arrays]
 
 
-def open_csv(path: Path) -> CsvSource:
+def open_csv(file: StoredFile) -> CsvSource:
     """Read the header, count the rows, and find those that are malformed."""
     n_rows = 0
     by_line: set[int] = set()
     faults: dict[LineFault, FaultCount] = {}
-    with _opened(path) as (header, blocks):
-        names = _names(path, header)
+    with _opened(file) as (header, blocks):
+        names = _names(file.title, header)
         for index, block in enumerate(blocks):
             lines = split_lines(block)
             if not _is_sound(block, lines, len(names)):
@@ -90,7 +88,7 @@ def open_csv(path: Path) -> CsvSource:
                             (number,), _NAMED_ROWS
                         )
             n_rows += lines.count
-    return CsvSource(path, names, n_rows, Malformed(faults), frozenset(by_line))
+    return CsvSource(file, names, n_rows, Malformed(faults), frozenset(by_line))
 
 
 def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:
@@ -103,17 +101,17 @@ def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:
     return parsed is not None and len(parsed[0]) == lines.count
 
 
-def _names(path: Path, header: bytes) -> tuple[str, ...]:
+def _names(title: str, header: bytes) -> tuple[str, ...]:
     fields, closed = split_fields(header, header.count(b",") + 1)
     if b"\0" in header:
-        raise DataError(f"{path} is not text in UTF-8: save it as CSV in UTF-8")
+        raise DataError(f"{title} is not text in UTF-8: save it as CSV in UTF-8")
     if not closed:
         raise DataError(
-            f"the first line of {path} leaves a quote open: name the columns in one line"
+            f"the first line of {title} leaves a quote open: name the columns in one line"
         )
     names = tuple(name.decode("utf-8", "replace").strip() for name in fields)
     if not any(names):
-        raise DataError(f"the first line of {path} is blank: it must name the columns")
+        raise DataError(f"the first line of {title} is blank: it must name the columns")
     return names
 
 
@@ -162,23 +160,18 @@ def _fault(line: bytes, n_columns: int) -> LineFault | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+def _opened(stored: StoredFile) -> Iterator[tuple[bytes, Iterator[bytes]]]:
     """The header line, and the lines after it in blocks."""
-    with reading(path), _binary(path) as file:
+    title = stored.title
+    with reading(title), stored.open_stream() as file:
         blocks = blocks_of_lines(file, _BLOCK_BYTES)
         first = next(blocks, b"").removeprefix(_MARK)
         if not first:
-            raise DataError(f"the data file {path} is empty: export it again, with a header line")
+            raise DataError(f"the data file {title} is empty: export it again, with a header line")
         end = _LINE_END.search(first)
         header, rest = (first[: end.start()], first[end.end() :]) if end else (first, b"")
         if len(header) > LINE_BYTES:
             raise DataError(
-                f"the first line of {path} is longer than {LINE_BYTES} bytes: is this CSV?"
+                f"the first line of {title} is longer than {LINE_BYTES} bytes: is this CSV?"
             )
         yield header, (block for part in ([rest], blocks) for block in part if block)
-
-
-def _binary(path: Path) -> BinaryIO:
-    if path.suffix.lower() == ".gz":
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    return path.open("rb")

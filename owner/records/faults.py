@@ -11,7 +11,7 @@ what a missing value is taken for (``missing:``, ``unknown:``) is none.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated, NotRequired, TypedDict, cast
@@ -120,6 +120,7 @@ class FoundRows(TypedDict):
 
     count: Annotated[int, "how many"]
     rows: Annotated[list[int], "numbers of the first rows; the first row after the header is 1"]
+    where: NotRequired[Annotated[str, "of a database: the condition of SQL that finds the rows"]]
 
 
 _FoundLines = TypedDict(
@@ -172,6 +173,9 @@ class StatedFaults(TypedDict):
     rows: Annotated[int, "rows that were read"]
     row_numbers: Annotated[str, "how rows are numbered, and how many numbers are given"]
     extra_columns: Annotated[list[str], "columns that were not read"]
+    files: NotRequired[
+        Annotated[list[int], "rows of each file of several, in the order of their names"]
+    ]
     malformed_rows: Annotated[MalformedRows, "rows of a CSV file that do not fit its header"]
     target: Annotated[CheckedTarget | None, "the attribute that was asked about"]
     attributes: Annotated[dict[str, CheckedAttribute], "every attribute"]
@@ -193,6 +197,10 @@ class CheckReport:
         Not read; no fault.
     target
         Where one was asked about; no fault either way.
+    file_rows
+        Rows of each file, where there are several.
+    conditions
+        Of a database: for the kinds that were found, the condition of SQL that finds the rows.
     """
 
     n_rows: int
@@ -201,6 +209,8 @@ class CheckReport:
     malformed: Mapping[LineFault, FaultCount]
     extra_columns: tuple[str, ...]
     target: TargetReport | None = None
+    file_rows: tuple[int, ...] = ()
+    conditions: Mapping[str, Mapping[FaultKind, str]] = field(default_factory=dict)
     label: Label = Label.SITE_ONLY
 
     @property
@@ -212,6 +222,10 @@ class CheckReport:
     def n_malformed(self) -> int:
         """Rows of a CSV file that are not as its header says, of any kind."""
         return sum(found.count for found in self.malformed.values())
+
+    def condition(self, attribute: str, kind: FaultKind) -> str:
+        """The condition of SQL that finds an attribute's rows at fault; empty for files."""
+        return self.conditions.get(attribute, {}).get(kind, "")
 
     def above(self, rule: FaultRule | None) -> dict[str, float]:
         """Shares of faults that are above what a study agreed on, by attribute.
@@ -226,7 +240,7 @@ class CheckReport:
 
     def to_document(self) -> StatedFaults:
         """Plain values for JSON."""
-        return {
+        document: StatedFaults = {
             "label": self.label,
             "warning": WARNING,
             "faultless": self.faultless,
@@ -255,12 +269,18 @@ class CheckReport:
                     {
                         "faultless": attribute.faultless,
                         "missing_allowed": attribute.missing_allowed,
-                        **{kind.value: _document(found) for kind, found in attribute.found.items()},
+                        **{
+                            kind.value: _document(found, self.condition(attribute.name, kind))
+                            for kind, found in attribute.found.items()
+                        },
                     },
                 )
                 for attribute in self.attributes
             },
         }
+        if self.file_rows:
+            document["files"] = list(self.file_rows)
+        return document
 
     def counts_document(self, rule: FaultRule | None) -> CodedByRule:
         """Counts without row numbers, for the documents of other commands; plain values."""
@@ -303,5 +323,8 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     return "coded as the nearest bound" if nearest else f"coded as {attribute.coded_as}"
 
 
-def _document(found: FaultCount) -> FoundRows:
-    return {"count": found.count, "rows": list(found.rows)}
+def _document(found: FaultCount, condition: str = "") -> FoundRows:
+    document: FoundRows = {"count": found.count, "rows": list(found.rows)}
+    if condition:
+        document["where"] = condition
+    return document

@@ -1,7 +1,7 @@
 """Files as streams of Arrow arrays: Parquet and Arrow here, CSV in `dppca.owner.records.delimited`.
 
-A source reads some of a file's columns, by position, in batches of bounded size, as often as it
-is asked. Every error of the format's reader becomes a `DataError` that says what to do; its own
+A source reads some of a file's columns, by name, in batches of bounded size, as often as it is
+asked. Every error of the format's reader becomes a `DataError` that says what to do; its own
 message is left out, since it may quote a cell.
 """
 
@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,9 +21,8 @@ import pyarrow.parquet as pq
 
 from dppca.common.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
+from dppca.owner.records.stored_files import StoredFile
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
-ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _LIST_BYTES = 1 << 16
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1"
@@ -54,11 +52,11 @@ class Malformed:
 
 
 class Source(Protocol):
-    """One data file, opened and found sound as far as can be told without reading all of it."""
+    """Rows, opened and found sound as far as can be told without reading all of them."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in the file's order, outer blanks dropped; they may repeat."""
+        """Column names in the source's order, outer blanks dropped; they may repeat."""
 
     @property
     def n_rows(self) -> int:
@@ -69,14 +67,14 @@ class Source(Protocol):
         """Rows with a wrong number of fields."""
 
     def read(
-        self, positions: Sequence[int], batch_rows: int, *, labels: Collection[int] = ()
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time.
+        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time.
 
         Parameters
         ----------
         labels
-            Positions of columns that the format may give as dictionaries.
+            Those of them that the format may give as dictionaries.
         """
 
 
@@ -84,33 +82,37 @@ class Source(Protocol):
 class ParquetSource:
     """A Parquet file, read row group by row group."""
 
-    path: Path
+    file: StoredFile
     names: tuple[str, ...]
     n_rows: int
     malformed: Malformed = Malformed()
 
     def read(
-        self, positions: Sequence[int], batch_rows: int, *, labels: Collection[int] = ()
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time.
+        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time.
 
         Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
         """
-        # Without pre_buffer: it would keep what it has read ahead, up to the whole file. Without
-        # threads: the code that adds up the batches uses the other cores at the same time.
-        with reading(self.path):
-            metadata = pq.read_metadata(self.path)
+        with reading(self.file.title), self.file.open_file() as stored:
+            metadata = pq.read_metadata(stored)
             schema = metadata.schema.to_arrow_schema()
-            fields = [schema.names[position] for position in positions]
+            fields = [schema.names[self.names.index(name)] for name in names]
             listed = [
-                *_listed(metadata, {schema.names[position] for position in labels}),
+                *_listed(metadata, {schema.names[self.names.index(name)] for name in labels}),
                 *_dictionaries(metadata, schema, fields),
             ]
-            with pq.ParquetFile(
-                self.path, metadata=metadata, read_dictionary=listed, pre_buffer=False
-            ) as file:
-                for batch in file.iter_batches(
-                    batch_size=batch_rows, columns=fields, use_threads=False
+            # On this machine all row groups at once, without pre_buffer: it would keep what it has
+            # read ahead, up to the whole file. Of an object store one row group after the other,
+            # with it: each column chunk would be a request of its own.
+            remote = self.file.system is not None
+            every = range(metadata.num_row_groups)
+            for groups in [[group] for group in every] if remote else [list(every)]:
+                # Without threads: the code that adds up the batches uses the other cores meanwhile.
+                for batch in pq.ParquetFile(
+                    stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
+                ).iter_batches(
+                    batch_size=batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
                     arrays = [batch.column(field) for field in fields]
                     for array in arrays:
@@ -122,20 +124,21 @@ class ParquetSource:
 class ArrowSource:
     """An Arrow IPC file (Feather version 2), mapped into memory and checked while read."""
 
-    path: Path
+    file: StoredFile
     names: tuple[str, ...]
     n_rows: int
     malformed: Malformed = Malformed()
 
     def read(
         self,
-        positions: Sequence[int],
+        names: Sequence[str],
         batch_rows: int,
         *,
-        labels: Collection[int] = (),  # noqa: ARG002 - the format lists no texts
+        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
-        """Arrays of the columns at ``positions``, at most ``batch_rows`` rows at a time."""
-        with reading(self.path), pa.memory_map(str(self.path)) as mapped:
+        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time."""
+        positions = [self.names.index(name) for name in names]
+        with reading(self.file.title), self.file.open_file(mapped=True) as mapped:
             file = pa.ipc.open_file(mapped)
             for index in range(file.num_record_batches):
                 batch = file.get_batch(index)
@@ -146,26 +149,26 @@ class ArrowSource:
                     yield [array.slice(start, batch_rows) for array in arrays]
 
 
-def open_parquet(path: Path) -> ParquetSource:
+def open_parquet(stored: StoredFile) -> ParquetSource:
     """Read a Parquet file's footer."""
-    _check_magic(path, _PARQUET_MAGIC, "Parquet")
-    with reading(path), pq.ParquetFile(path) as file:
+    _check_magic(stored, _PARQUET_MAGIC, "Parquet")
+    with reading(stored.title), stored.open_file() as opened, pq.ParquetFile(opened) as file:
         names = tuple(name.strip() for name in file.schema_arrow.names)
-        return ParquetSource(path, names, file.metadata.num_rows)
+        return ParquetSource(stored, names, file.metadata.num_rows)
 
 
-def open_arrow(path: Path) -> ArrowSource:
+def open_arrow(stored: StoredFile) -> ArrowSource:
     """Read an Arrow file's footer and count its rows."""
-    _check_magic(path, _ARROW_MAGIC, "Arrow")
-    with reading(path), pa.memory_map(str(path)) as mapped:
+    _check_magic(stored, _ARROW_MAGIC, "Arrow")
+    with reading(stored.title), stored.open_file(mapped=True) as mapped:
         file = pa.ipc.open_file(mapped)
         names = tuple(name.strip() for name in file.schema.names)
         n_rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
-        return ArrowSource(path, names, n_rows)
+        return ArrowSource(stored, names, n_rows)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(title: str) -> Iterator[None]:
     """Turn what a format's reader raises into a `DataError`.
 
     The reader's own message may quote a row, so neither it nor its traceback is kept.
@@ -173,14 +176,12 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        message = f"there is no data file {path}: correct its path"
-    except IsADirectoryError:
-        message = f"{path} is a folder: give one CSV, Parquet or Arrow file"
+        message = f"there is no data file {title}: correct its path"
     except PermissionError:
-        message = f"the data file {path} may not be read: ask for read permission on it"
+        message = f"the data file {title} may not be read: ask for read permission on it"
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error):
         message = (
-            f"the data file {path} is damaged or not what its name says: "
+            f"the data file {title} is damaged or not what its name says: "
             "copy or export it again, then run check"
         )
     else:
@@ -290,14 +291,15 @@ def _check_run_ends(array: pa.RunEndEncodedArray) -> None:
         raise pa.ArrowInvalid("runs end too early")
 
 
-def _check_magic(path: Path, magic: bytes, kind: str) -> None:
-    with reading(path), path.open("rb") as file:
+def _check_magic(stored: StoredFile, magic: bytes, kind: str) -> None:
+    title = stored.title
+    with reading(title), stored.open_stream() as file:
         first = file.read(len(magic))
     if not first:
-        raise DataError(f"the data file {path} is empty: export it again")
+        raise DataError(f"the data file {title} is empty: export it again")
     if kind == "Arrow" and first.startswith(_FEATHER_1_MAGIC):
-        raise DataError(f"{path} is of Feather version 1: write it again as version 2 or Parquet")
+        raise DataError(f"{title} is of Feather version 1: write it again as version 2 or Parquet")
     if first != magic:
         raise DataError(
-            f"{path} is not a {kind} file, or is cut off: name it by its format or export it"
+            f"{title} is not a {kind} file, or is cut off: name it by its format or export it"
         )

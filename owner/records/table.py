@@ -1,4 +1,4 @@
-"""A data file seen through a schema.
+"""A data set's rows seen through a schema.
 
 Columns are found by name, in any order; columns that the schema does not name are not read, and
 are reported. Nothing is kept in memory but one batch: a table may be larger than memory and read
@@ -7,26 +7,26 @@ as often as needed.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Column, Numeric, Schema
+from dppca.common.schema import Attribute, Column, Numeric, Schema
 from dppca.owner.records.columns import absent_column, parse_column
-from dppca.owner.records.delimited import CSV_SUFFIXES, open_csv
-from dppca.owner.records.sources import (
-    ARROW_SUFFIXES,
-    PARQUET_SUFFIXES,
-    Malformed,
-    Source,
-    open_arrow,
-    open_parquet,
-)
+from dppca.owner.records.databases import DatabaseSource, open_database
+from dppca.owner.records.faults import FaultKind
+from dppca.owner.records.joined import JoinedFiles, open_files
+from dppca.owner.records.lakes import list_lake_files
+from dppca.owner.records.locations import DatabaseLocation, LakeLocation, Location, local_files
+from dppca.owner.records.sources import Malformed, Source
+from dppca.owner.records.stored_files import CSV_SUFFIXES, find_files
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
@@ -34,29 +34,53 @@ _SHOWN = 20  # columns in a message
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of one data file, as the columns that `encode` takes.
+    """Rows of a data set, as the columns that `encode` takes.
 
     Attributes
     ----------
-    path
-        Stays at the site, as do the column names.
+    title
+        What messages call it; stays at the site, as do the column names.
     n_rows
-        Rows of the file; every one of them is in the batches. Public once released.
+        Rows of it; every one of them is in the batches. Public once released.
     extra_columns
-        Columns of the file that the schema does not name; not read.
+        Columns that the schema does not name; not read.
     absent
         Attributes allowed to be absent that are; every value of theirs is missing.
     malformed
         Rows of a CSV file that are not as its header says.
+    file_rows
+        Rows of each file, where there are several.
     """
 
-    path: Path
+    title: str
     schema: Schema
     n_rows: int
     extra_columns: tuple[str, ...]
     absent: tuple[str, ...]
     malformed: Malformed
     source: Source
+    file_rows: tuple[int, ...] = ()
+
+    @property
+    def query_sha256(self) -> str:
+        """What the ledger holds of a query, in hexadecimal; empty for files."""
+        return self.source.query_sha256 if isinstance(self.source, DatabaseSource) else ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether others may write to it meanwhile, as to a database."""
+        return isinstance(self.source, DatabaseSource)
+
+    @contextmanager
+    def latest(self) -> Iterator[Table]:
+        """The rows as they are now, all at one time; a file is as it was when it was opened."""
+        if not isinstance(self.source, DatabaseSource):
+            yield self
+            return
+        with self.source.latest() as source:
+            if source.n_rows == 0:
+                raise DataError(f"{self.title} has no rows any more")
+            yield replace(self, n_rows=source.n_rows, source=source)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
         """Read the file once, from its first row to its last.
@@ -97,41 +121,55 @@ class Table:
         if parts:
             yield _joined(parts)
 
-    def cells(self, batch_rows: int) -> Generator[CellBatch, None, None]:
+    def find_faults(self, attribute: Attribute, kind: FaultKind) -> str:
+        """The condition that finds an attribute's faults in a database; empty for files."""
+        if not isinstance(self.source, DatabaseSource) or attribute.name in self.absent:
+            return ""
+        return self.source.find_faults(attribute, kind)
+
+    def cells(self, batch_rows: int, *, key: str = "") -> Generator[CellBatch, None, None]:
         """Read the file once, without converting what is read; raises as `batches` does.
 
         At most ``batch_rows`` rows at a time, as the file's blocks are cut: only for sums that are
-        the same integers for any batches.
+        the same integers for any batches. With the column ``key`` besides, where one is named.
         """
         if batch_rows < 1:
             raise SettingError(f"batch_rows is {batch_rows}; it must be at least 1")
-        names = self.source.names
         read = [a for a in self.schema.attributes if a.name not in self.absent]
-        positions = [names.index(a.name.strip()) for a in read]
-        labels = [p for a, p in zip(read, positions, strict=True) if not isinstance(a, Numeric)]
+        names = [a.name.strip() for a in read]
+        if key and key not in names:
+            names.append(key)
+            if self.source.names.count(key) != 1:
+                raise DataError(f"{self.title} has no one column {key}, which policy.yaml names")
+        labels = [a.name.strip() for a in read if not isinstance(a, Numeric)]
         # Without a column to convert, the rows still have to be counted.
         n_rows = 0
-        for arrays in self.source.read(positions or [0], batch_rows, labels=labels):
+        for arrays in self.source.read(names or self.source.names[:1], batch_rows, labels=labels):
             n_batch = len(arrays[0])
             if n_batch == 0:
                 continue
             n_rows += n_batch
             named = dict(zip((a.name for a in read), arrays, strict=False))
-            yield CellBatch(self.schema, n_batch, named)
+            keys = arrays[names.index(key)] if key else None
+            yield CellBatch(self.schema, n_batch, named, keys)
         if n_rows != self.n_rows:
             raise DataError(
-                f"{self.path} had {self.n_rows} rows when it was opened and {n_rows} when it was "
+                f"{self.title} had {self.n_rows} rows when it was opened and {n_rows} when it was "
                 "read: do not write to it meanwhile"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class CellBatch:
-    """A batch as it was read: Arrow arrays by attribute, none for those that are absent."""
+    """A batch as it was read: Arrow arrays by attribute, none for those that are absent.
+
+    ``keys`` is the column that tells its rows from others, where it was asked for.
+    """
 
     schema: Schema
     n_rows: int
     arrays: Mapping[str, Any]
+    keys: Any = None
 
     def columns(self, *, told_apart: bool = True) -> list[Column]:
         """What `encode` takes: one array of shape (n_rows,) per attribute, as of `parse_column`."""
@@ -149,59 +187,101 @@ def _joined(parts: list[list[Column]]) -> list[Column]:
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
-def open_table(path: Path, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
-    """Open a CSV, Parquet or Arrow file by its suffix.
+def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
+    """Open a data set: files in CSV, Parquet or Arrow, each by its suffix.
 
     Parameters
     ----------
     may_lack
-        Attributes that the file need not have, such as the target of a prediction.
+        Attributes that the source need not have, such as the target of a prediction.
 
     Raises
     ------
     DataError
         There is no such file, it is empty, damaged or of another format, has no rows, or lacks or
-        repeats columns of the schema (all of them are named).
+        repeats columns of the schema (all of them are named). A database does not answer, or
+        refuses.
+    SettingError
+        A database's driver, address or query is not there.
     """
-    source = _open_source(path)
-    count = Counter(source.names)
+    location = local_files(place) if isinstance(place, Path) else place
+    parts = _open(location)
+    sources = [part.source for part in parts]
     names_needed = [attribute.name for attribute in schema.attributes]
-    absent = tuple(n for n in names_needed if n in may_lack and not count[n.strip()])
-    missing = [n for n in names_needed if not count[n.strip()] and n not in absent]
-    repeated = [n for n in names_needed if count[n.strip()] > 1]
-    if missing or repeated:
-        explained = _explain_columns(path, source.names, missing, repeated)
-        raise DataError(f"{explained}. {_describe_columns(path, source.names, names_needed)}")
+    anywhere = {name for source in sources for name in source.names}
+    absent = tuple(n for n in names_needed if n in may_lack and n.strip() not in anywhere)
+    for part in parts:
+        _require_columns(part, [n for n in names_needed if n not in absent])
+    source = sources[0] if len(sources) == 1 else JoinedFiles(tuple(sources))
     if source.n_rows == 0:
-        raise DataError(f"{path} has columns but no rows: export it again")
+        raise DataError(f"{location.title} has columns but no rows: export it again")
     known = {n.strip() for n in names_needed}
-    extra = tuple(name for name in source.names if name not in known)
-    return Table(path, schema, source.n_rows, extra, absent, source.malformed, source)
-
-
-def _open_source(path: Path) -> Source:
-    name = path.name.lower()
-    if name.endswith(CSV_SUFFIXES):
-        return open_csv(path)
-    if name.endswith(PARQUET_SUFFIXES):
-        return open_parquet(path)
-    if name.endswith(ARROW_SUFFIXES):
-        return open_arrow(path)
-    suffixes = " ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES, *ARROW_SUFFIXES))
-    raise DataError(
-        f"the format of {path} is not known by its suffix: rename or export it ({suffixes})"
+    return Table(
+        location.title,
+        schema,
+        source.n_rows,
+        tuple(name for name in source.names if name not in known),
+        absent,
+        source.malformed,
+        source,
+        tuple(each.n_rows for each in sources) if len(sources) > 1 else (),
     )
 
 
+def require_readable(location: Location) -> None:
+    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads no row."""
+    if isinstance(location, DatabaseLocation):
+        open_database(location)
+        return
+    if isinstance(location, LakeLocation):
+        list_lake_files(location)
+        return
+    for file in find_files(location.address, location.title):
+        if file.system is None and not os.access(file.path, os.R_OK):
+            raise DataError(f"{file.title} cannot be read; correct policy.yaml")
+
+
+class _Part(NamedTuple):
+    """A source, what messages call it, and whether its names are a line that may be a row."""
+
+    title: str
+    source: Source
+    from_text: bool
+
+
+def _open(location: Location) -> list[_Part]:
+    if isinstance(location, DatabaseLocation):
+        return [_Part(location.title, open_database(location), from_text=False)]
+    if isinstance(location, LakeLocation):
+        files = list_lake_files(location)
+    else:
+        files = find_files(location.address, location.title)
+    return [
+        _Part(file.title, source, file.path.lower().endswith(CSV_SUFFIXES))
+        for file, source in zip(files, open_files(files), strict=True)
+    ]
+
+
+def _require_columns(part: _Part, wanted: list[str]) -> None:
+    title, names = part.title, part.source.names
+    count = Counter(names)
+    missing = [n for n in wanted if not count[n.strip()]]
+    repeated = [n for n in wanted if count[n.strip()] > 1]
+    if missing or repeated:
+        explained = _explain_columns(title, names, missing, repeated)
+        columns = _describe_columns(names, wanted, from_text=part.from_text)
+        raise DataError(f"{explained}. {columns}")
+
+
 def _explain_columns(
-    path: Path, names: tuple[str, ...], missing: list[str], repeated: list[str]
+    title: str, names: tuple[str, ...], missing: list[str], repeated: list[str]
 ) -> str:
     parts = []
     if missing:
         parts.append(f"lacks the columns {', '.join(missing)}")
     if repeated:
         parts.append(f"has more than one column called {', '.join(repeated)}")
-    message = f"{path} {' and '.join(parts)}: correct its header, or the study's schema"
+    message = f"{title} {' and '.join(parts)}: correct its header, or the study's schema"
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
         message += " (cells must be separated by commas)"
     folded = {name.casefold(): name for name in names}
@@ -211,13 +291,13 @@ def _explain_columns(
     return message
 
 
-def _describe_columns(path: Path, names: tuple[str, ...], wanted: list[str]) -> str:
+def _describe_columns(names: tuple[str, ...], wanted: list[str], *, from_text: bool) -> str:
     """The names of a file's columns; silent about a first line that may be a row, and no header.
 
     One value of a row may be an attribute's name by chance; half of the names will not be there.
     """
     n_matches = len({n.strip().casefold() for n in wanted} & {n.casefold() for n in names})
-    if 2 * n_matches < len(wanted) and path.name.lower().endswith(CSV_SUFFIXES):
+    if from_text and 2 * n_matches < len(wanted):
         return (
             f"Its first line has {n_matches} of the schema's {len(wanted)} names: is that line a "
             "header?"

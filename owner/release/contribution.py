@@ -25,13 +25,15 @@ work, not what will.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
 import numpy as np
 
+from dppca.common.aggregation.messages import upload_limit
+from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import BudgetExceededError, RangeError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.forecast import largest_total_variance
@@ -112,7 +114,7 @@ class Review:
     Attributes
     ----------
     n_entries, n_bytes
-        Of the packed vector.
+        Of the packed vector; with masks and seals at most so many bytes.
     request
         The charge, the claim, and the data set it is for.
     calibration
@@ -133,9 +135,7 @@ class Review:
     @property
     def federation(self) -> ComposedGuarantee:
         """What all owners' releases together promise to one person."""
-        return compose_guarantee(
-            self.study, epsilon=self.calibration.epsilon, delta=self.calibration.delta
-        )
+        return compose_guarantee(self.study, self.calibration)
 
 
 def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
@@ -156,16 +156,20 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
     return policy.data_set(charged.request.data_set)
 
 
-def request_contribution(study: Study, *, data_set: str, budget: Budget) -> ReleaseRequest:
+def request_contribution(
+    study: Study, *, data_set: str, budget: Budget, query_sha256: str = ""
+) -> ReleaseRequest:
     """The charge of a contribution to a study; `RangeError` as in `calibrate`."""
-    return ReleaseRequest.from_calibration(
+    request = ReleaseRequest.from_calibration(
         ReleaseKind.CONTRIBUTION,
         calibrate(study),
         data_set=data_set,
         study=study.name,
         request_digest=study.digest,
         budget=budget,
+        colluders=study.privacy.colluders,
     )
+    return replace(request, query_sha256=query_sha256)
 
 
 def decide_step(history: History, request_digest: str) -> NextStep:
@@ -177,18 +181,31 @@ def decide_step(history: History, request_digest: str) -> NextStep:
     return NextStep.DRAW if history.commitment_for(request_digest) is None else NextStep.SEND
 
 
-def review(study: Study, history: History, *, n_rows: int, data_set: str, budget: Budget) -> Review:
+def review(
+    study: Study,
+    history: History,
+    *,
+    n_rows: int,
+    data_set: str,
+    budget: Budget,
+    terms: Terms | None = None,
+    query_sha256: str = "",
+) -> Review:
     """What contributing ``n_rows`` rows of a data set would release and cost.
+
+    ``terms`` are those of a study with ``trust: aggregate``.
 
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
-    request = request_contribution(study, data_set=data_set, budget=budget)
+    request = request_contribution(
+        study, data_set=data_set, budget=budget, query_sha256=query_sha256
+    )
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,
         n_rows=n_rows,
         n_entries=n_entries,
-        n_bytes=n_entries * BYTES_PER_ENTRY,
+        n_bytes=n_entries * BYTES_PER_ENTRY if terms is None else upload_limit(terms),
         request=request,
         calibration=calibrate(study),
         budget_status=compute_budget_status(history, request),
@@ -279,6 +296,7 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
         covariance=study.covariance,
         seed=int(study.digest[:16], 16),
         draws=draws,
+        mechanisms=calibration.mechanisms(len(owner_rows)),
     )
     total = largest_total_variance(study.table.layout)
     share = 1.0 / np.arange(1, layout.n_columns + 1)

@@ -29,8 +29,11 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from numpy.typing import NDArray
 
+from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
+from dppca.common.aggregation.terms import Terms
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.messages import RELEASE_ID_BYTES
@@ -100,6 +103,41 @@ class ContributionPlan:
             self.study,
             self.calibration,
             prepared,
+            release_id=reservation.release_id,
+            ledger_sequence=reservation.sequence,
+            entropy=entropy,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedPlan:
+    """A contribution to a study with ``trust: aggregate``: a share of the noise, and masks.
+
+    Attributes
+    ----------
+    owner
+        This site's name.
+    key
+        Of its certificate; it signs what the openers are shown.
+    """
+
+    study: Study
+    calibration: Calibration
+    terms: Terms
+    owner: str
+    key: EllipticCurvePrivateKey
+
+    def draw(
+        self, prepared: Moments, reservation: Reservation, *, entropy: EntropySource
+    ) -> MaskedRelease:
+        """As `ReleasePlan.draw`; the noised sums without masks, and the seeds, are never stored."""
+        return draw_masked(
+            self.study,
+            self.calibration,
+            prepared,
+            terms=self.terms,
+            owner=self.owner,
+            key=self.key,
             release_id=reservation.release_id,
             ledger_sequence=reservation.sequence,
             entropy=entropy,

@@ -254,7 +254,7 @@ def exact_counts(
     correct = np.zeros(len(rules), np.int64)
     for columns in table.batches():
         rows = encode(schema, columns)
-        cells, _ = assign_cells(rows, schema.layout, numeric_cells=SUMMARY_CELLS)
+        cells, _ = assign_cells(schema, columns, rows, numeric_cells=SUMMARY_CELLS)
         for index, size in enumerate(sizes):
             marginals[index] += np.bincount(cells[:, index], minlength=size)
         for number, (target, rule) in enumerate(zip(request.targets, rules, strict=True)):

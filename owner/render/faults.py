@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Annotated
 
 from dppca.common.documents import DigestText, Document
@@ -12,6 +13,7 @@ from dppca.owner.records import CheckReport, FaultKind, LineFault
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
+    FaultCount,
     StatedFaults,
     TargetReport,
     describe_coding,
@@ -24,6 +26,7 @@ class CheckDocument(Document, StatedFaults):
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
+    keys: Annotated[str | None, "the file that keys of rows at fault were written to"]
     above: Annotated[dict[str, float], "shares of faults that are above what the study allows"]
 
 
@@ -82,7 +85,7 @@ def check_text(report: CheckReport, rule: FaultRule | None) -> str:
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"
         )
     lines += [
-        f"  {found.count} rows {_LINE_FAULTS[kind]}: {_rows(found.rows, found.count)}"
+        f"  {found.count} rows {_LINE_FAULTS[kind]}: {_rows(found, report)}"
         for kind, found in report.malformed.items()
     ]
     for attribute in report.attributes:
@@ -91,7 +94,8 @@ def check_text(report: CheckReport, rule: FaultRule | None) -> str:
             allowed = " (the schema says what it counts as)" if provided else ""
             lines.append(
                 f"  {attribute.name}: {_share(found.count, report.n_rows)} {kind.value}{allowed}, "
-                f"{describe_coding(attribute, kind)}: {_rows(found.rows, found.count)}"
+                f"{describe_coding(attribute, kind)}: "
+                f"{_where(report.condition(attribute.name, kind)) or _rows(found, report)}"
             )
     if report.target is not None:
         lines.append(_target_line(report.target))
@@ -128,6 +132,16 @@ def _target_line(target: TargetReport) -> str:
     )
 
 
-def _rows(rows: Sequence[int], count: int) -> str:
-    more = f" and {count - len(rows)} more" if count > len(rows) else ""
-    return f"rows {', '.join(str(row) for row in rows)}{more}" if rows else "rows not listed"
+def _where(condition: str) -> str:
+    return f"rows WHERE {condition}" if condition else ""
+
+
+def _rows(found: FaultCount, report: CheckReport) -> str:
+    """Row numbers; of several files, each by the file's number and its own within it."""
+    rows, ends = found.rows, list(accumulate(report.file_rows))
+    shown = [
+        f"{row - ends[file] + report.file_rows[file]} of file {file + 1}" if ends else str(row)
+        for row, file in ((row, bisect_left(ends, row)) for row in rows)
+    ]
+    more = f" and {found.count - len(rows)} more" if found.count > len(rows) else ""
+    return f"rows {', '.join(shown)}{more}" if rows else "rows not listed"

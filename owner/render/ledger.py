@@ -44,6 +44,17 @@ class ChargedRelease(CostFields):
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
     state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
+    colluders: Annotated[int | None, "masked: owners that may collude with the curator; null else"]
+    honest: Annotated[int | None, "masked: owners on whose noise it rests; null else"]
+
+
+class OfferedOpening(TypedDict):
+    """An opener key of this site, and how far it came. Nothing is charged for it."""
+
+    study: Annotated[str, "name of the study"]
+    opener_key: Annotated[DigestText, "SHA-256 of the public opener key"]
+    set_digest: Annotated[DigestText | None, "the one set that it is bound to; null before"]
+    state: Annotated[Literal["offered", "voted", "opened", "acknowledged"], "its last step"]
 
 
 class DisownedRelease(TypedDict):
@@ -64,6 +75,7 @@ class BudgetDocument(Document):
     data_sets: Annotated[list[DataSetBudget], "one entry for each data set"]
     releases: Annotated[list[ChargedRelease], "all charges, in the ledger's order"]
     disowned: Annotated[list[DisownedRelease], "contributions that this site did not send"]
+    openings: Annotated[list[OfferedOpening], "opener keys of this site, in the ledger's order"]
 
 
 class RecoveredRelease(CostFields):
@@ -187,6 +199,17 @@ def budget_text(document: BudgetDocument) -> str:
     lines += [
         f"Disowned: a contribution to {each['study']} ({each['time']}). {each['reason']}"
         for each in document["disowned"]
+    ]
+    lines += [
+        f"Masked: the epsilon of {each['study']} is that of the federation's sum. It holds against "
+        f"the curator with any {each['colluders']} owners, as long as {each['honest']} owners, "
+        "this one among them, run this software."
+        for each in document["releases"]
+        if each["honest"] is not None
+    ]
+    lines += [
+        f"Opener key of {each['study']}: {each['state']}, not charged."
+        for each in document["openings"]
     ]
     return "\n".join(lines)
 

@@ -8,20 +8,25 @@ from typing import Annotated, TypedDict
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import (
     CodedByRule,
+    ComponentFigures,
     DecimalText,
     DigestText,
     Document,
     PathText,
     RelationsDocument,
+    TimeText,
 )
+from dppca.common.loadings import component_lines
 from dppca.common.messages import StudyState
 from dppca.common.names import one_line
+from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import describe_overlap
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.common.relations import relations_document, relations_warning
 from dppca.common.study import Study
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
+from dppca.owner.site.agreement import Agreement
 
 _MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
 _NEXT = {
@@ -31,6 +36,12 @@ _NEXT = {
     NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",
     NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
 }
+
+
+_MASKED_LINES = (
+    "  masked: random words, of which the openers' answers show the sum over all owners alone; "
+    "this site adds a share of the noise",
+)
 
 
 class FederationGuarantee(TypedDict):
@@ -70,6 +81,25 @@ class ReviewForecast(TypedDict):
     ]
 
 
+class ReviewedAggregate(TypedDict):
+    """Who makes a masked sum, and against whom it is protected."""
+
+    quorum: Annotated[int, "least number of owners in the sum"]
+    colluders: Annotated[int, "owners that may work together with the curator"]
+    honest: Annotated[int, "owners, this one among them, that must not"]
+    openers: Annotated[list[str], "owners that take the masks away, once, after the deadline"]
+    spares: Annotated[int, "openers that may be gone for good"]
+    open_by: Annotated[TimeText, "when the study stops waiting for openers"]
+    epsilon_one_more: Annotated[
+        DecimalText | None, "epsilon if one more owner colludes; null: less than promised"
+    ]
+    epsilon_all_others: Annotated[
+        DecimalText | None, "epsilon if all other owners collude; null: no protection"
+    ]
+    keys_verified: Annotated[bool, "whether the keys of all owners are verified"]
+    unverified: Annotated[list[str], "owners whose keys are not"]
+
+
 class Reviewed(CostFields):
     """What would leave, and what it would cost."""
 
@@ -83,6 +113,7 @@ class Reviewed(CostFields):
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     nominal_epsilon: Annotated[DecimalText | None, "the study's epsilon where the charge differs"]
     federation: Annotated[FederationGuarantee, "the guarantee over all owners"]
+    aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
     scale: Annotated[int | None, "scale of Laplace noise, in integer units"]
@@ -96,6 +127,7 @@ class Reviewed(CostFields):
 class ReviewDocument(Document, Reviewed):
     """What a contribution would hold and cost."""
 
+    refused: Annotated[str | None, "why policy.yaml refuses trust: aggregate; null if it does not"]
     coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
 
 
@@ -120,6 +152,7 @@ class ContributionDocument(Document, CostFields):
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     release_id: Annotated[DigestText, "identifier of the release"]
     already_stored: Annotated[bool, "whether the curator had it before"]
+    opens: Annotated[bool, "whether this site is an opener, and comes back once"]
     acknowledgement: Annotated[PathText | None, "the curator's signed one; null if it signed none"]
     state: Annotated[StudyState, "state of the study"]
     seconds: Annotated[ContributionSeconds, "time that the steps took"]
@@ -139,6 +172,7 @@ class ComponentsDocument(Document):
     rows: Annotated[int, "rows of all owners together"]
     eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
     noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
+    components: Annotated[list[ComponentFigures], "each that was kept, by attribute and label"]
     epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
     delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
     assumptions: Annotated[list[str], "what has to hold for the guarantee"]
@@ -146,6 +180,7 @@ class ComponentsDocument(Document):
     missing: Annotated[list[str], "owners that took no part"]
     disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
     path: Annotated[PathText, "the file"]
+    plots: Annotated[dict[str, PathText], "pictures that `--plots` asked for"]
     bytes: Annotated[int, "its size"]
     seconds: Annotated[float, "time that the command took"]
 
@@ -191,8 +226,10 @@ def optional_text(number: Decimal | None) -> str | None:
     return None if number is None else decimal_text(number)
 
 
-def review_document(found: Review, state: StudyState, expected: Forecast) -> Reviewed:
-    """Everything a review says, as JSON."""
+def review_document(
+    found: Review, state: StudyState, expected: Forecast, agreement: Agreement | None
+) -> Reviewed:
+    """Everything a review says, as JSON; the agreement is that of a study's keys."""
     request, status, calibration = found.request, found.budget_status, found.calibration
     return {
         "study": found.study.name,
@@ -210,6 +247,7 @@ def review_document(found: Review, state: StudyState, expected: Forecast) -> Rev
             "delta": found.federation.delta,
             "assumptions": list(found.federation.assumptions),
         },
+        "aggregate": None if agreement is None else _aggregate_document(found, agreement),
         "relation": calibration.sensitivity.relation.value,
         "max_rows_per_person": calibration.max_rows_per_person,
         "scale": calibration.scale,
@@ -241,11 +279,69 @@ def review_document(found: Review, state: StudyState, expected: Forecast) -> Rev
 
 def _histograms(study: Study) -> str:
     names = [study.table.attributes[index].name for index, _ in study.table.layout.histograms]
+    names += study.table.products_of_bins
     return f"; among them the rows in each cell of {', '.join(names)}" if names else ""
 
 
-def review_text(found: Review, state: StudyState, expected: Forecast | None) -> str:
-    """What would leave, what it costs, what it may be good for."""
+def _aggregate_document(found: Review, agreement: Agreement) -> ReviewedAggregate:
+    terms, study = agreement.terms, found.study
+    against = foresee_collusion(study, found.calibration)
+    return {
+        "quorum": terms.quorum,
+        "colluders": terms.colluders,
+        "honest": terms.honest,
+        "openers": list(terms.openers),
+        "spares": terms.spares,
+        "open_by": "" if study.open_by is None else study.open_by.isoformat(),
+        "epsilon_one_more": optional_text(None if against is None else against.one_more),
+        "epsilon_all_others": optional_text(None if against is None else against.all_others),
+        "keys_verified": agreement.is_verified,
+        "unverified": list(agreement.unknown),
+    }
+
+
+def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
+    """Against whom, as long as what, and what is left otherwise."""
+    said, claim = _aggregate_document(found, agreement), found.calibration
+    against = foresee_collusion(found.study, claim)
+    more = [] if against is None else [f"  {describe_collusion(against)}"]
+    spares = f", {said['spares']} of whom may be gone for good" if said["spares"] else ""
+    return [
+        "Against whom (trust: aggregate):",
+        f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
+        f"curator together with any {_owners(said['colluders'])}, as long as {said['honest']} "
+        "owners, this one among them, run this software",
+        *more,
+        "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
+        f"  openers, who come back once by {said['open_by']}: {', '.join(said['openers'])}{spares}",
+        f"  {_verified_line(agreement)}",
+        "  digest of the document that this site was sent, to be read to other owners' stewards, "
+        f"who compare it with theirs: {found.study.digest}",
+    ]
+
+
+def _owners(count: int) -> str:
+    return f"{count} other owner{'s' if count > 1 else ''}"
+
+
+def _verified_line(agreement: Agreement) -> str:
+    if agreement.compared:
+        return "the document has the digest that you gave; the owners' keys are in peers.yaml"
+    if agreement.is_verified:
+        return "the keys of all owners are verified (peers.yaml)"
+    return (
+        f"NOT VERIFIED: the keys of {', '.join(agreement.unknown)}. `contribute` needs --digest, "
+        "64 digits, from another owner's steward; not from the curator or its operator"
+    )
+
+
+def review_text(
+    found: Review,
+    state: StudyState,
+    expected: Forecast | None,
+    agreement: Agreement | None = None,
+) -> str:
+    """What would leave, what it costs, against whom, what it may be good for."""
     request, study = found.request, found.study
     person = found.calibration.max_rows_per_person
     lines = [
@@ -254,6 +350,7 @@ def review_text(found: Review, state: StudyState, expected: Forecast | None) -> 
         "What would leave this site, once:",
         f"  {found.n_entries} noised sums of coded columns and of their products "
         f"({found.n_bytes} bytes){_histograms(study)}",
+        *_MASKED_LINES[: 0 if agreement is None else None],
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         "What that costs:",
@@ -264,6 +361,7 @@ def review_text(found: Review, state: StudyState, expected: Forecast | None) -> 
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
         *_federation_lines(found),
+        *([] if agreement is None else _aggregate_lines(found, agreement)),
         f"Next: {_NEXT[found.step]}",
     ]
     if expected is not None:
@@ -327,7 +425,7 @@ def contribution_text(document: ContributionDocument) -> str:
         f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
         f"{again}.\nCharged once to data set {document['data_set']}: "
         f"{charge_text(document)}. The study is {document['state']}.\n{signed}.\n"
-        f"Next: dppca-owner components {document['study']}"
+        f"Next: dppca-owner {'open' if document['opens'] else 'components'} {document['study']}"
     )
 
 
@@ -341,9 +439,13 @@ def components_text(document: ComponentsDocument) -> str:
         f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
         f"  noise edge: {document['noise_edge']:.4g}; eigenvalues above it: {above}; negative, "
         f"which only noise can be: {sum(value < 0 for value in values)}",
+        *(f"  {line}" for line in component_lines(document["components"])),
+        "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
+        "component means nothing)",
         f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}, provided that:",
         *(f"    {assumption}" for assumption in document["assumptions"]),
         f"  saved (released, may go anywhere): {document['path']}",
+        *(f"  {name} plot (released): {path}" for name, path in document["plots"].items()),
     ]
     if document["missing"]:
         lines.insert(1, f"  took no part: {', '.join(document['missing'])}")

@@ -170,7 +170,7 @@ def code_table(
 ) -> CodedTable:
     """Read a table once; `DataError` where it has fewer than ten rows."""
     if table.n_rows < _LEAST_ROWS:
-        raise DataError(f"{table.path} has {table.n_rows} rows; a comparison needs {_LEAST_ROWS}")
+        raise DataError(f"{table.title} has {table.n_rows} rows; a comparison needs {_LEAST_ROWS}")
     size = min(SAMPLE_ROWS, table.n_rows)
     sampled = np.sort(rng.choice(table.n_rows, size, replace=False))
     counts, values, kept, known, seen = [], [], [], [], 0

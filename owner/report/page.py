@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from string import Template
 
-from dppca.common.names import one_line
+from dppca.common.documents import ComponentFigures
+from dppca.common.html_tables import html_table, html_text
+from dppca.common.loadings import Loading
 from dppca.common.numerics.comparison import PairSummary, Variation, worst
 from dppca.common.numerics.pair_cells import PAIR_CELLS
 from dppca.common.privacy.receipts import SOFTWARE
@@ -43,6 +45,8 @@ reads it can learn about single rows. A summary that may leave is made by
 <p>$synthetic synthetic rows ($source) against the $real rows of data set $data_set. $software.</p>
 <h2>Values coded by rule</h2>
 $coded_by_rule
+<h2>The joint components</h2>
+$components
 <h2>Can they be told apart?</h2>
 $propensity
 <h2>One attribute at a time</h2>
@@ -79,6 +83,8 @@ def quality_page(
     data_set: str,
     source: str,
     plots: Sequence[bytes],
+    components: Sequence[ComponentFigures] = (),
+    component_plots: Sequence[bytes] = (),
 ) -> str:
     """The page.
 
@@ -90,17 +96,22 @@ def quality_page(
         Name of the file of synthetic rows.
     plots
         PNG of marginals, pairs and, where there are targets, accuracies.
+    components
+        What was kept, by attribute and label; empty where the site keeps no components.
+    component_plots
+        PNG of the loadings and, where two or more were kept, a biplot.
     """
     marginal_plot, pair_plot, *accuracy_plot = [base64.b64encode(p).decode() for p in plots]
     return _PAGE.substitute(
         label=quality.label.value,
-        study=_text(study),
-        data_set=_text(data_set),
-        source=_text(source),
-        software=_text(SOFTWARE),
+        study=html_text(study),
+        data_set=html_text(data_set),
+        source=html_text(source),
+        software=html_text(SOFTWARE),
         synthetic=quality.n_synthetic,
         real=quality.n_real,
         coded_by_rule=_coded_by_rule(faults),
+        components=_components(components, component_plots),
         propensity=_propensity(quality),
         marginals=_variations(quality.marginals, "attribute", "attributes"),
         marginal_plot=marginal_plot,
@@ -133,7 +144,32 @@ def _coded_by_rule(faults: CheckReport) -> str:
     return (
         "<p>Figures below compare rows as they are coded: these values of this site's rows count "
         f"as what is said here. {escape(WARNING)}</p>"
-    ) + _table(("attribute", "", "values", "of the rows", "in all figures"), rows)
+    ) + html_table(("attribute", "", "values", "of the rows", "in all figures"), rows)
+
+
+def _components(figures: Sequence[ComponentFigures], plots: Sequence[bytes]) -> str:
+    """Each component's largest loadings, with pictures."""
+    if not figures:
+        return "<p>None are kept at this site.</p>"
+    rows = [
+        (
+            str(number),
+            f"{each['eigenvalue']:.4g}",
+            "yes" if each["above_noise"] else "no",
+            ", ".join(
+                f"{loading['loading']:+.2f} "
+                + Loading(loading["attribute"], loading["label"], loading["loading"]).name
+                for loading in each["loadings"]
+            ),
+        )
+        for number, each in enumerate(figures, start=1)
+    ]
+    names = ("component", "eigenvalue", "above the noise edge", "largest loadings")
+    told = ("Largest loadings of each joint component", "Rows on the first two components")
+    return html_table(names, rows) + "".join(
+        f'<p><img alt="{text}" src="data:image/png;base64,{base64.b64encode(plot).decode()}"></p>'
+        for text, plot in zip(told, plots, strict=False)
+    )
 
 
 def _propensity(quality: Quality) -> str:
@@ -153,7 +189,7 @@ def _variations(found: Sequence[Variation], one: str, many: str) -> str:
         for i in worst(found, _WORST)
     ]
     left = f"<p>The {_WORST} {many} that differ most of {len(found)}.</p>"
-    return (left if len(found) > _WORST else "") + _table(
+    return (left if len(found) > _WORST else "") + html_table(
         (one, "total variation", "by chance"), rows
     )
 
@@ -185,7 +221,7 @@ def _accuracies(quality: Quality, plot: Sequence[str]) -> str:
         for each in plot
     )
     names = ("target", "trained on real", "on synthetic", "on coded synthetic", "majority")
-    return _table(names, rows) + image
+    return html_table(names, rows) + image
 
 
 def _distances(quality: Quality) -> str:
@@ -199,17 +235,4 @@ def _distances(quality: Quality) -> str:
         ),
         ("real to other real", *(f"{v:.3f}" for v in distances.real), f"{distances.repeats:.1%}"),
     ]
-    return _table(names, rows)
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_text(name)}</th>" for name in names)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _text(text: str) -> str:
-    """Text of a page, or of an attribute in quotes: nothing in it is markup or cannot be seen."""
-    return escape(one_line(text))
+    return html_table(names, rows)

@@ -6,12 +6,15 @@ import io
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dppca.common.loading_panels import biplot_figure, loadings_figure
 from dppca.common.names import one_line
 from dppca.common.pair_panels import pair_figure
 from dppca.common.panels import draw_panel
 from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, WARNING_RED, new_figure
 from dppca.common.privacy.labels import Label
+from dppca.common.results import Result
 from dppca.common.schema import Schema
 from dppca.owner.report.comparison import CodedTable, Quality
 
@@ -50,6 +53,25 @@ def marginal_plot(
 def pair_plot(schema: Schema, real: CodedTable, synthetic: CodedTable) -> bytes:
     """Total variation of every pair, and the tables of those that differ most."""
     return _png(pair_figure(schema, real.counts, synthetic.counts, _NAMES, notice=NOTICE))
+
+
+def component_plots(
+    schema: Schema, result: Result, real: CodedTable, coded: NDArray[np.float64] | None
+) -> list[bytes]:
+    """Largest loadings and, where two were kept, rows of the site and synthetic ones on them.
+
+    Parameters
+    ----------
+    coded
+        Synthetic rows, shape (n, p), coded units; None where the site has none.
+    """
+    edge = result.header.noise_edge
+    plots = [_png(loadings_figure(schema, result.vectors, result.eigenvalues, edge))]
+    if len(result.vectors) > 1:
+        tables = [(_NAMES[0], real.sample / float(1 << schema.resolution_bits))]
+        tables += [] if coded is None else [(f"{_NAMES[1]} (coded)", coded)]
+        plots.append(_png(biplot_figure(schema, result.vectors, result.mean, tables)))
+    return plots
 
 
 def accuracy_plot(quality: Quality) -> bytes:

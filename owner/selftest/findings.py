@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents import DecimalText
+from dppca.common.documents import DecimalText, Document
 
 
 class Figures(TypedDict):
@@ -47,6 +47,16 @@ class CheckedPromise(Figures):
     passed: Annotated[bool, "whether the promise held"]
     says: Annotated[str, "what was found, in words"]
     false_alarm: Annotated[float, "probability that the check fails where nothing is wrong"]
+
+
+class SelfTestDocument(Document):
+    """What the audit of an installation found."""
+
+    quick: Annotated[bool, "whether the shorter test was run"]
+    passed: Annotated[bool, "whether every promise held"]
+    false_alarm: Annotated[float, "probability that a sound installation fails"]
+    findings: Annotated[list[CheckedPromise], "one entry for each check"]
+    seconds: Annotated[float, "time that the command took"]
 
 
 @dataclass(frozen=True, slots=True)

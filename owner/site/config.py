@@ -6,9 +6,9 @@ budget is an exact number and a binary fraction is not. A data set that the poli
 does not exist: nothing can be released from it. Neither file has a default for a budget.
 
 Rows have one lifetime budget, so two names for one file are refused whenever the policy is read:
-one path in two spellings, or one file under two paths (links). What counts is the name: a file that
-is replaced under its name stays the data set that it was. That a second file holds a copy of the
-rows cannot be seen.
+one path in two spellings, one file under two paths (links), or a file and the folder that it is in.
+What counts is the name: a file that is replaced under its name stays the data set that it was. That
+a second file holds a copy of the rows cannot be seen.
 
 The software never writes to either file after `dppca.owner.site.enrolment` has made them. The
 folder and what is in it is one user's alone: every command shuts others out where it can
@@ -17,17 +17,17 @@ folder and what is in it is one user's alone: every command shuts others out whe
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from dppca.common.amounts import parse_decimal
 from dppca.common.errors import NoPolicyError, SettingError
@@ -35,6 +35,8 @@ from dppca.common.files import KEY, REVOKED, CredentialFolder, shut
 from dppca.common.names import is_party_name, require_party_name
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study_document import load_yaml
+from dppca.owner.records.locations import Location
+from dppca.owner.site.source_documents import PlaceDocument, StrictDocument
 
 SITE_FILE = "site.yaml"
 POLICY_FILE = "policy.yaml"
@@ -92,12 +94,23 @@ class Site(CredentialFolder):
         return self.folder / "site.lock"
 
     @property
+    def openers(self) -> Path:
+        """Folder of the site's opener keys (`dppca.owner.site.opener_keys`)."""
+        return self.folder / "openers"
+
+    @property
+    def peers(self) -> Path:
+        """The owners' keys that the steward has verified (`dppca.owner.site.agreement`)."""
+        return self.folder / "peers.yaml"
+
+    @property
     def private(self) -> tuple[Path, ...]:
         """What other users of the machine must not read, write or lock."""
         ledger = self.ledger.name
         files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
         names = (*files, f"{ledger}-shm", "ledger.mark", KEY, self.lock.name)
-        return (self.folder, *(self.folder / name for name in names))
+        keys = (self.openers, *self.openers.glob("*.key"))
+        return (self.folder, *(self.folder / name for name in names), self.peers, *keys)
 
     def study_folder(self, name: str) -> Path:
         """Where a study's document, components and artefacts are kept."""
@@ -107,12 +120,33 @@ class Site(CredentialFolder):
 
 
 @dataclass(frozen=True, slots=True)
+class AggregateRule:
+    """Which studies with ``trust: aggregate`` a data set takes part in.
+
+    Attributes
+    ----------
+    colluders
+        Least number of colluding owners that a study must bear.
+    trusted_openers
+        One of these at least must be among a study's openers; empty: any openers will do.
+    """
+
+    colluders: int
+    trusted_openers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set of the policy: where its rows are, and its lifetime budget."""
+    """A data set of the policy: where its rows are, and its lifetime budget.
+
+    ``aggregate`` is None where it takes no part in studies with ``trust: aggregate``.
+    """
 
     name: str
-    path: Path
+    source: Location
     budget: Budget
+    aggregate: AggregateRule | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +193,7 @@ def load_site(folder: Path) -> Site:
             f"{shlex.quote(str(folder))} init "
             "--name NAME --curator HOST:PORT`, or name another folder with --site"
         ) from error
-    document = _parse(text, SiteDocument, SITE_FILE)
+    document = parse_document(text, SiteDocument, SITE_FILE)
     site = Site(
         folder=folder.resolve(),
         name=document.name,
@@ -167,6 +201,10 @@ def load_site(folder: Path) -> Site:
         server_name=document.server_name,
     )
     shut(site.private)
+    if site.openers.exists():  # the cryptography of openers takes its time to import
+        from dppca.owner.site.opener_keys import sweep_opener_keys
+
+        sweep_opener_keys(site.openers, site.ledger)
     return site
 
 
@@ -188,9 +226,15 @@ def load_policy(site: Site) -> Policy:
             f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets with their "
             "lifetime budgets; without a policy there is no release"
         ) from error
-    document = _parse(text, PolicyDocument, POLICY_FILE)
+    document = parse_document(text, PolicyDocument, POLICY_FILE)
     data_sets = tuple(
-        DataSet(name, site.folder / each.path, _budget(name, each))
+        DataSet(
+            name,
+            _locate(site, name, each),
+            _budget(name, each),
+            _rule(each.aggregate),
+            each.key or "",
+        )
         for name, each in (document.data_sets or {}).items()
     )
     _require_rows_of_their_own(data_sets)
@@ -222,35 +266,34 @@ def _budget(name: str, document: DataSetDocument) -> Budget:
         raise SettingError(f"{POLICY_FILE}: data_sets.{name}: {error}") from error
 
 
+def _locate(site: Site, name: str, document: DataSetDocument) -> Location:
+    try:
+        return document.locate(name, folder=site.folder)
+    except SettingError as error:
+        raise SettingError(f"{POLICY_FILE}: data_sets.{name}: {error}") from None
+
+
+def _rule(document: AggregateDocument | None) -> AggregateRule | None:
+    if document is None:
+        return None
+    return AggregateRule(document.colluders, document.trusted_openers or ())
+
+
 def _require_rows_of_their_own(data_sets: tuple[DataSet, ...]) -> None:
     """Refuse two names for the same rows: each would have a lifetime budget of its own."""
-    owners: dict[object, str] = {}
-    for each in data_sets:
-        for source in _sources(each.path):
-            first = owners.setdefault(source, each.name)
-            if first != each.name:
-                raise SettingError(
-                    f"{POLICY_FILE}: data sets {first} and {each.name} are the same file "
-                    f"({each.path}): its rows have one lifetime budget. Keep one of the two names; "
-                    "`dppca-owner budget` shows what was charged to each"
-                )
+    marks = {each.name: frozenset(each.source.marks()) for each in data_sets}
+    above = {each.name: frozenset(each.source.inside()) for each in data_sets}
+    for first, second in combinations(data_sets, 2):
+        one, other = first.name, second.name
+        if marks[one] & (marks[other] | above[other]) or above[one] & marks[other]:
+            raise SettingError(
+                f"{POLICY_FILE}: data sets {one} and {other} have the same rows "
+                f"({second.source.title}), which have one lifetime budget. Keep one of the two "
+                "names; `dppca-owner budget` shows what was charged to each"
+            )
 
 
-def _sources(path: Path) -> Iterator[object]:
-    """What tells a file from others: its path without links and detours, and its inode."""
-    yield os.path.realpath(path)
-    try:
-        status = path.stat()
-    except OSError:
-        return  # not there, or not to be seen: nothing can be released from it now
-    yield status.st_dev, status.st_ino
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SiteDocument(_Strict):
+class SiteDocument(StrictDocument):
     """``site.yaml``: who this owner is and where its curator listens.
 
     Attributes
@@ -271,26 +314,59 @@ class SiteDocument(_Strict):
     server_name: str | None = None
 
 
-class DataSetDocument(_Strict):
+class AggregateDocument(StrictDocument):
+    """What a data set asks of studies with ``trust: aggregate``.
+
+    Attributes
+    ----------
+    colluders
+        A study must bear at least so many owners that collude with the curator.
+    trusted_openers
+        Owners one of whom at least must be an opener; without it, any openers will do.
+    """
+
+    colluders: Annotated[int, Field(ge=1)]
+    trusted_openers: (
+        Annotated[
+            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
+        ]
+        | None
+    ) = None
+
+
+class DataSetDocument(PlaceDocument):
     """A data set and what all releases from it together may spend.
 
     Attributes
     ----------
     path
-        The file (CSV, Parquet or Arrow), relative to the site's folder. No two data sets may be the
-        same file.
+        The data: a file (CSV, Parquet or Arrow), a folder of files, or a pattern such as
+        ``rows/*.parquet``; relative to the site's folder, or an address such as ``s3://bucket/rows``
+        (``gs:``, ``abfs:``, ``hdfs:``). No two data sets may share a file.
+    source
+        Instead of it, the database or lake that the rows are in. No two data sets may be of one
+        database, or of one table of a lake.
+    table
+        With ``source``: a table or view by its name, such as ``omop.person_year``.
+    query
+        With ``source``, instead of ``table``: the file of a query of one statement, relative to the
+        site's folder.
+    key
+        A column that tells a row from others, for ``check --keys``.
     epsilon
         Lifetime budget: the largest epsilon of all releases together. A decimal in quotes.
     delta
         Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+    aggregate
+        Needed for studies with ``trust: aggregate``: such a study is refused without it.
     """
 
-    path: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
     epsilon: Annotated[Decimal, BeforeValidator(_exact)]
     delta: Annotated[Decimal, BeforeValidator(_exact)]
+    aggregate: AggregateDocument | None = None
 
 
-class PolicyDocument(_Strict):
+class PolicyDocument(StrictDocument):
     """``policy.yaml``: which data sets there are. Nothing else can be released from this site.
 
     Attributes
@@ -304,7 +380,8 @@ class PolicyDocument(_Strict):
     )
 
 
-def _parse(text: str, kind: type[_Document], name: str) -> _Document:
+def parse_document(text: str, kind: type[_Document], name: str) -> _Document:
+    """Read a file of the site; `SettingError` names every field at fault."""
     try:
         document = load_yaml(text)
     except (yaml.YAMLError, ValueError) as error:

@@ -44,6 +44,10 @@ _POLICY_TEMPLATE = """\
 # One file cannot be two data sets. That rows were added, or that a second file holds a copy of the
 # same rows, is yours to declare: it cannot be seen.
 #
+# A study with trust: aggregate needs, in the data set's braces, aggregate: {colluders: 1} with the
+# colluding owners that such a study must bear; trusted_openers: [NAME, ...] beside it asks for one
+# of these openers.
+#
 # For example (without the # at the beginning of the lines):
 #
 # data_sets:

@@ -35,6 +35,7 @@ from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
+from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.threads import one_blas_thread
@@ -219,6 +220,7 @@ def _fit_decoding(
         mechanism=calibration.mechanism.value,
         scale=calibration.width,
         owner_rows=[share.n_rows for share in result.header.shares],
+        mechanisms=calibration.mechanisms(len(result.header.shares)),
     )
     with one_blas_thread():
         fit = fit_released(
@@ -249,7 +251,7 @@ def _fit_decoding(
             entry_noise=noise,
             rng=rng,
         )
-    columns = decode_columns(study.table, coordinates)
+    columns = draw_in_cells(study.table, decode_columns(study.table, coordinates), rng)
     return _Decoding(
         method,
         misfit,

@@ -307,7 +307,7 @@ def test_doctor_refuses_two_names_for_one_file(site: OwnerSite) -> None:
         file.write('  again: {path: ./rows.csv, epsilon: "3", delta: "0"}\n')
     code, found = _findings(site)
     assert (code, found["policy"][0]) == (10, "broken")
-    assert "survey and again are the same file" in found["policy"][1]
+    assert "survey and again have the same rows" in found["policy"][1]
     for command in (["budget"], ["budget", "plan", "--epsilon", "1"]):
         assert _error(site.run(*command)) == (10, "SettingError")
 

@@ -68,7 +68,10 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     page = Path(document["page"])
     assert page.name == "report.html"
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
-    assert "SITE-ONLY" in page.read_text()
+    text = page.read_text()
+    assert "SITE-ONLY" in text
+    assert "colour=red" in text
+    assert text.count('src="data:image/png;base64,') == 5
     assert not (site.folder / "ledger.sqlite").exists()
 
 

@@ -302,7 +302,7 @@ def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
             LedgerCorruptError,
         ),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), LedgerCorruptError),
-        (lambda path: _tamper(path, "PRAGMA user_version = 3"), LedgerVersionError),
+        (lambda path: _tamper(path, "PRAGMA user_version = 4"), LedgerVersionError),
         (lambda path: _tamper(path, "PRAGMA application_id = 7"), LedgerError),
     ],
 )
@@ -324,11 +324,11 @@ def test_a_newer_ledger_is_refused_by_name_and_left_alone(tmp_path: Path) -> Non
     with open_ledger(path, lock=lock) as ledger:
         _finished(ledger)
     _tamper(path, "PRAGMA journal_mode = WAL")
-    _tamper(path, "PRAGMA user_version = 3")
+    _tamper(path, "PRAGMA user_version = 4")
     before = path.read_bytes()
-    with pytest.raises(LedgerVersionError, match="version 3"), open_ledger(path, lock=lock):
+    with pytest.raises(LedgerVersionError, match="version 4"), open_ledger(path, lock=lock):
         pass
-    with pytest.raises(LedgerVersionError, match="version 3"):
+    with pytest.raises(LedgerVersionError, match="version 4"):
         read_history(path)
     assert path.read_bytes() == before
 

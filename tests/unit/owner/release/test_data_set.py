@@ -14,6 +14,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
+from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.site.config import DataSet, Policy
 from tests.support.ledgers import BUDGET, NOW, ledger_files, request_of, small_study
@@ -25,7 +26,7 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 def _policy(names: list[str]) -> Policy:
-    return Policy(tuple(DataSet(name, Path(f"{name}.csv"), BUDGET) for name in names))
+    return Policy(tuple(DataSet(name, local_files(Path(f"{name}.csv")), BUDGET) for name in names))
 
 
 def _charged(data_set: str) -> History:

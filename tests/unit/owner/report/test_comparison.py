@@ -92,18 +92,37 @@ def test_every_value_of_a_numeric_has_a_cell_and_the_bounds_have_the_outer_ones(
     b = {"name": "b", "type": "binary", "values": [0, 1]}
     schema = Schema.from_document({"attributes": [x, b]})
     values = np.array([0.0, 0.001, 0.49, 0.51, 0.999, 1.0, -9.0, 9.0, np.nan])
-    rows = encode(schema, [values, np.arange(9, dtype=np.int32) % 2])
-    cells, sizes = assign_cells(rows, schema.layout, numeric_cells=4)
+    columns = [values, np.arange(9, dtype=np.int32) % 2]
+    rows = encode(schema, columns)
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=4)
     assert sizes == (4, 2)
     assert cells[:, 0].tolist() == [0, 0, 1, 2, 3, 3, 0, 3, 2]
     assert cells[:, 1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
 
 
+def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
+    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 3}
+    b = {"name": "b", "type": "binary", "values": [0, 1]}
+    rng = _rng()
+    columns = [rng.uniform(-0.1, 1.1, 500), rng.integers(0, 2, 500).astype(np.int32)]
+    plain, binned = (
+        Schema.from_document({"attributes": [each, b]}) for each in (x, {**x, "products": "bins"})
+    )
+    counts = [count_cells(each, columns, encode(each, columns)) for each in (plain, binned)]
+    for one, other in zip(
+        [*counts[0].marginals, *counts[0].pairs],
+        [*counts[1].marginals, *counts[1].pairs],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_unit_ball_rows_are_cut_over_the_whole_ball() -> None:
     attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xy"]
     schema = Schema.from_document({"row_norm": {}, "attributes": attributes})
-    rows = encode(schema, [np.array([-1.0, -0.3, 0.3, 1.0]), np.zeros(4)])
-    cells, _ = assign_cells(rows, schema.layout, numeric_cells=4)
+    columns = [np.array([-1.0, -0.3, 0.3, 1.0]), np.zeros(4)]
+    rows = encode(schema, columns)
+    cells, _ = assign_cells(schema, columns, rows, numeric_cells=4)
     assert cells[:, 0].tolist() == [0, 1, 2, 3]
 
 

@@ -12,10 +12,16 @@ from matplotlib.figure import Figure
 
 from dppca.owner.records import open_table
 from dppca.owner.report.comparison import CodedTable, code_table, compare
-from dppca.owner.report.plots import accuracy_plot, marginal_plot, pair_plot
-from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from dppca.owner.report.plots import accuracy_plot, component_plots, marginal_plot, pair_plot
+from tests.support.latent_rows import (
+    make_latent_study,
+    make_result,
+    make_rows,
+    save_rows,
+)
 
-SCHEMA = make_latent_study().table
+STUDY = make_latent_study()
+SCHEMA = STUDY.table
 
 
 def _table(path: Path, seed: int) -> CodedTable:
@@ -28,6 +34,7 @@ def _rng() -> np.random.Generator:
 
 def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, synthetic = _table(tmp_path / "a.parquet", 0), _table(tmp_path / "b.parquet", 1)
+    result = make_result(STUDY, tmp_path / "a.parquet")
     quality = compare(
         SCHEMA,
         real,
@@ -49,8 +56,9 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
         marginal_plot(SCHEMA, real, synthetic, quality),
         pair_plot(SCHEMA, real, synthetic),
         accuracy_plot(quality),
+        *component_plots(SCHEMA, result, real, synthetic.sample / 1024),
     ]
-    assert len(titles) == len(plots) == 3
+    assert len(titles) == len(plots) == 5
     for title, png in zip(titles, plots, strict=True):
         assert title.startswith("site-only")
         assert title.encode() in png

@@ -12,9 +12,12 @@ from cryptography import x509
 
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.transport.tls import Identity, Role, parse_identity
+from dppca.owner.records.locations import local_files
 from dppca.owner.site.config import Policy, load_policy, load_site
 from dppca.owner.site.enrolment import enrol
 
+BUDGET = 'epsilon: "1", delta: "0"'
+SERVICE = "{postgresql: {service: warehouse}}"
 GOOD = 'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "1e-9"}\n'
 
 
@@ -84,7 +87,7 @@ def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
     found = _policy(folder, GOOD).data_set("survey")
     assert found.budget.epsilon == Decimal("3.0")
     assert found.budget.delta == Decimal("1e-9")
-    assert found.path == folder.resolve() / "rows.csv"
+    assert found.source == local_files(folder.resolve() / "rows.csv")
 
 
 def test_what_the_readme_prints_can_be_pasted_under_what_init_wrote(folder: Path) -> None:
@@ -138,14 +141,14 @@ SAME_FILE: dict[str, Callable[[Path], str]] = {
 def test_one_file_cannot_have_two_lifetime_budgets(folder: Path, second: str) -> None:
     (folder / "rows.csv").write_text("x\n1\n")
     again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
-    with pytest.raises(SettingError, match="data sets survey and again are the same file"):
+    with pytest.raises(SettingError, match="data sets survey and again have the same rows"):
         _policy(folder, GOOD + again)
 
 
 @pytest.mark.parametrize("second", ["the same path", "a detour", "a soft link"])
 def test_one_file_cannot_have_two_budgets_before_it_is_there(folder: Path, second: str) -> None:
     again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
-    with pytest.raises(SettingError, match="are the same file"):
+    with pytest.raises(SettingError, match="have the same rows"):
         _policy(folder, GOOD + again)
 
 
@@ -197,6 +200,18 @@ def test_a_site_without_a_policy_file_releases_nothing(folder: Path) -> None:
         ('{path: a.csv, epsilon: "1", delta: "1"}', "delta"),
         ('{path: a.csv, epsilon: "1"}', "delta"),
         ('{path: "", epsilon: "1", delta: "0"}', "path"),
+        ('{epsilon: "1", delta: "0"}', "give one of path, source"),
+        (f"{{path: a.csv, source: {SERVICE}, {BUDGET}}}", "give one of path, source"),
+        (f"{{path: a.csv, table: t, {BUDGET}}}", "table and query are for a source"),
+        (f"{{source: {SERVICE}, {BUDGET}}}", "give one of table, query"),
+        (f"{{source: {{delta: {{path: x}}}}, table: t, {BUDGET}}}", "table and query are for"),
+        (f"{{source: {{delta: {{path: x, version: -1}}}}, {BUDGET}}}", "version"),
+        (f"{{source: {SERVICE}, table: t, query: q.sql, {BUDGET}}}", "give one of table, query"),
+        (f"{{source: {{}}, table: t, {BUDGET}}}", "give one of postgresql, sqlite"),
+        (f"{{source: {{mysql: {{service: s}}}}, table: t, {BUDGET}}}", "mysql"),
+        (f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}", "sqlite has no services"),
+        (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "sqlite needs it"),
+        (f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}", "path is for sqlite"),
         ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
         ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),
     ],
@@ -212,3 +227,60 @@ def test_a_policy_that_is_not_exact_is_refused_by_field(
 def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
     with pytest.raises(SettingError, match=r"policy\.yaml"):
         _policy(folder, text)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{postgresql: {service: warehouse, password: marked-4711}}",
+        "{postgresql: {host: db, user: marked-4711}}",
+        '{postgresql: {uri: "postgresql://u:marked-4711@db/x"}}',
+        '{postgresql: "postgresql://u:marked-4711@db/x"}',
+        '{snowflake: {uri: "u:marked-4711@account"}}',
+    ],
+)
+def test_a_password_in_a_policy_is_refused_and_not_repeated(folder: Path, source: str) -> None:
+    with pytest.raises(SettingError, match="holds no password") as refused:
+        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
+    assert "marked-4711" not in str(refused.value)
+
+
+def test_credentials_in_an_address_of_a_store_are_refused_and_not_repeated(folder: Path) -> None:
+    with pytest.raises(SettingError, match="may hold no user, password") as refused:
+        _policy(folder, GOOD.replace("rows.csv", '"s3://u:marked-4711@bucket/rows"'))
+    assert "marked-4711" not in str(refused.value)
+
+
+def test_a_database_is_a_source_by_service_variable_or_file(folder: Path) -> None:
+    (folder / "rows.db").touch()
+    sources = {
+        "a": "{postgresql: {service: warehouse}}",
+        "b": "{postgresql: {uri: {env: DSN}}}",
+        "c": "{postgresql: {uri: {file: c.dsn}}}",
+        "d": "{sqlite: {path: rows.db}}",
+    }
+    lines = [f"  {n}: {{source: {s}, table: omop.t, {BUDGET}}}\n" for n, s in sources.items()]
+    policy = _policy(folder, "data_sets:\n" + "".join(lines))
+    assert [each.source.title for each in policy.data_sets] == [f"{n} (database)" for n in sources]
+
+
+@pytest.mark.parametrize(
+    "source", ["{postgresql: {service: w}}", "{postgresql: {uri: {env: X}}}", "{sqlite: {path: x}}"]
+)
+def test_two_queries_of_one_database_are_not_two_lifetime_budgets(
+    folder: Path, source: str
+) -> None:
+    lines = [f"  {name}: {{source: {source}, table: {name}, {BUDGET}}}\n" for name in ("a", "b")]
+    with pytest.raises(SettingError, match="have the same rows"):
+        _policy(folder, "data_sets:\n" + "".join(lines))
+
+
+def test_versions_of_one_lake_table_are_not_two_lifetime_budgets(folder: Path) -> None:
+    lines = [
+        f"  v{version}: {{source: {{delta: {{path: lake/x, version: {version}}}}}, {BUDGET}}}\n"
+        for version in (0, 1)
+    ]
+    (found,) = _policy(folder, "data_sets:\n" + lines[0]).data_sets
+    assert found.source.title == "v0 (lake)"
+    with pytest.raises(SettingError, match="have the same rows"):
+        _policy(folder, "data_sets:\n" + "".join(lines))

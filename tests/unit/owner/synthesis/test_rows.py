@@ -23,10 +23,13 @@ from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis import field
+from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result
-from dppca.common.study import Study
+from dppca.common.results import Result, Share
+from dppca.common.schema import encode
+from dppca.common.study import Study, Trust
+from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records import check_table, open_table
@@ -42,6 +45,8 @@ from dppca.owner.synthesis.tables import (
 )
 from tests.support.certificates import new_authority
 from tests.support.latent_rows import make_latent_study, make_result, make_rows, save_rows
+from tests.support.pooling import pooled_result
+from tests.support.studies import study_document
 from tests.support.tables import digest_columns, drawn_table
 
 N_ROWS = 400
@@ -306,6 +311,65 @@ def test_rows_fall_back_to_thresholds_where_the_field_did_not_converge_and_say_s
     monkeypatch.setattr(rows, "MAX_VALUES", 5000 * study.table.layout.n_columns - 1)
     with pytest.raises(SettingError, match="4999 are possible"):
         _decoded(result, study, 5000)
+
+
+def test_rows_are_drawn_by_the_noise_that_the_pool_holds(
+    result: Result, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten owners with one colluder: ten ninths of a mechanism, not ten."""
+    told: list[float] = []
+
+    def fit(*args: Any, entry_noise: float, **others: Any) -> Any:
+        told.append(entry_noise)
+        return fit_released(*args, entry_noise=entry_noise, **others)
+
+    monkeypatch.setattr(rows, "fit_released", fit)
+    shares = tuple(Share(f"owner-{place}", 50, "") for place in range(10))
+    pooled = replace(result, header=replace(result.header, shares=shares))
+    owners = tuple(share.owner for share in shares)
+    for trust, colluders in ((Trust.OWNER, None), (Trust.AGGREGATE, 1)):
+        privacy = study.privacy.model_copy(update={"trust": trust, "colluders": colluders})
+        _decoded(pooled, study.model_copy(update={"owners": owners, "privacy": privacy}), 5)
+    assert told[0] / told[1] == pytest.approx(3)
+
+
+def test_rows_by_thresholds_have_values_in_the_bins_that_enter_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attributes: list[dict[str, Any]] = [
+        {"name": "x", "type": "numeric", "lower": 0, "upper": 50, "bins": 5, "products": "bins"},
+        {
+            "name": "n",
+            "type": "numeric",
+            "lower": 0,
+            "upper": 9,
+            "integer": True,
+            "bins": 3,
+            "zero": "separate",
+            "products": "bins",
+        },
+        {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+    ]
+    study = study_from_mapping(study_document(attributes))
+    rng = np.random.default_rng(2)
+    ill = rng.random(3000) < 0.4
+    x = np.where(ill, rng.uniform(20, 30, 3000), rng.uniform(0, 50, 3000))
+    n = np.where(rng.random(3000) < 0.3, 0, rng.integers(1, 10, 3000)).astype(float)
+    coded = encode(study.table, [x, n, ill.astype(np.int32)])
+    result = pooled_result(study, [coded], seed=1)
+    monkeypatch.setattr(field, "_MOST_MISFIT", 0.0)
+    made = _decoded(result, study, 2000)
+    assert made.method is DecodingMethod.NOT_CONVERGED
+    table = drawn_table(made)
+    drawn = table["x"].to_numpy()
+    assert (
+        np.abs(np.histogram(drawn, 5, (0, 50))[0] / 2000 - np.histogram(x, 5)[0] / 3000).max()
+        < 0.03
+    )
+    assert len(np.unique(drawn)) == 2000
+    numbers = table["n"].to_numpy()
+    assert set(numbers) == set(range(10))
+    assert (numbers == 0).mean() == pytest.approx(0.3, abs=0.03)
 
 
 def test_progress_never_falls_and_ends(

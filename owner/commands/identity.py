@@ -1,0 +1,108 @@
+"""``dppca-owner identity``."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Annotated, TypedDict
+
+import click
+
+from dppca.common.aggregation.terms import OfferedKey, key_bytes
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, prints, say
+from dppca.common.documents import DigestText, Document
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.owner.commands.options import study_argument
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.release.opening import offer_key
+from dppca.owner.site.agreement import own_key
+from dppca.owner.site.config import Site, load_site
+
+
+class OpenerIdentity(TypedDict):
+    """An opener key for one study."""
+
+    key_id: Annotated[DigestText, "SHA-256 of the public key, as the ledger has it"]
+    key: Annotated[str, "the public key, in base64"]
+    signature: Annotated[str, "this site's signature of it (DER), in base64"]
+
+
+class IdentityDocument(Document):
+    """What a study file says of this site."""
+
+    study: Annotated[str, "name of the study"]
+    owner: Annotated[str, "name of this site"]
+    key: Annotated[str, "public key of this site (SubjectPublicKeyInfo), in base64"]
+    opener: Annotated[OpenerIdentity | None, "with `--opener`: a key to open this study; else null"]
+
+
+@click.command("identity")
+@study_argument
+@click.option("--opener", is_flag=True, help="Also offer to be an opener: make a key for that.")
+@prints(IdentityDocument)
+@click.pass_obj
+def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> None:
+    """Print this site's public key, for the study file of a study with trust: aggregate.
+
+    Send the lines to the operator. They are public, and need not be kept secret; what has to be
+    checked is the digest of the finished study, with another owner's steward.
+
+    With --opener it makes a key for this study, keeps it in the folder `openers`, and enters it in
+    the ledger, at no charge. Asked again, it prints the same key until it was used. An opener has
+    to come back once, after the deadline: `dppca-owner open STUDY`. Leave the folder `openers` out
+    of backups. No curator is asked, and no certificate needed yet.
+
+    \b
+    Example:
+      dppca-owner identity nltcs
+      dppca-owner identity nltcs --opener
+    """
+    site = load_site(folder)
+    site.study_folder(study_name)  # refuses what is no name
+    if site.next.exists():
+        say(
+            "A renewal of this site's key has begun: finish it first (`dppca-owner renew`), or the "
+            "study will have a key that is no more in use",
+            err=True,
+        )
+    offered = _offer(site, study_name) if opener else None
+    document: IdentityDocument = {
+        "command": "identity",
+        "study": study_name,
+        "owner": site.name,
+        "key": _text(key_bytes(own_key(site).public_key())),
+        "opener": offered,
+    }
+    emit(document, _lines(document), as_json=as_json)
+
+
+def _offer(site: Site, study: str) -> OpenerIdentity:
+    with open_ledger(site.ledger, lock=site.lock, marked=False) as ledger:
+        key_id, offered = offer_key(
+            site, ledger, study, entropy=OperatingSystemEntropy(), clock=utc_now
+        )
+    return _opener(key_id, offered)
+
+
+def _opener(key_id: str, offered: OfferedKey) -> OpenerIdentity:
+    return {
+        "key_id": key_id,
+        "key": _text(offered.public),
+        "signature": _text(offered.signature),
+    }
+
+
+def _lines(document: IdentityDocument) -> str:
+    """The lines of the study file, which may be copied as they are."""
+    owner, opener = document["owner"], document["opener"]
+    lines = [f"# {owner}, for study {document['study']}", "identities:"]
+    lines.append(f"  {owner}: {document['key']}")
+    if opener is not None:
+        lines += ["openers:", f"  {owner}:"]
+        lines += [f"    key: {opener['key']}", f"    signature: {opener['signature']}"]
+    return "\n".join(lines)
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")

@@ -1,0 +1,116 @@
+"""What a ledger says of this site's opener keys. Pure.
+
+An opener key is made for one study (`offer`), promises one set of uploads where the study has
+spares (`vote`), and opens one set (`open`), whose sums are stored by the same step; the curator
+acknowledges that (`opened`). Nothing of it is charged: an opening holds masks and nothing of a row.
+
+Rules
+-----
+1. A key is offered once, votes once, opens once, and is acknowledged once, in this order.
+2. It votes and opens for the study that it was offered for, under one document of it.
+3. It opens the set that it voted for, if it did.
+4. A study's document is voted for, and opened, with one key.
+
+So one set is opened for a study and for a key, ever. `dppca.common.aggregation.opening` says why
+that is enough against a lying curator.
+
+Limits: a ledger from before an opening, restored with its key and taken for the newest, can be
+asked for a second set. So keys are destroyed with their use, and belong into no backup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dppca.owner.ledger.entries import Ballot, Offer, OpenerEntry, OpeningDelivery, SetOpening
+
+_STREAM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OpenerRecord:
+    """All that the ledger says of one opener key; None for what has not been."""
+
+    offer: Offer
+    vote: Ballot | None = None
+    opening: SetOpening | None = None
+    delivery: OpeningDelivery | None = None
+
+    @property
+    def bound(self) -> Ballot | SetOpening | None:
+        """The set that the key is bound to."""
+        return self.opening or self.vote
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the curator has acknowledged the opening."""
+        return self.delivery is not None
+
+
+Openers = Mapping[str, OpenerRecord]
+"""By key: SHA-256 of the public key, hexadecimal."""
+
+
+def misplaced(openers: Openers, entry: OpenerEntry) -> str | None:
+    """Which rule an entry breaks, if any."""
+    found = openers.get(entry.key_id)
+    if isinstance(entry, Offer):
+        return None if found is None else "its opener key has been offered before"
+    if found is None:
+        return "its opener key was never offered"
+    if isinstance(entry, OpeningDelivery):
+        if found.opening is None:
+            return "its opener key has opened nothing"
+        return "its opening has been acknowledged before" if found.is_done else None
+    return _misbound(openers, found, entry)
+
+
+def _misbound(openers: Openers, found: OpenerRecord, entry: Ballot | SetOpening) -> str | None:
+    if found.opening is not None:
+        return "its opener key has opened a set before"
+    if isinstance(entry, Ballot) and found.vote is not None:
+        return "its opener key has voted before"
+    if entry.study != found.offer.study:
+        return "its opener key was offered for another study"
+    before = found.vote
+    if before is not None and (entry.study_digest, entry.set_digest) != (
+        before.study_digest,
+        before.set_digest,
+    ):
+        return "its opener key has voted for another set"
+    others = (each.bound for key_id, each in openers.items() if key_id != entry.key_id)
+    if any(each is not None and each.study_digest == entry.study_digest for each in others):
+        return "its study was voted for or opened with another key"
+    return None
+
+
+def with_entry(openers: Openers, entry: OpenerEntry) -> Openers:
+    """The records after an entry that is not misplaced."""
+    if isinstance(entry, Offer):
+        return {**openers, entry.key_id: OpenerRecord(entry)}
+    found = openers[entry.key_id]
+    if isinstance(entry, Ballot):
+        found = replace(found, vote=entry)
+    elif isinstance(entry, SetOpening):
+        found = replace(found, opening=entry)
+    else:
+        found = replace(found, delivery=entry)
+    return {**openers, entry.key_id: found}
+
+
+def digest_sums(totals: Iterable[tuple[int, bytes]]) -> str:
+    """SHA-256 of the sums of an opener's streams, hexadecimal.
+
+    Parameters
+    ----------
+    totals
+        Stream and the bytes of its sum, streams ascending.
+    """
+    digest = hashlib.sha256()
+    for stream, total in totals:
+        digest.update(stream.to_bytes(_STREAM, "big"))
+        digest.update(len(total).to_bytes(8, "big"))
+        digest.update(total)
+    return digest.hexdigest()

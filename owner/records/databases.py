@@ -1,0 +1,259 @@
+"""Rows of a database, by its ADBC driver: one transaction that only reads, for count and rows.
+
+Every message of a driver is left out: it may quote a row, a query or an address. What it says is
+translated by its SQLSTATE, which is a code of five characters.
+
+Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.schema import Attribute
+from dppca.owner.records.faults import FaultKind
+from dppca.owner.records.locations import DatabaseLocation
+from dppca.owner.records.queries import (
+    OTHER,
+    POSTGRESQL,
+    SQLITE,
+    Dialect,
+    count_rows,
+    find_faults,
+    no_rows,
+    read_columns,
+)
+from dppca.owner.records.sources import Malformed
+
+_BATCH_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """An ADBC driver.
+
+    Attributes
+    ----------
+    module
+        Package that brings it.
+    extra
+        Of this project; empty where there is none.
+    options
+        Of each statement.
+    """
+
+    module: str
+    dialect: Dialect
+    extra: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+
+DRIVERS: Final = {
+    "postgresql": Driver(
+        "adbc_driver_postgresql",
+        POSTGRESQL,
+        "postgres",
+        (("adbc.postgresql.batch_size_hint_bytes", str(_BATCH_BYTES)),),
+    ),
+    "sqlite": Driver("adbc_driver_sqlite", SQLITE, "sqlite"),
+    "snowflake": Driver("adbc_driver_snowflake", OTHER),
+    "flightsql": Driver("adbc_driver_flightsql", OTHER),
+}
+
+_STATES: Final = {
+    "42501": "its role may not read them: grant it SELECT on the table, or on what the query reads",
+    "42P01": "there is no such table, or the role may not see it: correct policy.yaml or the query",
+    "42703": "a column that the query names is not there: correct the query or the view",
+    "42601": "the query is no SQL that the database takes as one statement: run it in a client",
+    "25006": "the query would write, and only reading is allowed",
+    "57014": "it was cancelled, or took longer than the role's statement_timeout",
+    "28": "it refuses the role: check its name, and its password where the driver looks for it",
+    "3D": "there is no such database: correct the service or the address",
+    "22": "the query itself fails on a row: let it give the column as it is, without a conversion",
+    "40": "it ended the transaction because others were writing: run the command again",
+    "53": "it has no room left: try again later, or ask its administrator",
+    "57": "it was shut down: try again later",
+}
+"""What went wrong, by SQLSTATE or by its class, in words of ours."""
+_STOPPED: Final = (
+    "it stopped in the middle of the rows: the connection was lost, the query would write, or it "
+    "fails on a row (let it give columns as they are, without a conversion)"
+)
+_NO_STATE: Final = (
+    "it cannot be reached, or it gave no reason that may be shown: try the query in a client on "
+    "this machine"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSource:
+    """A query of a database.
+
+    Attributes
+    ----------
+    query
+        Made safe by `require_one_statement`.
+    fields
+        Its columns, as the database names them.
+    query_sha256
+        What the ledger holds of it.
+    connection
+        Within a transaction that is open; None to open one for each reading.
+    """
+
+    place: DatabaseLocation
+    query: str
+    query_sha256: str
+    fields: tuple[pa.Field, ...]
+    n_rows: int
+    connection: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As `Source.names`."""
+        return tuple(field.name.strip() for field in self.fields)
+
+    @property
+    def malformed(self) -> Malformed:
+        """None: a database has no lines."""
+        return Malformed()
+
+    def read(
+        self,
+        names: Sequence[str],
+        batch_rows: int,
+        *,
+        labels: Collection[str] = (),  # noqa: ARG002 - drivers list no texts
+    ) -> Iterator[list[Any]]:
+        """As `Source.read`; the rows are as many as are counted in the same transaction."""
+        if self.connection is None:
+            with self.latest() as source:
+                yield from source.read(names, batch_rows)
+            return
+        dialect = DRIVERS[self.place.driver].dialect
+        gone = [name for name in names if name not in self.names]
+        if gone:
+            raise DataError(f"{self.place.title} lacks the columns {', '.join(gone)} now")
+        fields = [self.fields[self.names.index(name)] for name in names]
+        n_each = len(dialect.expressions("", fields[0]))
+        n_read = 0
+        for batch in _rows(self.place, self.connection, read_columns(self.query, fields, dialect)):
+            arrays = batch.columns
+            if dialect.first(1):
+                marked, *arrays = arrays
+                if not n_read and marked[0].as_py() != 1:
+                    raise DataError(
+                        f"{self.place.title} gives rows in another order than asked for"
+                    )
+                arrays = arrays if n_read else [array[1:] for array in arrays]
+                n_read = n_read or 1
+            groups = [arrays[at : at + n_each] for at in range(0, len(arrays), n_each)]
+            cells = [dialect.joined(group) for group in groups]
+            n_read += len(cells[0])
+            for start in range(0, len(cells[0]), batch_rows):
+                yield [array.slice(start, batch_rows) for array in cells]
+        n_read -= bool(dialect.first(1))
+        if n_read != self.n_rows:
+            raise DataError(
+                f"{self.place.title} counted {self.n_rows} rows and gave {n_read} in one "
+                "transaction: the query must give the same rows each time it is run"
+            )
+
+    def find_faults(self, attribute: Attribute, kind: FaultKind) -> str:
+        """The condition that finds faults in the database, for the steward's own client."""
+        field = self.fields[self.names.index(attribute.name.strip())]
+        return find_faults(attribute, kind, field, DRIVERS[self.place.driver].dialect)
+
+    @contextmanager
+    def latest(self) -> Iterator[DatabaseSource]:
+        """The same rows as they are now, counted and read in one transaction."""
+        with _transaction(self.place) as connection:
+            fields = _fields(self.place, connection, no_rows(self.query))
+            n_rows = _count(self.place, connection, self.query)
+            yield replace(self, fields=fields, n_rows=n_rows, connection=connection)
+
+
+def open_database(place: DatabaseLocation) -> DatabaseSource:
+    """Ask for the query's columns and count its rows; no row leaves the database.
+
+    Raises
+    ------
+    DataError
+        It cannot be reached, refuses, or has no such table or column.
+    SettingError
+        The driver is not installed, or what the policy names for it is not there.
+    """
+    query, digest = place.read_query()
+    with _transaction(place) as connection:
+        fields = _fields(place, connection, no_rows(query))
+        return DatabaseSource(place, query, digest, fields, _count(place, connection, query))
+
+
+def _fields(place: DatabaseLocation, connection: Any, statement: str) -> tuple[pa.Field, ...]:
+    with _asking(place), closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+        with closing(cursor.fetch_record_batch()) as batches:
+            return tuple(batches.schema)
+
+
+def _count(place: DatabaseLocation, connection: Any, query: str) -> int:
+    return sum(batch.column(0)[0].as_py() for batch in _rows(place, connection, count_rows(query)))
+
+
+def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator[Any, None, None]:
+    """Batches that are not empty."""
+    with _asking(place), closing(connection.cursor()) as cursor:
+        cursor.adbc_statement.set_options(**dict(DRIVERS[place.driver].options))
+        cursor.execute(statement)
+        with closing(cursor.fetch_record_batch()) as batches:
+            for batch in batches:
+                if batch.num_rows:
+                    yield batch
+
+
+@contextmanager
+def _transaction(place: DatabaseLocation) -> Iterator[Any]:
+    """A connection with a transaction that only reads; it is closed whatever becomes of it."""
+    driver = DRIVERS[place.driver]
+    try:
+        dbapi = importlib.import_module(f"{driver.module}.dbapi")
+    except ImportError as error:
+        install = (
+            f"pip install 'dppca[{driver.extra}]'"
+            if driver.extra
+            else (f"pip install {driver.module.replace('_', '-')}")
+        )
+        raise SettingError(f"the driver for {place.title} is not installed: {install}") from error
+    address = place.address()
+    with _asking(place):
+        connection = dbapi.connect(address)
+    with closing(connection):
+        with _asking(place):
+            for statement in driver.dialect.begin:
+                with closing(connection.cursor()) as cursor:
+                    cursor.execute(statement)
+        yield connection
+
+
+@contextmanager
+def _asking(place: DatabaseLocation) -> Iterator[None]:
+    """Turn what a driver raises into a `DataError` in our own words."""
+    import adbc_driver_manager
+
+    try:
+        yield
+    except (adbc_driver_manager.Error, pa.ArrowException, OSError) as error:
+        state = str(getattr(error, "sqlstate", None) or "")
+        # An error in the middle of the rows comes through Arrow, without a code.
+        unknown = _NO_STATE if isinstance(error, adbc_driver_manager.Error) else _STOPPED
+        reason = _STATES.get(state) or _STATES.get(state[:2]) or unknown
+    else:
+        return
+    raise DataError(f"{place.title} cannot be read: {reason}") from None

@@ -1,0 +1,160 @@
+"""Tables in memory to coded rows and back: for Python, by the same rules as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from dppca.common.errors import DataError, SchemaMismatchError
+from dppca.common.schema import Column, Numeric, Schema, label_text
+from dppca.common.schema import encode as encode_columns
+from dppca.common.schema.coding import row_norms
+from dppca.common.schema.decoding import decode_columns
+from dppca.common.schema.layout import ColumnKind
+from dppca.owner.records.columns import parse_column
+
+_NO_ONE_KIND = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+"""What Arrow raises for a column that holds values of several kinds."""
+
+
+def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
+    """Code the rows of a table, as a site codes the rows of its file.
+
+    Nothing is learnt from rows, so the result is exactly as private as they are. ``(encode(frame,
+    schema) - found.mean_) @ found.components_.T`` are the rows' scores in released components.
+
+    Parameters
+    ----------
+    frame
+        A table of pandas, polars or Arrow, or a mapping of names to sequences; columns that the
+        schema does not name are left alone.
+    schema
+        What is public.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, p)
+        Coded units: a numeric or binary in [-1/2, 1/2], an indicator 0 or 1.
+
+    Raises
+    ------
+    DataError
+        A column is missing, or columns differ in length. No value is ever refused: see the rules
+        for missing and unknown ones in `dppca.Schema`'s attributes.
+
+    Examples
+    --------
+    >>> from dppca import Schema, encode
+    >>> age = {"name": "age", "type": "numeric", "lower": 0, "upper": 100}
+    >>> smokes = {"name": "smokes", "type": "binary", "values": ["no", "yes"]}
+    >>> schema = Schema.from_document({"attributes": [age, smokes]})
+    >>> encode({"age": [0, 75, None], "smokes": ["no", "yes", "no"]}, schema).tolist()
+    [[-0.5, -0.5], [0.25, 0.5], [0.0, -0.5]]
+    """
+    table, columns = _as_arrow(frame), []
+    for attribute in schema.attributes:
+        try:
+            values = table[attribute.name]
+        except LookupError as error:
+            raise DataError(
+                f"the table has no column {attribute.name}, or more than one"
+            ) from error
+        columns.append(parse_column(attribute, _cells(values)))
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise DataError(f"the table's columns have {sorted(lengths)} rows: all need the same")
+    return encode_columns(schema, columns) / float(1 << schema.resolution_bits)
+
+
+def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
+    """The values that coded rows stand for: the inverse of `encode`, up to the grid.
+
+    Any rows of numbers will do: each becomes the row of valid values that is nearest to it, on its
+    own. Synthetic rows keep their marginals better by ``synthesize --form decoded`` or
+    `dppca.PPCADPMH.decode`, which look at all rows together.
+
+    Parameters
+    ----------
+    rows
+        Finite, shape (n_rows, p), coded units.
+
+    Returns
+    -------
+    pyarrow.Table
+        A column for each attribute: numbers in its own unit, or labels as text; ``.to_pandas()``
+        makes it a frame.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Another number of columns, or a number that is not finite.
+
+    Examples
+    --------
+    >>> from dppca import Schema, decode
+    >>> age = {"name": "age", "type": "numeric", "lower": 0, "upper": 100}
+    >>> smokes = {"name": "smokes", "type": "binary", "values": ["no", "yes"]}
+    >>> schema = Schema.from_document({"attributes": [age, smokes]})
+    >>> decode([[0.25, 0.5], [-0.5, -0.1]], schema).to_pydict()
+    {'age': [75.0, 0.0], 'smokes': ['yes', 'no']}
+    """
+    coded = np.asarray(rows, np.float64)
+    layout = schema.layout
+    if coded.ndim != 2 or coded.shape[1] != layout.n_columns:
+        raise SchemaMismatchError(
+            f"decode takes rows of shape (n_rows, {layout.n_columns}), not {coded.shape}"
+        )
+    if not np.isfinite(coded).all():
+        raise SchemaMismatchError("decode takes finite numbers only")
+    if layout.unit_ball:
+        coded = coded / np.maximum(row_norms(coded)[:, None], 1.0)
+    columns: list[Column] = []
+    for start, stop in layout.groups:
+        kind = layout.kinds[start]
+        if kind is ColumnKind.NUMERIC:
+            columns.append(coded[:, start])
+        elif kind is ColumnKind.BINARY:
+            columns.append((coded[:, start] > 0).astype(np.int32))
+        else:
+            columns.append(coded[:, start:stop].argmax(axis=1).astype(np.int32))
+    values = decode_columns(schema, columns)
+    return pa.table(
+        {
+            attribute.name: pa.array(column)
+            if isinstance(attribute, Numeric)
+            else pa.array(np.array(attribute.labels, object)[column], pa.string())
+            for attribute, column in zip(schema.attributes, values, strict=True)
+        }
+    )
+
+
+def _as_arrow(frame: Any) -> Any:
+    """The table as Arrow's, where its library can do that; else as it is."""
+    if not hasattr(frame, "__arrow_c_stream__"):
+        return frame
+    try:
+        return pa.table(frame)
+    except _NO_ONE_KIND:
+        return frame
+
+
+def _cells(values: Any) -> pa.Array:
+    """One column as an Arrow array, whatever library it is of."""
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    try:
+        return pa.array(values, from_pandas=True)
+    except _NO_ONE_KIND:
+        # Values of several kinds in one column: each as its text, which is read as a file's is.
+        return pa.array([_text(value) for value in values], pa.large_string())
+
+
+def _text(value: object) -> str | None:
+    try:
+        absent = not pa.scalar(value, from_pandas=True).is_valid
+    except _NO_ONE_KIND:
+        absent = False
+    return None if absent else label_text(value)

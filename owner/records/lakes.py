@@ -1,0 +1,165 @@
+"""Files of one version of a Delta or Iceberg table, by the library of its format.
+
+The library says which files a version is made of, and nothing more: they are read as any Parquet
+files are. A column that a file does not have yet is missing in it, or has the value of its
+partition. What would need more than a list of files is refused: rows that are marked as deleted
+inside of a file, and columns that were renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.records.locations import LakeLocation
+from dppca.owner.records.stored_files import StoredFile
+
+_DELTA_FEATURES: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""What a table may ask of its readers and a list of files still is."""
+
+
+def list_lake_files(place: LakeLocation) -> list[StoredFile]:
+    """The files of a version, in the order of their names.
+
+    Raises
+    ------
+    DataError
+        There is no such table or version, or it is more than a list of files.
+    SettingError
+        The library is not installed.
+    """
+    with _asking(place):
+        found = _delta_files(place) if place.kind == "delta" else _iceberg_files(place)
+    if not found:
+        raise DataError(f"{place.title} has no rows in this version")
+    many = len(found) > 1
+    return [
+        StoredFile(
+            path,
+            f"{place.title}, file {number} of {len(found)}" if many else place.title,
+            system,
+            filled=filled,
+        )
+        for number, (path, system, filled) in enumerate(sorted(found, key=_by_name), start=1)
+    ]
+
+
+_Found = tuple[str, Any, tuple[tuple[str, str | None], ...]]
+"""Path, file system (None for this machine), and columns where the file lacks them."""
+
+
+def _by_name(found: _Found) -> str:
+    return found[0]
+
+
+def _delta_files(place: LakeLocation) -> list[_Found]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(place.address, version=place.version)
+    protocol, settings = table.protocol(), table.metadata().configuration
+    features = {*(protocol.reader_features or ())} - _DELTA_FEATURES
+    if features or settings.get("delta.columnMapping.mode", "none") != "none":
+        raise DataError(
+            f"{place.title} uses deletion vectors, column mapping or another feature that is more "
+            "than a list of files: rewrite it without (such as by REORG TABLE ... APPLY (PURGE))"
+        )
+    columns: dict[str, str | None] = {field.name: None for field in table.schema().fields}
+    partitions = table.metadata().partition_columns
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    system, root = _system_of(place.address)
+    found = []
+    for action in actions:
+        path = unquote(action["path"])
+        if "://" in path or path.startswith("/"):
+            raise DataError(f"{place.title} has files of another table: rewrite it as one table")
+        values = {name: _text(action[f"partition.{name}"]) for name in partitions}
+        found.append((f"{root}/{path}", system, tuple({**columns, **values}.items())))
+    return found
+
+
+def _iceberg_files(place: LakeLocation) -> list[_Found]:
+    from pyiceberg.table import StaticTable
+    from pyiceberg.transforms import IdentityTransform
+
+    table = StaticTable.from_metadata(place.address)
+    if place.version is not None and table.snapshot_by_id(place.version) is None:
+        raise DataError(f"{place.title} has no version {place.version}")
+    _require_same_names(place, table.metadata.schemas)
+    names = {f.field_id: f.name for schema in table.metadata.schemas for f in schema.fields}
+    columns: dict[str, str | None] = dict.fromkeys(names.values())
+    found = []
+    for task in table.scan(snapshot_id=place.version).plan_files():
+        if task.delete_files:
+            raise DataError(
+                f"{place.title} has rows marked as deleted beside its files: compact it first "
+                "(such as by rewrite_data_files)"
+            )
+        spec = table.specs()[task.file.spec_id]
+        values = {
+            names[part.source_id]: _text(task.file.partition[place_of])
+            for place_of, part in enumerate(spec.fields)
+            if isinstance(part.transform, IdentityTransform)
+        }
+        system, path = _system_of(task.file.file_path)
+        found.append((path, system, tuple({**columns, **values}.items())))
+    return found
+
+
+def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
+    """Refuse a table in which a name has ever meant another column."""
+    pairs = {(field.field_id, field.name) for schema in schemas for field in schema.fields}
+    if len({number for number, _ in pairs}) < len(pairs) or (
+        len({name for _, name in pairs}) < len(pairs)
+    ):
+        raise DataError(
+            f"{place.title} has columns that were renamed, or dropped and made again: rewrite it "
+            "as a new table"
+        )
+
+
+def _system_of(address: str) -> tuple[Any, str]:
+    """The file system of an address, None for this machine, and the path in it."""
+    if "://" not in address:
+        return None, str(Path(address).absolute())
+    if urlsplit(address).scheme == "file":
+        return None, unquote(urlsplit(address).path)
+    system, path = pa.fs.FileSystem.from_uri(address)
+    return system, path.rstrip("/")
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _asking(place: LakeLocation) -> Iterator[None]:
+    """Turn what the libraries raise into a `DataError`; their messages quote addresses."""
+    try:
+        yield
+    except ImportError:
+        raise SettingError(
+            f"the library for {place.title} is not installed: pip install 'dppca[{place.kind}]'"
+        ) from None
+    except (DataError, SettingError):
+        raise
+    except Exception as error:
+        # Each library has a tree of errors of its own, and lets others through.
+        if not type(error).__module__.startswith(("deltalake", "_internal", "pyiceberg")) and (
+            not isinstance(error, OSError | ValueError | KeyError | pa.ArrowException)
+        ):
+            raise
+    else:
+        return
+    raise DataError(
+        f"{place.title} cannot be read: there is no such table or version, or its store does not "
+        "answer; check the address, the version and this machine's credentials"
+    ) from None

@@ -1,0 +1,253 @@
+"""Where a data set's rows lie, as a policy names it. Nothing is opened here.
+
+A location has a *title*, which is all that messages say of it: a path of this machine as it is
+written, and for everything else the data set's name, since an address may say more than a reader
+of logs should know. Credentials are never part of an address: object stores take them from the
+environment or the machine's role.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.records.queries import require_one_statement, table_query
+from dppca.owner.records.stored_files import find_files
+
+_OPTIONS: Final = {
+    "s3": {"region", "scheme", "endpoint_override"},
+    "gs": {"scheme", "endpoint_override", "project_id", "retry_limit_seconds"},
+    "abfs": {"enable_tls"},
+    "abfss": {"enable_tls"},
+    "hdfs": {"user"},
+}
+"""Schemes of object stores, and what may stand after the ``?`` of an address: no credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocation:
+    """One file, a folder of them, or those that a pattern names.
+
+    Attributes
+    ----------
+    address
+        A path of this machine, or the URI of an object store.
+    """
+
+    address: str
+    title: str
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is the address of an object store."""
+        return "://" in self.address
+
+    def marks(self) -> Iterator[object]:
+        """What tells it from others: two locations with one mark have rows in common.
+
+        Its path without links and detours, and the inodes of its files.
+        """
+        if self.is_remote:
+            yield _steps(self.address)
+            return
+        yield os.path.realpath(self.address)
+        try:
+            files = find_files(self.address, self.title)
+        except DataError:
+            return  # not there, or not to be seen: nothing can be released from it now
+        for file in files:
+            yield os.path.realpath(file.path)
+            try:
+                status = os.stat(file.path)  # noqa: PTH116 - a path as pyarrow lists it
+            except OSError:
+                continue
+            yield status.st_dev, status.st_ino
+
+    def inside(self) -> Iterator[object]:
+        """Marks of what holds it, such as the folders above a file."""
+        if self.is_remote:
+            steps = _steps(self.address)
+            yield from (steps[:end] for end in range(2, len(steps)))
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where an address is kept that may hold a password: an environment variable, or a file."""
+
+    variable: str = ""
+    path: Path | None = None
+
+    def read(self, title: str) -> str:
+        """The address; `SettingError` where it is not there, or others may read the file."""
+        if self.path is None:
+            text = os.environ.get(self.variable, "")
+            where = f"the environment variable {self.variable}"
+        else:
+            where = f"the file {self.path}"
+            try:
+                if self.path.stat().st_mode & 0o077:
+                    raise SettingError(
+                        f"{where}, with the address of {title}, may be read by others: make it "
+                        "yours alone (chmod 600), and change the password"
+                    )
+                text = self.path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                text = ""
+        if not text.strip():
+            raise SettingError(f"{where}, with the address of {title}, is not there or is empty")
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLocation:
+    """A table or a query of a database.
+
+    Attributes
+    ----------
+    driver
+        Of `dppca.owner.records.databases`.
+    service, database, secret
+        How it is reached, one of them: a service of libpq, a file, or where the address is kept.
+    table, query
+        What is read, one of them: a name, or the file of a query.
+    """
+
+    driver: str
+    title: str
+    service: str = ""
+    database: Path | None = None
+    secret: Secret | None = None
+    table: str = ""
+    query: Path | None = None
+
+    def address(self) -> str:
+        """What the driver takes; it may hold a password."""
+        if self.database is not None:
+            if not self.database.is_file():
+                raise DataError(f"there is no database file for {self.title}: correct its path")
+            return f"{self.database.absolute().as_uri()}?mode=ro"
+        if self.secret is not None:
+            return self.secret.read(self.title)
+        return f"postgresql:///?service={quote(self.service, safe='')}"
+
+    def read_query(self) -> tuple[str, str]:
+        """The query, and the SHA-256 of its file or of the table's name, in hexadecimal.
+
+        Raises
+        ------
+        SettingError
+            The file cannot be read, or is not one statement.
+        """
+        if self.query is None:
+            return table_query(self.table), hashlib.sha256(self.table.encode()).hexdigest()
+        try:
+            content = self.query.read_bytes()
+            text = content.decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError(f"the query {self.query} of {self.title} cannot be read") from error
+        try:
+            return require_one_statement(text), hashlib.sha256(content).hexdigest()
+        except SettingError as error:
+            raise SettingError(f"{self.query}: {error}") from None
+
+    def marks(self) -> Iterator[object]:
+        """As `FileLocation.marks`: the database, whatever is read of it.
+
+        Each query of one database may be of the same people.
+        """
+        if self.database is not None:
+            yield from local_files(self.database).marks()
+        elif self.secret is None:
+            yield "service", self.service
+        elif self.secret.path is not None:
+            yield from local_files(self.secret.path).marks()
+        else:
+            yield "variable", self.secret.variable
+
+    def inside(self) -> Iterator[object]:
+        """As `FileLocation.inside`."""
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class LakeLocation:
+    """A version of a Delta or Iceberg table.
+
+    Attributes
+    ----------
+    kind
+        ``delta`` or ``iceberg``.
+    address
+        The table's folder; of Iceberg, its metadata file.
+    version
+        Of Delta, or the snapshot of Iceberg; None for the newest.
+    """
+
+    kind: str
+    address: str
+    version: int | None
+    title: str
+
+    def marks(self) -> Iterator[object]:
+        """As `FileLocation.marks`: the table, whatever its version."""
+        folder = self.address.split("/metadata/")[0] if self.kind == "iceberg" else self.address
+        yield _steps(folder) if "://" in folder else os.path.realpath(folder)
+
+    def inside(self) -> Iterator[object]:
+        """As `FileLocation.inside`."""
+        yield from FileLocation(self.address, self.title).inside()
+
+
+Location = FileLocation | DatabaseLocation | LakeLocation
+"""A place that rows can be read from."""
+
+
+def local_files(path: Path) -> FileLocation:
+    """The location of a path of this machine."""
+    return FileLocation(str(path), str(path))
+
+
+def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
+    """The location that a policy names: a path from the site's folder on, or a URI.
+
+    Raises
+    ------
+    SettingError
+        The address is of no known store, or holds more than where its files are. What it holds is
+        not repeated: it may be a credential.
+    """
+    if "://" not in text:
+        return local_files(folder / text)
+    scheme = text.partition("://")[0]
+    if scheme not in _OPTIONS:
+        raise SettingError(
+            f"the address of data set {data_set} is of no known store: begin it with one of "
+            f"{', '.join(f'{each}://' for each in _OPTIONS)}, or give a path"
+        )
+    try:
+        parts = urlsplit(text)
+        options = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        user, at, _ = parts.netloc.rpartition("@")
+    except ValueError as error:
+        raise SettingError(f"the address of data set {data_set} is not a URI") from error
+    # Of Azure's addresses, and of no other, what stands before the @ is the container's name.
+    named = at and (":" in user or not scheme.startswith("abfs"))
+    if named or parts.fragment or not options <= _OPTIONS[scheme]:
+        raise SettingError(
+            f"the address of data set {data_set} may hold no user, password, key or token, and "
+            f"after a ? only {', '.join(sorted(_OPTIONS[scheme]))}: give credentials by the "
+            "environment or by the machine's role"
+        )
+    return FileLocation(text, f"{data_set} (object store)")
+
+
+def _steps(address: str) -> tuple[str, ...]:
+    """An address as scheme, authority and the names of its path."""
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc, *(name for name in parts.path.split("/") if name)

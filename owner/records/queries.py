@@ -1,0 +1,211 @@
+"""SQL that reads a data set's columns, made from names alone: nothing is sent but reading.
+
+The steward's query stays one statement, inside of parentheses: ``SELECT "a", "b" FROM (...) AS
+q``. So only the columns that a schema names leave the database, and a second statement is an error
+of syntax there. Here it is refused before, to say so in words.
+
+Columns are asked for as they are where the driver's type for them can hold any value of the
+column, and as text otherwise (`Dialect`). What a cell means is decided by
+`dppca.owner.records.columns` alone, from that value or text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dppca.common.errors import SettingError
+from dppca.common.schema import Attribute, Numeric
+from dppca.owner.records.faults import FaultKind
+
+_TOKENS: Final = re.compile(
+    r"""
+    (?P<text> '(?:[^']|'')*' | "(?:[^"]|"")*" | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag) )
+  | (?P<comment> --[^\n]* | /\*.*?\*/ )
+  | (?P<end> ; )
+  | (?P<open> \( )
+  | (?P<close> \) )
+  | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PLAIN_TYPES: Final = frozenset(
+    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one database is asked.
+
+    Attributes
+    ----------
+    begin
+        What makes the transaction that is open already read-only and repeatable, and its texts
+        the same for every role.
+    expressions
+        From a quoted column and its Arrow field to what is selected for it.
+    joined
+        From what was selected for a column to its cells.
+    first
+        A row of fixed types before all others, for drivers that take a column's type from the first
+        rows; from the number of columns, or empty. Its first value is 1, and 0 in all other rows.
+    number
+        A column's value as a number, or NULL where it is none; of ``{column}`` and ``{text}``.
+        Empty where it cannot be said.
+    """
+
+    begin: tuple[str, ...]
+    expressions: Callable[[str, pa.Field], tuple[str, ...]]
+    joined: Callable[[Sequence[Any]], Any] = lambda arrays: arrays[0]
+    first: Callable[[int], str] = lambda _: ""
+    number: str = ""
+
+
+def require_one_statement(text: str) -> str:
+    """A query without what follows its end; `SettingError` where more than one statement is there.
+
+    The message repeats nothing of it: a query may hold what is known of a person.
+    """
+    kept: list[str] = []
+    depth = 0
+    ended = False
+    for token in _TOKENS.finditer(text):
+        if token["comment"]:
+            kept.append(" ")
+            continue
+        if token["end"]:
+            ended = True
+            continue
+        if ended and not token[0].isspace():
+            raise SettingError("the query is more than one statement: give one, which only reads")
+        depth += bool(token["open"]) - bool(token["close"])
+        if depth < 0:
+            break
+        kept.append(token[0])
+    statement = "".join(kept).strip()
+    if depth or not statement or "\0" in statement:
+        raise SettingError("the query is no statement: it is empty, or a parenthesis is open")
+    return statement
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_query(name: str) -> str:
+    """The query for a table, by its name or ``schema.table``; capital letters count."""
+    return f"SELECT * FROM {'.'.join(quoted(part) for part in name.split('.'))}"
+
+
+def no_rows(query: str) -> str:
+    """The query's columns without a row."""
+    return f"SELECT * FROM (\n{query}\n) AS q LIMIT 0"
+
+
+def count_rows(query: str) -> str:
+    """How many rows the query has."""
+    return f"SELECT count(*) FROM (\n{query}\n) AS q"
+
+
+def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> str:
+    """The query's columns of some names, as `Dialect` asks for each."""
+    asked = [e for field in fields for e in dialect.expressions(quoted(field.name), field)]
+    first = dialect.first(len(fields))
+    marked = ["0", *asked] if first else asked
+    return f"{first}SELECT {', '.join(marked)} FROM (\n{query}\n) AS q"
+
+
+def find_faults(attribute: Attribute, kind: FaultKind, field: pa.Field, dialect: Dialect) -> str:
+    """The condition that finds the rows with a fault, made from the schema alone; empty for none.
+
+    It is for the steward's own client. It may find a row more where a column of text spells a label
+    as a number (``1.0`` for ``1``), or an infinity in digits.
+    """
+    column = quoted(field.name)
+    text = f"TRIM(CAST({column} AS TEXT))"
+    missing = f"{text} IN ('', 'NaN')"
+    if kind is FaultKind.MISSING:
+        return f"{column} IS NULL OR {missing}"
+    if not isinstance(attribute, Numeric):
+        labels = ", ".join("'" + label.replace("'", "''") + "'" for label in attribute.labels)
+        return f"{text} NOT IN ({labels}) AND NOT {missing}"
+    infinite = f"LOWER({text}) IN ('infinity', '-infinity', 'inf', '-inf')"
+    if kind is FaultKind.INFINITE:
+        return infinite
+    if not dialect.number:
+        return ""
+    number = dialect.number.format(column=column, text=text)
+    if kind is FaultKind.TEXT:
+        return f"{number} IS NULL AND NOT {missing} AND NOT {infinite}"
+    value = column if pa.types.is_integer(field.type) else number
+    lower = "" if attribute.lower is None else f"{value} < {attribute.lower!r}"
+    upper = "" if attribute.upper is None else f"{value} > {attribute.upper!r}"
+    return " OR ".join(filter(None, (lower, upper)))
+
+
+def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
+    """Types whose Arrow type holds every value; the others, such as numeric and date, as text."""
+    kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+    return (column if kind in _PLAIN_TYPES else f"CAST({column} AS text)",)
+
+
+def _by_arrow_type(column: str, field: pa.Field) -> tuple[str, ...]:
+    kind = field.type
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return (column if plain else f"CAST({column} AS VARCHAR)",)
+
+
+def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
+    """SQLite's types are of cells, not of columns: real numbers, and all else as text.
+
+    A real number as text would lose digits.
+    """
+    return (
+        f"CASE typeof({column}) WHEN 'real' THEN {column} END",
+        f"CASE typeof({column}) WHEN 'real' THEN NULL ELSE CAST({column} AS TEXT) END",
+    )
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """Real numbers as the shortest text that reads back as them, beside the other cells' text."""
+    numbers, texts = arrays
+    if texts.null_count == len(texts) and not numbers.null_count:
+        return numbers
+    if numbers.null_count == len(numbers):
+        return texts
+    cells = texts.cast(pa.large_binary()).view(pa.large_string())
+    return pc.coalesce(numbers.cast(pa.large_string()), cells)
+
+
+def _first_row(n_columns: int) -> str:
+    return "SELECT 1" + ", 0.0, ''" * n_columns + " UNION ALL "
+
+
+POSTGRESQL: Final = Dialect(
+    begin=(
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "SET LOCAL client_encoding = 'UTF8'",
+        "SET LOCAL datestyle = 'ISO, YMD'",
+        "SET LOCAL extra_float_digits = 1",
+    ),
+    expressions=_as_they_are,
+    number=r"CASE WHEN {text} ~* '^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' "
+    "THEN CAST({text} AS numeric) END",
+)
+SQLITE: Final = Dialect(
+    begin=(),
+    expressions=_number_and_text,
+    joined=_joined,
+    first=_first_row,
+    number="CASE WHEN {text} GLOB '*[0-9]*' AND NOT {text} GLOB '*[^-+.0-9eE]*' "
+    "THEN CAST({text} AS REAL) END",
+)
+OTHER: Final = Dialect(begin=(), expressions=_by_arrow_type)
+"""Of drivers that speak standard SQL."""

@@ -1,0 +1,210 @@
+"""Files of a data set: one, all in a folder and below it, or those that a pattern names.
+
+They lie on this machine or in an object store that pyarrow reaches. Their order is that of their
+names. Names that begin with ``_`` or ``.`` are passed over, as by the software that writes such
+folders, but everything else has to be data: a file that was silently left out would be rows that
+nobody misses.
+
+Folders below the given one may be named ``COLUMN=VALUE``, as Hive does: each is a column whose
+cells are the text after the equals sign.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.fs
+
+from dppca.common.errors import DataError
+
+CSV_SUFFIXES: Final = (".csv", ".csv.gz")
+PARQUET_SUFFIXES: Final = (".parquet", ".pq")
+ARROW_SUFFIXES: Final = (".arrow", ".feather", ".ipc")
+SUFFIXES: Final = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *ARROW_SUFFIXES)
+_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_WILD: Final = frozenset("*?[")
+_OF_A_URI: Final = ":/@%!$&'()+,;=~"  # what is not escaped in one; a % begins an escape already
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file.
+
+    Attributes
+    ----------
+    path
+        Within its file system.
+    title
+        What messages call it.
+    system
+        A file system of pyarrow; None for this machine.
+    cells
+        Columns that its folders' names say, each with the text of all its cells.
+    filled
+        Columns of a lake's table, each with the text of all its cells where the file lacks it.
+    """
+
+    path: str
+    title: str
+    system: Any = None
+    cells: tuple[tuple[str, str | None], ...] = ()
+    filled: tuple[tuple[str, str | None], ...] = ()
+
+    def open_stream(self) -> BinaryIO:
+        """Open it to be read from its beginning; text of a ``.gz`` file is unpacked."""
+        unpack = self.path.lower().endswith(".gz")
+        if self.system is None:
+            path = Path(self.path)
+            return cast("BinaryIO", gzip.open(path, "rb")) if unpack else path.open("rb")
+        stream = self.system.open_input_stream(self.path, compression=None)
+        return cast("BinaryIO", gzip.GzipFile(fileobj=stream, mode="rb") if unpack else stream)
+
+    def open_file(self, *, mapped: bool = False) -> Any:
+        """Open it for a reader of pyarrow that goes to and fro in it."""
+        if self.system is not None:
+            return self.system.open_input_file(self.path)
+        return pa.memory_map(self.path) if mapped else pa.OSFile(self.path)
+
+
+def find_files(address: str, title: str) -> list[StoredFile]:
+    """Files of an address, in the order of their names.
+
+    Parameters
+    ----------
+    address
+        A path of this machine, or a URI without credentials.
+    title
+        What messages call it.
+
+    Raises
+    ------
+    DataError
+        There is none, one is of no known format, or the store cannot be reached.
+    """
+    with reaching(title):
+        if "://" not in address and Path(address).is_file():
+            return [StoredFile(address, title)]
+        stem, pattern = _split(address)
+        system, root = _open_system(stem)
+        kind = system.get_file_info(root).type
+        stored = system if "://" in address else None
+        if kind is pa.fs.FileType.File and not pattern:
+            return [StoredFile(root, title, stored)]
+        if kind is pa.fs.FileType.NotFound:
+            raise FileNotFoundError
+        listed = [
+            (each.path, each.path[len(root) :].strip("/").split("/"))
+            for each in system.get_file_info(pa.fs.FileSelector(root, recursive=True))
+            if each.type is pa.fs.FileType.File
+        ]
+    found = sorted(
+        (names, path)
+        for path, names in listed
+        if not any(map(_is_hidden, names)) and (not pattern or _matches(names, pattern))
+    )
+    _require_data(title, listed, found)
+    many = len(found) > 1
+    return [
+        StoredFile(
+            path,
+            f"{title}, file {number} of {len(found)}" if many else title,
+            stored,
+            tuple(_partition(names)),
+        )
+        for number, (names, path) in enumerate(found, start=1)
+    ]
+
+
+@contextmanager
+def reaching(title: str) -> Iterator[None]:
+    """Turn what a file system raises into a `DataError`; its own message may quote an address."""
+    try:
+        yield
+    except FileNotFoundError:
+        message = f"there is no data file {title}: correct its path"
+    except PermissionError:
+        message = f"the data file {title} may not be read: ask for read permission on it"
+    except (pa.ArrowException, OSError) as error:
+        denied = any(word in str(error) for word in ("ACCESS_DENIED", "403", "Forbidden"))
+        reason = (
+            "the store refuses it: check this machine's credentials and their rights"
+            if denied
+            else "the store does not answer, or its address is wrong: check both"
+        )
+        message = f"{title} cannot be reached: {reason}"
+    else:
+        return
+    raise DataError(message) from None
+
+
+def _split(address: str) -> tuple[str, list[str]]:
+    """An address up to its first name with a wild card, and the names from there on."""
+    scheme, mark, rest = address.rpartition("://")
+    start = rest.find("?") if mark else -1
+    path, query = (rest, "") if start < 0 else (rest[:start], rest[start:])
+    names = path.split("/")
+    first = next((i for i, name in enumerate(names) if _WILD & {*name}), len(names))
+    stem = scheme + mark + ("/".join(names[:first]) or ("" if mark else "/"))
+    if not mark:
+        return stem, names[first:]
+    return quote(stem, _OF_A_URI) + query, [unquote(name) for name in names[first:]]
+
+
+def _open_system(stem: str) -> tuple[Any, str]:
+    if "://" in stem:
+        system, root = pa.fs.FileSystem.from_uri(stem)
+        return system, root.rstrip("/")
+    return pa.fs.LocalFileSystem(), os.path.abspath(stem)  # noqa: PTH100 - links stay as they are
+
+
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path has a pattern's form: a name each, and ``**`` for any number of folders."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        if len(pattern) == 1:
+            return bool(names)
+        return any(_matches(names[skipped:], pattern[1:]) for skipped in range(len(names)))
+    return bool(names and fnmatchcase(names[0], pattern[0]) and _matches(names[1:], pattern[1:]))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _require_data(
+    title: str, listed: list[tuple[str, list[str]]], found: list[tuple[list[str], str]]
+) -> None:
+    if any("_delta_log" in names for _, names in listed):
+        raise DataError(
+            f"{title} is a Delta table, whose folder also holds rows that were removed from it: "
+            "name it in policy.yaml by source: {delta: {path: ...}}"
+        )
+    if not found:
+        raise DataError(
+            f"{title} holds no data file: name a file, a folder of files, or a pattern of files "
+            f"({' '.join(SUFFIXES)})"
+        )
+    unknown = sum(not path.lower().endswith(SUFFIXES) for _, path in found)
+    if unknown:
+        raise DataError(
+            f"{title} holds {unknown} files whose format is not known by their suffix, of "
+            f"{len(found)}: remove them, or name the data files by a pattern such as "
+            "FOLDER/*.parquet"
+        )
+
+
+def _partition(names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for name in names[:-1]:
+        column, equals, text = name.partition("=")
+        if equals and column:
+            yield unquote(column).strip(), None if text == _HIVE_NULL else unquote(text)

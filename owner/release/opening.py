@@ -1,0 +1,226 @@
+"""Check, vote, open, destroy, send: what an opener does with the one set of uploads that it opens.
+
+::
+
+    sealed set ──▶ check ──▶ (vote) ──▶ open ──▶ destroy ──▶ send ──▶ opened
+                                │         │         │          └─ killed here: sent again
+                                │         │         └─ killed here: the stored sums are sent
+                                │         └─ killed here: the key is destroyed by the next command
+                                └─ killed here: the same vote is made again, for no other set
+
+``open`` writes the ledger's entry and the sums in one transaction, so before it nothing was told
+to anybody, and after it the key can do nothing more. There is a vote only where the study has
+spare openers. Nothing is drawn, and nothing charged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dppca.common.aggregation.messages import Opening, SealedSet, Vote
+from dppca.common.aggregation.opening import answer, open_set, vote
+from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.terms import OfferedKey, Terms
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import OpeningRefusedError
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.signing import Purpose, sign
+from dppca.common.study import Study
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import Ledger
+from dppca.owner.ledger.openers import OpenerRecord
+from dppca.owner.site.agreement import own_key, signing_key
+from dppca.owner.site.config import Site
+from dppca.owner.site.opener_keys import create_opener_key, destroy_opener_key, read_opener_key
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """A site as an opener of one study.
+
+    Attributes
+    ----------
+    key
+        The key that the study names for this site, which signs votes and openings.
+    key_id
+        SHA-256 of the public opener key that the study names, hexadecimal.
+    """
+
+    site: Site
+    study: Study
+    terms: Terms
+    key: ec.EllipticCurvePrivateKey
+    key_id: str
+
+    @property
+    def name(self) -> str:
+        """Of the site."""
+        return self.site.name
+
+    def record(self, history: History) -> OpenerRecord:
+        """What the ledger says of the key.
+
+        Raises
+        ------
+        OpeningRefusedError
+            This site never offered it, as far as the ledger knows, or offered it for another study.
+        """
+        found = history.openers.get(self.key_id)
+        if found is None:
+            raise OpeningRefusedError(
+                f"this site's ledger does not know the opener key that study {self.study.name} has "
+                "for it. A site whose ledger was lost cannot open: it could have opened another "
+                "set before. Tell the operator"
+            )
+        if found.offer.study != self.study.name:
+            raise OpeningRefusedError(
+                f"study {self.study.name} has an opener key that this site offered for study "
+                f"{found.offer.study}: it opens that one and no other. Tell the operator"
+            )
+        return found
+
+    def secret(self) -> OpenerKey:
+        """The opener key; `OpeningRefusedError` where its file is gone."""
+        found = read_opener_key(self.site.openers, self.key_id)
+        if found is None:
+            raise OpeningRefusedError(
+                f"the opener key of study {self.study.name} is not in {self.site.openers}: without "
+                "it this site cannot open. Tell the operator: the study goes on without it if it "
+                "has spare openers, and otherwise has to be aborted and made again"
+            )
+        return found
+
+    def discard_key(self) -> bool:
+        """Destroy the opener key, which is of no more use; False where that was done before."""
+        return destroy_opener_key(self.site.openers, self.key_id)
+
+
+def find_opener(site: Site, study: Study, terms: Terms) -> Opener:
+    """The site as an opener of a study.
+
+    Raises
+    ------
+    PermissionDeniedError
+        The study does not name it as one.
+    IdentityError
+        It has no more the key that the study names.
+    """
+    key_id = hashlib.sha256(terms.opener_key(site.name)).hexdigest()
+    return Opener(site, study, terms, signing_key(site, terms), key_id)
+
+
+def offer_key(
+    site: Site,
+    ledger: Ledger,
+    study: str,
+    *,
+    entropy: EntropySource,
+    clock: Callable[[], datetime],
+) -> tuple[str, OfferedKey]:
+    """An opener key for a study, by its name: the one offered before while it is unused, or a new.
+
+    Returns
+    -------
+    tuple
+        SHA-256 of the public key, hexadecimal, and what goes into the study's document.
+
+    Raises
+    ------
+    SettingError, LedgerError, ChainError
+        It cannot be kept, or the ledger not written.
+    """
+    signer = own_key(site)
+    secret = _unused_key(site, ledger.history(), study)
+    if secret is None:
+        secret = make_opener_key(entropy)
+        ledger.offer(study, secret.key_id, now=clock())
+        checkpoint("offer")
+        create_opener_key(site.openers, secret)
+    return secret.key_id, OfferedKey(secret.public, sign(signer, Purpose.OPENER, secret.public))
+
+
+def cast_vote(
+    opener: Opener, ledger: Ledger, shown: SealedSet, *, clock: Callable[[], datetime]
+) -> Vote:
+    """Vote for a set, and keep in the ledger that no other can be voted for or opened.
+
+    Raises
+    ------
+    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, IdentityError
+        As `dppca.common.aggregation.opening.vote`; or the ledger is bound to another set.
+    """
+    bound = opener.record(ledger.history()).bound
+    made = vote(
+        opener.terms,
+        shown,
+        opener=opener.name,
+        secret=opener.secret(),
+        key=opener.key,
+        bound=None if bound is None else bound.set_digest,
+    )
+    checkpoint("check")
+    ledger.vote(opener.study, opener.key_id, shown.digest, now=clock())
+    checkpoint("vote")
+    return made
+
+
+def open_once(
+    opener: Opener,
+    ledger: Ledger,
+    shown: SealedSet,
+    votes: Iterable[Vote],
+    *,
+    clock: Callable[[], datetime],
+) -> None:
+    """Open a set: store the sums of this site's streams over it, then destroy the opener key.
+
+    Raises
+    ------
+    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, ConflictError
+        As `dppca.common.aggregation.opening.open_set`; or the ledger is bound to another set.
+    SettingError
+        The sums are stored, and the key cannot be destroyed; the next command tries again.
+    """
+    bound = opener.record(ledger.history()).bound
+    sums = open_set(
+        opener.terms,
+        shown,
+        votes,
+        opener=opener.name,
+        secret=opener.secret(),
+        bound=None if bound is None else bound.set_digest,
+    )
+    checkpoint("check")
+    ledger.open_set(opener.study, opener.key_id, sums, n_owners=len(shown.entries), now=clock())
+    checkpoint("open")
+    opener.discard_key()
+    checkpoint("destroy")
+
+
+def make_answer(opener: Opener, ledger: Ledger, wanted: Sequence[int]) -> Opening:
+    """The opening that is sent, of stored sums; the same bytes for the same streams.
+
+    Raises
+    ------
+    OpeningRefusedError
+        A wanted stream is not this site's.
+    LedgerError
+        Nothing was opened.
+    """
+    sums = ledger.sums(opener.key_id)
+    return answer(opener.terms, sums, wanted, opener=opener.name, key=opener.key)
+
+
+def _unused_key(site: Site, history: History, study: str) -> OpenerKey | None:
+    """The last key that was offered for a study, kept, and bound to no set."""
+    for key_id, record in reversed(list(history.openers.items())):
+        if record.offer.study == study and record.bound is None:
+            found = read_opener_key(site.openers, key_id)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,85 @@
+"""The whole self-test, in its order."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from dppca.common.console import Progress
+from dppca.owner.selftest.crashes import STEPS, kill_at_random, kill_at_steps
+from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
+from dppca.owner.selftest.endpoint import (
+    attack_by_asking_again,
+    attack_by_differencing,
+    check_receipt,
+    prepare,
+)
+from dppca.owner.selftest.federation import throw_away
+from dppca.owner.selftest.files import attack_by_one_row
+from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
+from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
+from dppca.owner.selftest.summaries import attack_summary
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is tried: releases of an audit, attacks, kills."""
+
+    noise: int
+    epsilon: int
+    trials: int
+    steps: tuple[str, ...]
+    kills: int
+
+    @property
+    def work(self) -> int:
+        """Steps of the progress bar; attacks and kills count as many releases."""
+        return 2 * (self.noise + 2 * self.epsilon) + _ATTACK * (
+            2 * self.trials + len(self.steps) + self.kills
+        )
+
+
+FULL = Amount(noise=100_000, epsilon=150_000, trials=200, steps=STEPS, kills=20)
+QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"), kills=0)
+_ATTACK = 1_000
+
+
+def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
+    """Audit the laws of noise and what is spent; counts each release."""
+    findings: list[Finding] = []
+    for audit in audits():
+        findings += audit_noise(audit, n_releases=amount.noise, advance=bar.advance)
+        findings.append(audit_epsilon(audit, n_releases=amount.epsilon, advance=bar.advance))
+    return findings
+
+
+def audit_masked_sums(amount: Amount) -> list[Finding]:
+    """Shares of the noise, masked words, and lies about a set that is to be opened."""
+    return [*audit_shares(n_draws=amount.noise), *attack_masked_sums()]
+
+
+def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
+    """Attack a throw-away federation, and kill its commands; counts as releases."""
+
+    def advance(number: int) -> None:
+        bar.advance(number * _ATTACK)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder,
+        throw_away(Path(folder)) as federation,
+    ):
+        findings = [attack_by_one_row(Path(folder))]
+        prepare(federation)
+        findings += attack_by_differencing(federation, trials=amount.trials, advance=advance)
+        findings += attack_by_asking_again(federation, advance=lambda _: None)
+        findings.append(check_receipt(federation))
+        findings.append(attack_summary(Path(folder)))
+        (opener := Path(folder) / "opener").mkdir(mode=0o700)
+        findings.append(attack_opener(opener))
+        findings.append(kill_at_steps(federation, steps=amount.steps, advance=advance))
+        if amount.kills:
+            findings.append(kill_at_random(federation, times=amount.kills, advance=advance))
+        findings.append(attack_by_losing_the_ledger(federation))
+    return findings

@@ -1,0 +1,251 @@
+"""Whether a study's document is the one that its owners have agreed on, keys and all.
+
+With ``trust: aggregate`` a study's document holds the key of every owner and opener. Who could
+change it unnoticed could take the place of the others and see this site's sums. So the curator,
+which sends the document, is not believed: the steward gives ``--digest``, the whole SHA-256 of the
+document, as another owner's steward has it. ``peers.yaml`` keeps the owners' keys of each document
+that was compared so. Where all owners of a study stand in it with the same keys, nobody but them
+can have signed for them, and ``--digest`` may be left out. What else the document says (quorum,
+colluders, openers) the steward reads in the review, and the openers' seals hold for one document
+only: owners that were shown different ones make no sum together.
+
+Limits: that a name is an institution, and which of them stand under one roof, stewards must know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from pydantic import AfterValidator
+
+from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.errors import IdentityError, NoPolicyError, SchemaMismatchError, SettingError
+from dppca.common.files import KEY, write_file
+from dppca.common.names import require_party_name
+from dppca.common.study import Base64, Study, Trust
+from dppca.owner.site.config import (
+    POLICY_FILE,
+    DataSet,
+    Site,
+    parse_document,
+)
+from dppca.owner.site.source_documents import StrictDocument
+
+PEERS_FILE = "peers.yaml"
+_DIGEST = re.compile("[0-9a-fA-F]{64}")
+_HEAD = """\
+# Keys of owners that this site's steward has verified, by comparing the digest of a study with
+# another owner's steward. `dppca-owner review` and `contribute` write it; a key that changes is an
+# error. Remove an owner's line if its steward tells you, by telephone, that its key has changed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What is known of a study's keys.
+
+    Attributes
+    ----------
+    terms
+        Who takes part, who opens.
+    compared
+        Whether the steward gave the document's digest.
+    unknown
+        Owners whose keys are not in ``peers.yaml``, ascending; none once ``compared``.
+    """
+
+    terms: Terms
+    compared: bool
+    unknown: tuple[str, ...]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether a contribution may be made on it."""
+        return not self.unknown
+
+
+class PeersDocument(StrictDocument):
+    """``peers.yaml``: the owners' keys that the steward has verified.
+
+    Attributes
+    ----------
+    version
+        Version of this format.
+    peers
+        Public key of each owner, in base64, as studies have it.
+    """
+
+    version: Literal[1] = 1
+    peers: dict[Annotated[str, AfterValidator(require_party_name)], Base64]
+
+
+def agree(site: Site, study: Study, *, digest: str | None) -> Agreement | None:
+    """Compare a study's keys with what this site knows; None for a study with ``trust: owner``.
+
+    A digest that fits enters all owners' keys in ``peers.yaml``.
+
+    Parameters
+    ----------
+    digest
+        64 hexadecimal digits that the steward has from another steward; None if it has none.
+
+    Raises
+    ------
+    SettingError
+        It is no digest, or ``peers.yaml`` is not valid or cannot be written.
+    SchemaMismatchError
+        It is not this document's.
+    IdentityError
+        The document has another key of this site than the one in use, or another key of an owner
+        than ``peers.yaml``.
+    StudyError
+        A key in the document is none.
+    """
+    require_digest(study, digest)
+    if study.trust is not Trust.AGGREGATE:
+        return None
+    terms = Terms.from_study(study)
+    _require_own_key(site, terms)
+    keys = {member.name: member.key for member in terms.members}
+    peers = read_peers(site)
+    changed = sorted(name for name, key in keys.items() if peers.get(name, key) != key)
+    if changed:
+        raise IdentityError(
+            f"study {study.name} has another key than {PEERS_FILE} for {', '.join(changed)}: "
+            "somebody may be standing in for them. Ask their stewards by telephone; only if a key "
+            f"was renewed, remove its line from {PEERS_FILE}. Nothing was drawn or charged"
+        )
+    unknown = tuple(sorted(keys.keys() - peers.keys()))
+    if digest is None:
+        return Agreement(terms, compared=False, unknown=unknown)
+    if unknown:
+        _write_peers(site, {**peers, **keys})
+    return Agreement(terms, compared=True, unknown=())
+
+
+def require_digest(study: Study, digest: str | None) -> None:
+    """Raise `SchemaMismatchError` unless a digest that the steward gave is the study's."""
+    if digest is None:
+        return
+    if not _DIGEST.fullmatch(digest):
+        raise SettingError("--digest takes the whole digest, 64 hexadecimal digits")
+    if digest.lower() != study.digest:
+        raise SchemaMismatchError(
+            f"the curator's document of study {study.name} does not have the digest that you "
+            "gave: it is not the document that the other steward has. Nothing was drawn or "
+            "charged; tell the other owners' stewards"
+        )
+
+
+def require_verified(study: Study, agreement: Agreement) -> None:
+    """Refuse a study whose keys nobody has verified; `SettingError` says what to do."""
+    if agreement.is_verified:
+        return
+    raise SettingError(
+        f"nobody has verified the keys of {', '.join(agreement.unknown)} in study {study.name}: "
+        "ask another owner's steward (not the curator's operator) for the digest of the study, "
+        "64 digits, and give it with --digest. Nothing was drawn, charged or sent"
+    )
+
+
+def find_refusal(study: Study, terms: Terms, data_set: DataSet) -> str | None:
+    """Why the policy refuses a study with ``trust: aggregate`` for a data set; None if not."""
+    rule, about = data_set.aggregate, f"study {study.name} has trust: aggregate"
+    if rule is None:
+        return (
+            f"{about}, and {POLICY_FILE} says nothing of that for data set {data_set.name}: if "
+            "you accept it, enter how many colluding owners it must bear, such as "
+            f"`aggregate: {{colluders: {terms.colluders}}}`"
+        )
+    if terms.colluders < rule.colluders:
+        return (
+            f"{about} and bears {terms.colluders} colluding owners; {POLICY_FILE} asks for "
+            f"{rule.colluders} for data set {data_set.name}"
+        )
+    if rule.trusted_openers and not set(rule.trusted_openers) & set(terms.openers):
+        return (
+            f"{about}, and none of its openers ({', '.join(terms.openers)}) is among the "
+            f"trusted_openers of data set {data_set.name} in {POLICY_FILE} "
+            f"({', '.join(rule.trusted_openers)})"
+        )
+    return None
+
+
+def require_allowed(study: Study, terms: Terms, data_set: DataSet) -> None:
+    """Raise `NoPolicyError` where the policy refuses a study with ``trust: aggregate``."""
+    refusal = find_refusal(study, terms, data_set)
+    if refusal is not None:
+        raise NoPolicyError(f"{refusal}. Nothing was drawn, charged or sent")
+
+
+def read_peers(site: Site) -> dict[str, bytes]:
+    """Verified keys by owner; `SettingError` where ``peers.yaml`` is not valid."""
+    try:
+        text = site.peers.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{PEERS_FILE} cannot be read: mend its permissions") from error
+    return parse_document(text, PeersDocument, PEERS_FILE).peers
+
+
+def own_key(site: Site) -> ec.EllipticCurvePrivateKey:
+    """The key of this site's certificate; `IdentityError` where there is none."""
+    return _load(site.key)
+
+
+def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
+    """The key that a study names for this site: the one in use, or the one before a renewal.
+
+    An opener may have renewed its key since the study began; the study goes on with the old one.
+
+    Raises
+    ------
+    IdentityError
+        Neither is the one that the study names.
+    PermissionDeniedError
+        The study does not name this site.
+    """
+    named = key_bytes(terms.public_key(site.name))
+    for path in (site.key, site.previous / KEY):
+        if path.exists() and key_bytes((found := _load(path)).public_key()) == named:
+            return found
+    raise IdentityError(_ANOTHER_KEY)
+
+
+_ANOTHER_KEY = (
+    "the study has another key of this site than the one in use: the key was renewed since, or "
+    "the document is not the one that was agreed on. Ask the operator for a new study with what "
+    "`dppca-owner identity` prints now"
+)
+
+
+def _require_own_key(site: Site, terms: Terms) -> None:
+    named = key_bytes(terms.public_key(site.name))
+    if named != key_bytes(own_key(site).public_key()):
+        raise IdentityError(f"{_ANOTHER_KEY}. Nothing was drawn or charged")
+
+
+def _write_peers(site: Site, peers: dict[str, bytes]) -> None:
+    document = PeersDocument.model_construct(peers=dict(sorted(peers.items())))
+    text = yaml.safe_dump(document.model_dump(mode="json"), sort_keys=False, width=200)
+    try:
+        write_file(site.peers, (_HEAD + text).encode())
+    except OSError as error:
+        raise SettingError(f"cannot write {site.peers}: {error.strerror}") from error
+
+
+def _load(path: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise IdentityError(f"{path} is not a private key: was the site made by init?") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise IdentityError(f"{path} is not a key on an elliptic curve")
+    return key

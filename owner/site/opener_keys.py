@@ -1,0 +1,117 @@
+"""Opener keys of a site: files of their own, destroyed once they are of no more use.
+
+``openers/KEYID.key`` holds the 96 secret bytes of one key (mode 0600); KEYID is the SHA-256 of its
+public half. The ledger offers a key before its file is made. The file is overwritten and removed
+after the sums that the key opens are stored, and before they are sent. A command that was killed in
+between left the file, and the next command of the site destroys it (`sweep_opener_keys`).
+
+Limits: a disk that writes to another place (flash, snapshots) may keep the old blocks, and so does
+a backup: leave the folder ``openers`` out of backups.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.errors import ArtefactError, LedgerError, SettingError
+from dppca.common.files import create_file, sync
+from dppca.owner.ledger.openers import Openers
+from dppca.owner.ledger.reading import read_history
+
+_SUFFIX = ".key"
+
+
+def create_opener_key(folder: Path, key: OpenerKey) -> None:
+    """Keep a key that was offered, durably; `SettingError` where that is not possible."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        create_file(_path(folder, key.key_id), key.secret)
+        sync(folder)
+        sync(folder.parent)
+    except OSError as error:
+        raise SettingError(f"cannot keep the opener key in {folder}: {error.strerror}") from error
+
+
+def read_opener_key(folder: Path, key_id: str) -> OpenerKey | None:
+    """A key; None where its file is not there, or was cut off while it was written.
+
+    Raises
+    ------
+    ArtefactError
+        The file holds another key, or cannot be read.
+    """
+    path = _path(folder, key_id)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ArtefactError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        key = OpenerKey(content)
+    except ArtefactError:
+        return None
+    if key.key_id != key_id:
+        raise ArtefactError(f"{path} holds another opener key than its name says")
+    return key
+
+
+def destroy_opener_key(folder: Path, key_id: str) -> bool:
+    """Overwrite a key's file and remove it, durably; False where there was none.
+
+    Raises
+    ------
+    SettingError
+        It could not be done: the message says which file to destroy.
+    """
+    path = _path(folder, key_id)
+    try:
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+        sync(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise SettingError(
+            f"cannot destroy {path}: {error.strerror}. It is of no more use, and must not stay: "
+            "mend its permissions, then run the command again"
+        ) from error
+    return True
+
+
+def list_opener_keys(folder: Path) -> tuple[str, ...]:
+    """Keys that have a file, ascending."""
+    return tuple(sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")))
+
+
+def spent_opener_keys(folder: Path, openers: Openers) -> tuple[str, ...]:
+    """Keys that have a file although the ledger says that they have opened their set."""
+    return tuple(
+        key_id
+        for key_id in list_opener_keys(folder)
+        if key_id in openers and openers[key_id].opening is not None
+    )
+
+
+def sweep_opener_keys(folder: Path, ledger: Path) -> None:
+    """Destroy what an opening that was cut off has left behind.
+
+    Where the ledger cannot be read nothing is done: the command that needs it says what is wrong.
+    """
+    if not list_opener_keys(folder):
+        return
+    try:
+        openers = read_history(ledger).openers
+    except LedgerError:
+        return
+    for key_id in spent_opener_keys(folder, openers):
+        destroy_opener_key(folder, key_id)
+
+
+def _path(folder: Path, key_id: str) -> Path:
+    return folder / f"{key_id}{_SUFFIX}"

@@ -1,0 +1,205 @@
+"""How ``policy.yaml`` says where a data set's rows are, and the location it means.
+
+A password in the policy is refused: a policy is copied, shown and sent. A driver finds credentials
+by itself (a libpq service, ``.pgpass``, a cloud's role), or the address that holds them is kept in
+an environment variable or in a private file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dppca.owner.records.locations import (
+    DatabaseLocation,
+    LakeLocation,
+    Location,
+    Secret,
+    locate_files,
+)
+
+_KEPT_ELSEWHERE = (
+    "holds no password, and no address that may have one: name a libpq service, or where the "
+    "address is kept, as uri: {env: NAME} or uri: {file: PATH}"
+)
+
+PathText = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+
+
+class StrictDocument(BaseModel):
+    """A document in which every field has to be known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AddressDocument(StrictDocument):
+    """Where an address is kept that may hold a password; one of the two.
+
+    Attributes
+    ----------
+    env
+        Name of an environment variable.
+    file
+        A file that its owner alone may read (mode 0600), relative to the site's folder.
+    """
+
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    file: PathText | None = None
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        _one_of(env=self.env, file=self.file)
+        return self
+
+
+def _no_text(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(_KEPT_ELSEWHERE)  # noqa: TRY004 - what pydantic takes for a fault
+    return value
+
+
+class DatabaseDocument(StrictDocument):
+    """A database; one of the three.
+
+    Attributes
+    ----------
+    service
+        Of PostgreSQL: a section of libpq's service file, which has host, database and role.
+    path
+        Of SQLite: the database file, relative to the site's folder.
+    uri
+        Where the driver's address is kept.
+    """
+
+    service: Annotated[str, Field(min_length=1, pattern=r"^[^\x00\]]*$")] | None = None
+    path: PathText | None = None
+    uri: Annotated[AddressDocument | None, BeforeValidator(_no_text)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_passwords(cls, value: object) -> object:
+        if isinstance(value, str) or (isinstance(value, Mapping) and value.keys() & _SECRETS):
+            raise ValueError(_KEPT_ELSEWHERE)
+        return value
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        _one_of(service=self.service, path=self.path, uri=self.uri)
+        return self
+
+
+_SECRETS = {"password", "passwd", "pwd", "user", "username", "host", "token", "secret", "key"}
+
+
+class LakeDocument(StrictDocument):
+    """A table of a lake.
+
+    Attributes
+    ----------
+    path
+        Its folder, or of Iceberg its metadata file (``.metadata.json``): relative to the site's
+        folder, or an address as a data set's ``path`` may be.
+    version
+        Version of Delta, or snapshot of Iceberg; without it the newest whenever it is read.
+    """
+
+    path: PathText
+    version: Annotated[int, Field(ge=0)] | None = None
+
+
+class SourceDocument(StrictDocument):
+    """Which database or lake the rows are in; one of these.
+
+    Attributes
+    ----------
+    postgresql
+        PostgreSQL.
+    sqlite
+        SQLite.
+    snowflake
+        Snowflake, untested; its driver is installed by itself.
+    flightsql
+        A server of Arrow Flight SQL, untested; its driver is installed by itself.
+    delta, iceberg
+        A table of a lake at a version.
+    """
+
+    postgresql: DatabaseDocument | None = None
+    sqlite: DatabaseDocument | None = None
+    snowflake: DatabaseDocument | None = None
+    flightsql: DatabaseDocument | None = None
+    delta: LakeDocument | None = None
+    iceberg: LakeDocument | None = None
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        driver = _one_of(**{name: getattr(self, name) for name in type(self).model_fields})
+        database: DatabaseDocument | LakeDocument = getattr(self, driver)
+        if isinstance(database, LakeDocument):
+            return self
+        if database.service is not None and driver != "postgresql":
+            raise ValueError(f"{driver} has no services: give uri")
+        if (database.path is not None) != (driver == "sqlite"):
+            raise ValueError("path is for sqlite, and sqlite needs it")
+        return self
+
+
+class PlaceDocument(StrictDocument):
+    """Where rows are: ``path``, or ``source`` with ``table`` or ``query``."""
+
+    path: PathText | None = None
+    source: SourceDocument | None = None
+    table: PathText | None = None
+    query: PathText | None = None
+    key: PathText | None = None
+
+    @model_validator(mode="after")
+    def _require_place(self) -> Self:
+        _one_of(path=self.path, source=self.source)
+        if self.source is not None and not (self.source.delta or self.source.iceberg):
+            _one_of(table=self.table, query=self.query)
+        elif self.table or self.query:
+            raise ValueError("table and query are for a source that is a database")
+        return self
+
+    def locate(self, name: str, *, folder: Path) -> Location:
+        """The location it means; `SettingError` for an address with credentials.
+
+        Parameters
+        ----------
+        name
+            Of the data set.
+        folder
+            Of the site.
+        """
+        if self.path is not None:
+            return locate_files(self.path, folder=folder, data_set=name)
+        chosen = {k: v for k in SourceDocument.model_fields if (v := getattr(self.source, k))}
+        ((driver, database),) = chosen.items()
+        if isinstance(database, LakeDocument):
+            place = locate_files(database.path, folder=folder, data_set=name)
+            return LakeLocation(driver, place.address, database.version, f"{name} (lake)")
+        secret = None
+        if database.uri is not None:
+            kept = database.uri.file
+            secret = Secret(database.uri.env or "", None if kept is None else folder / kept)
+        return DatabaseLocation(
+            driver=driver,
+            title=f"{name} (database)",
+            service=database.service or "",
+            database=None if database.path is None else folder / database.path,
+            secret=secret,
+            table=self.table or "",
+            query=None if self.query is None else folder / self.query,
+        )
+
+
+def _one_of(**given: object) -> str:
+    """The one that is given; `ValueError` where none is, or several are."""
+    found = [name for name, value in given.items() if value is not None]
+    if len(found) != 1:
+        raise ValueError(f"give one of {', '.join(given)}")
+    return found[0]

@@ -1,0 +1,307 @@
+"""Tables and queries of real databases: one moment, columns that are asked for, our words."""
+
+from __future__ import annotations
+
+import sqlite3
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.schema import Schema
+from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.records.locations import DatabaseLocation, Secret
+from tests.support.postgres import PostgresServer, postgres_server
+
+SCHEMA = Schema.model_validate(
+    {
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "01"]},
+        ]
+    }
+)
+N_ROWS = 5000
+MARKED = "marked-4711"
+
+
+@pytest.fixture
+def rows(postgres: PostgresServer) -> str:
+    """Name of a table with `N_ROWS` rows and a column that nobody may see."""
+    name = "rows of a test"
+    postgres.run(
+        f'DROP TABLE IF EXISTS "{name}" CASCADE',
+        f'CREATE TABLE "{name}" (age bigint, town text, secret text)',
+    )
+    numbers = np.arange(N_ROWS)
+    towns = np.array(["Ulm", "Bern", "01"])[numbers % 3]
+    columns = {"age": numbers % 101, "town": towns, "secret": [MARKED] * N_ROWS}
+    postgres.load(name, pa.table(columns))
+    return name
+
+
+@pytest.fixture
+def ask(postgres: PostgresServer, tmp_path: Path) -> Callable[[str], DatabaseLocation]:
+    """The place of a query."""
+
+    def place(text: str) -> DatabaseLocation:
+        (tmp_path / "query.sql").write_text(text)
+        return postgres.place(query=tmp_path / "query.sql")
+
+    return place
+
+
+def _reads(place: DatabaseLocation) -> int:
+    """Rows that are read, in small batches."""
+    return sum(len(columns[0]) for columns in open_table(place, SCHEMA).batches(64))
+
+
+def _refusal(place: DatabaseLocation, reads: Callable[[DatabaseLocation], Any] = _reads) -> str:
+    """The message of a `DataError`, in whose whole chain nothing is quoted."""
+    with pytest.raises(DataError) as refused:
+        reads(place)
+    shown = "".join(traceback.format_exception(refused.value))
+    assert MARKED not in shown
+    assert "SELECT age" not in shown.split("DataError")[-1]
+    return str(refused.value)
+
+
+def test_count_and_rows_are_of_one_moment(postgres: PostgresServer, rows: str) -> None:
+    table = open_table(postgres.place(table=rows), SCHEMA)
+    with table.latest() as latest:
+        postgres.run(f"INSERT INTO \"{rows}\" SELECT 1, 'Ulm', '' FROM generate_series(1, 1000)")
+        assert moments_of_table(latest, SCHEMA).n_rows == N_ROWS
+        assert moments_of_table(latest, SCHEMA).n_rows == N_ROWS
+    with table.latest() as latest:
+        assert moments_of_table(latest, SCHEMA).n_rows == latest.n_rows == N_ROWS + 1000
+
+
+def test_a_table_that_grew_after_it_was_opened_is_no_half_counted_one(
+    postgres: PostgresServer, rows: str
+) -> None:
+    table = open_table(postgres.place(table=rows), SCHEMA)
+    postgres.run(f"INSERT INTO \"{rows}\" VALUES (1, 'Ulm', '')")
+    with pytest.raises(DataError, match=f"had {N_ROWS} rows when it was opened and {N_ROWS + 1}"):
+        list(table.batches())
+
+
+def test_columns_that_the_schema_does_not_name_stay_in_the_database(
+    postgres: PostgresServer, rows: str, ask: Callable[[str], DatabaseLocation]
+) -> None:
+    place = ask(f'SELECT age, town, 1 / (age - age) AS unread FROM "{rows}"; -- its end\n')
+    table = open_table(place, SCHEMA)
+    assert table.extra_columns == ("unread",)
+    assert moments_of_table(table, SCHEMA).n_rows == N_ROWS, "it would end in a division by zero"
+
+
+def test_what_would_write_is_refused(
+    postgres: PostgresServer, rows: str, ask: Callable[[str], DatabaseLocation]
+) -> None:
+    postgres.run(
+        "CREATE OR REPLACE FUNCTION write_a_row() RETURNS bigint LANGUAGE sql AS "
+        f"$$ INSERT INTO \"{rows}\" VALUES (1, '', '') RETURNING age $$"
+    )
+    place = ask(f'SELECT write_a_row() AS age, town FROM "{rows}"')
+    assert "the query would write" in _refusal(place)
+    assert postgres.value(f'SELECT count(*) FROM "{rows}"') == N_ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT age, town FROM nowhere", "there is no such table"),
+        ("SELECT years AS age, town FROM {rows}", "a column that the query names is not there"),
+        ("SELECT age town FROM FROM {rows}", "no SQL that the database takes"),
+        ("DELETE FROM {rows}", "no SQL that the database takes"),
+        ("SELECT secret::int AS age, town FROM {rows}", "it stopped in the middle"),
+        ("SELECT age, town FROM {rows} WHERE random() < 0.5", "the same rows each time"),
+        ("SELECT age FROM {rows}", "lacks the columns town"),
+        ("SELECT age, town FROM {rows} WHERE false", "no rows"),
+        (
+            "SELECT age, CASE WHEN age = 99 THEN pg_terminate_backend(pg_backend_pid())::text "
+            "ELSE town END AS town FROM {rows}",
+            "stopped in the middle",
+        ),
+    ],
+)
+def test_what_a_database_refuses_is_said_without_quoting_it(
+    rows: str, ask: Callable[[str], DatabaseLocation], text: str, message: str
+) -> None:
+    assert message in _refusal(ask(text.format(rows=f'"{rows}"')))
+
+
+def test_a_role_without_rights_is_told_what_it_needs(postgres: PostgresServer, rows: str) -> None:
+    postgres.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
+    place = postgres.place(table=rows, role="reader")
+    assert "grant it SELECT" in _refusal(place)
+    postgres.run(f'GRANT SELECT ON "{rows}" TO reader')
+    assert _reads(place) == N_ROWS
+    postgres.run("DROP OWNED BY reader", "DROP ROLE reader")
+    assert "cannot be read" in _refusal(place)
+
+
+@pytest.mark.parametrize("kind", ["numeric(9, 2)", "real", "text", "money", "date", "json"])
+def test_a_view_that_changes_type_is_coded_by_the_same_rules(
+    postgres: PostgresServer, kind: str
+) -> None:
+    postgres.run(
+        "DROP VIEW IF EXISTS changing",
+        "CREATE VIEW changing AS SELECT 7 AS age, 'Ulm' AS town",
+    )
+    table = open_table(postgres.place(table="changing"), SCHEMA)
+    value = {"date": "'2020-01-01'::date", "json": "'[7]'::json"}.get(kind, f"7::{kind}")
+    postgres.run(
+        "DROP VIEW changing", f"CREATE VIEW changing AS SELECT {value} AS age, 'Ulm' AS town"
+    )
+    with table.latest() as latest:
+        ((age, town),) = latest.batches()
+    is_number = kind in {"numeric(9, 2)", "real", "text"}
+    assert (age[0] == 7) == is_number, "money is no number, though its driver has one for it"
+    assert town.tolist() == [0]
+
+
+def test_a_view_that_loses_a_column_is_an_error(postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP VIEW IF EXISTS losing", "CREATE VIEW losing AS SELECT 7 AS age, 'Ulm' AS town"
+    )
+    table = open_table(postgres.place(table="losing"), SCHEMA)
+    postgres.run("DROP VIEW losing", "CREATE VIEW losing AS SELECT 7 AS age")
+    with pytest.raises(DataError, match="lacks the columns town now"), table.latest() as latest:
+        list(latest.batches())
+
+
+def test_a_server_that_is_killed_in_the_middle_ends_the_reading() -> None:
+    with postgres_server() as server:
+        server.run("CREATE TABLE rows (age bigint, town text)")
+        n_rows = 2_000_000  # more than fits into buffers between the two
+        server.run(f"INSERT INTO rows SELECT i % 100, 'Ulm' FROM generate_series(1, {n_rows}) i")
+        place = server.place(table="rows")
+
+        def reads_until_it_is_killed(place: DatabaseLocation) -> None:
+            n_read = 0
+            for columns in open_table(place, SCHEMA).batches(1000):
+                if not n_read:
+                    server.kill()
+                n_read += len(columns[0])
+            pytest.fail(f"{n_read} rows of a server that is gone")
+
+        assert "the connection was lost" in _refusal(place, reads_until_it_is_killed)
+        assert "cannot be reached" in _refusal(place)
+
+
+def test_strange_names_are_quoted(postgres: PostgresServer) -> None:
+    name = 'a"; DROP TABLE kept; --'
+    schema = Schema.model_validate(
+        {
+            "attributes": [
+                {"name": name, "type": "numeric", "lower": 0, "upper": 9},
+                {"name": "more", "type": "numeric", "lower": 0, "upper": 9},
+            ]
+        }
+    )
+    quoted = '"' + name.replace('"', '""') + '"'
+    postgres.run(
+        "DROP TABLE IF EXISTS kept, strange",
+        "CREATE TABLE kept (x int)",
+        f"CREATE TABLE strange ({quoted} int, more int)",
+        "INSERT INTO strange VALUES (3, 4)",
+    )
+    ((first, second),) = open_table(postgres.place(table="strange"), schema).batches()
+    assert (first.tolist(), second.tolist()) == ([3], [4])
+    assert postgres.value("SELECT count(*) FROM kept") == 0
+
+
+def test_a_name_that_the_database_would_cut_off_is_not_taken_for_another(
+    postgres: PostgresServer,
+) -> None:
+    long = "x" * 63
+    names = [long, f"{long}yz"]
+    schema = Schema.model_validate(
+        {"attributes": [{"name": n, "type": "numeric", "lower": 0, "upper": 9} for n in names]}
+    )
+    postgres.run("DROP TABLE IF EXISTS long_name", f"CREATE TABLE long_name ({long} int)")
+    with pytest.raises(DataError, match=f"lacks the columns {names[1]}"):
+        open_table(postgres.place(table="long_name"), schema)
+
+
+def _sqlite(path: Path, *rows: tuple[object, ...]) -> DatabaseLocation:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE rows (age, town, more)")
+        connection.executemany("INSERT INTO rows VALUES (?, ?, 1)", rows)
+    return DatabaseLocation("sqlite", "survey (database)", database=path, table="rows")
+
+
+def test_sqlite_may_change_type_from_cell_to_cell(tmp_path: Path) -> None:
+    cells = [1, 2.5, "3", b"4", None, "x", 0.1 + 0.2, 2**62, " 7 "]
+    place = _sqlite(tmp_path / "odd name?.db", *[(1, "Ulm")] * 3000, *((c, c) for c in cells))
+    columns = [np.concatenate(c) for c in zip(*open_table(place, SCHEMA).batches(100), strict=True)]
+    found = columns[0][3000:].tolist()
+    expected = [1, 2.5, 3, 4, np.nan, -np.inf, 0.1 + 0.2, 2.0**62, 7]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
+    place = _sqlite(tmp_path / "rows.db", (1, "Ulm"), (2, "Bern"))
+    with closing(sqlite3.connect(tmp_path / "rows.db")) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        with open_table(place, SCHEMA).latest() as latest:
+            writer.execute("INSERT INTO rows VALUES (3, 'Ulm', 1)")
+            writer.commit()
+            assert sum(len(columns[0]) for columns in latest.batches()) == 2
+    (tmp_path / "write.sql").write_text("DELETE FROM rows RETURNING age, town")
+    wrong = DatabaseLocation(
+        "sqlite", "s", database=tmp_path / "rows.db", query=tmp_path / "write.sql"
+    )
+    _refusal(wrong)
+    assert _reads(place) == 3
+
+
+def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
+    place = DatabaseLocation("sqlite", "survey", database=tmp_path / "rows.db", table="rows")
+    assert "no database file" in _refusal(place)
+    (tmp_path / "rows.db").write_text(f"{MARKED}\n" * 100)
+    assert "cannot be read" in _refusal(place)
+
+
+def test_a_driver_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("DSN", "snowflake://nobody")
+    place = DatabaseLocation("snowflake", "survey", secret=Secret("DSN"), table="rows")
+    with pytest.raises(SettingError, match="pip install adbc-driver-snowflake"):
+        open_table(place, SCHEMA)
+
+
+def test_an_address_is_kept_where_others_cannot_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "survey.dsn"
+    kept.write_text(f"postgresql://u:{MARKED}@127.0.0.1:9/x\n")
+    place = DatabaseLocation("postgresql", "survey", secret=Secret(path=kept), table="rows")
+    for mode in (0o640, 0o604, 0o644):
+        kept.chmod(mode)
+        with pytest.raises(SettingError, match="may be read by others"):
+            open_table(place, SCHEMA)
+    kept.chmod(0o600)
+    assert "cannot be reached" in _refusal(place)
+    kept.write_text("\n")
+    with pytest.raises(SettingError, match="is not there or is empty"):
+        open_table(place, SCHEMA)
+    monkeypatch.setenv("DSN", f"postgresql://u:{MARKED}@127.0.0.1:9/x")
+    assert "cannot be reached" in _refusal(
+        DatabaseLocation("postgresql", "survey", secret=Secret("DSN"), table="rows")
+    )
+
+
+def test_libpq_finds_services_and_their_credentials(
+    postgres: PostgresServer, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = tmp_path / "services"
+    services.write_text(f"[ware house]\nhost={postgres.folder}\nuser=postgres\ndbname=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    place = DatabaseLocation("postgresql", "survey", service="ware house", table=rows)
+    assert _reads(place) == N_ROWS

@@ -1,0 +1,109 @@
+"""Frames are coded as files are, and decoded to what the schema allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dppca
+from dppca.common.errors import DataError, SchemaMismatchError
+from dppca.common.schema import Schema
+from dppca.common.schema import encode as encode_columns
+from dppca.owner.records.columns import parse_column
+from tests.support.latent_rows import make_latent_study, make_rows
+
+SCHEMA = make_latent_study().table
+ROWS = make_rows(50)
+
+
+class _Foreign:
+    """A frame of another library: nothing but Arrow's protocol, as polars has it."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "arrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "pandas with categories": lambda table: table.to_pandas().astype({"colour": "category"}),
+    "another library": _Foreign,
+    "lists": lambda table: table.to_pydict(),
+    "arrays": lambda table: {name: table[name].to_numpy() for name in table.column_names},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_frame_is_coded_as_a_file_is(kind: str) -> None:
+    columns = [parse_column(a, ROWS[a.name].combine_chunks()) for a in SCHEMA.attributes]
+    expected = encode_columns(SCHEMA, columns) / (1 << SCHEMA.resolution_bits)
+    assert np.array_equal(dppca.encode(KINDS[kind](ROWS), SCHEMA), expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=8))
+def test_what_is_decoded_is_coded_to_the_same_again(labels: list[tuple[int, int]]) -> None:
+    rng = np.random.default_rng(len(labels))
+    rows = rng.normal(size=(len(labels), 8))
+    for row, (ill, colour) in zip(rows, labels, strict=True):
+        row[4] = ill - 0.5
+        row[5:] = np.eye(3)[colour]
+    values = dppca.decode(rows, SCHEMA)
+    assert values["ill"].to_pylist() == [("no", "yes")[ill] for ill, _ in labels]
+    assert values["colour"].to_pylist() == [("red", "green", "blue")[c] for _, c in labels]
+    coded = dppca.encode(values, SCHEMA)
+    assert np.abs(coded[:, :4] - np.clip(rows[:, :4], -0.5, 0.5)).max() <= 2.0**-11
+    assert np.array_equal(dppca.encode(dppca.decode(coded, SCHEMA), SCHEMA), coded)
+
+
+def test_unit_ball_rows_come_back_and_stay_in_the_ball() -> None:
+    axes = [{"name": n, "type": "numeric", "centre": 5.0, "scale": 2.0} for n in ("a", "b")]
+    schema = Schema.from_document({"row_norm": {}, "attributes": axes})
+    coded = dppca.encode({"a": [5.0, 6.0], "b": [5.0, 5.5]}, schema)
+    assert coded.tolist() == [[0.0, 0.0], [0.5, 0.25]]
+    assert dppca.decode([[3.0, 4.0]], schema).to_pydict() == {"a": [6.2], "b": [6.6]}
+
+
+def test_values_of_several_kinds_are_read_one_by_one() -> None:
+    odd = pd.DataFrame(
+        {
+            **{f"x{i}": [1, "0.5", None, "none"] for i in range(4)},
+            "ill": ["yes", 1, None, "yes"],
+            "colour": ["blue", pd.NA, 3.5, True],
+        }
+    )
+    coded = dppca.encode(odd, SCHEMA)
+    assert coded[:, 0].tolist() == [0.25, 0.125, 0.0, 0.0]
+    assert coded[:, 4].tolist() == [0.5, -0.5, -0.5, 0.5]
+    assert coded[:, 5:].argmax(axis=1).tolist() == [2, 0, 0, 0]
+
+
+def test_a_frame_that_is_no_table_of_the_schema_is_refused() -> None:
+    for table in (ROWS, ROWS.to_pandas(), ROWS.to_pydict()):
+        less = table.drop(columns="ill") if isinstance(table, pd.DataFrame) else None
+        if less is None:
+            names = [name for name in ROWS.column_names if name != "ill"]
+            less = (
+                ROWS.select(names) if isinstance(table, pa.Table) else {n: table[n] for n in names}
+            )
+        with pytest.raises(DataError, match="no column ill"):
+            dppca.encode(less, SCHEMA)
+    with pytest.raises(DataError, match="rows: all need the same"):
+        dppca.encode({**ROWS.to_pydict(), "ill": ["no"]}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"), [(np.zeros((2, 7)), "shape"), ([[np.nan] * 8], "finite"), ([0.0], "shape")]
+)
+def test_rows_that_cannot_be_decoded_are_refused(rows: Any, said: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=said):
+        dppca.decode(rows, SCHEMA)

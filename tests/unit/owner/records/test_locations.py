@@ -1,0 +1,96 @@
+"""Addresses of a policy: what they may hold, and when two of them have rows in common."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.records import require_readable
+from dppca.owner.records.locations import FileLocation, locate_files
+
+HIDDEN = "AKIA0MARKED"
+
+
+def _locate(text: str, folder: Path = Path("/site")) -> FileLocation:
+    return locate_files(text, folder=folder, data_set="survey")
+
+
+def _share(one: str, other: str, folder: Path = Path("/site")) -> bool:
+    first, second = _locate(one, folder), _locate(other, folder)
+    marks, others = {*first.marks()}, {*second.marks()}
+    return bool(marks & (others | {*second.inside()}) or {*first.inside()} & others)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"s3://{HIDDEN}:key@bucket/rows",
+        f"s3://{HIDDEN}@bucket/rows",
+        f"s3://bucket/rows?secret_key={HIDDEN}",
+        f"s3://bucket/rows?region=eu&{HIDDEN}",
+        f"gs://{HIDDEN}@bucket/rows",
+        f"abfs://container:{HIDDEN}@account.dfs.core.windows.net/rows",
+        f"abfss://container@account.dfs.core.windows.net/rows?sig={HIDDEN}",
+        f"hdfs://user:{HIDDEN}@host/rows",
+        f"s3://bucket/rows#{HIDDEN}",
+        f"http://{HIDDEN}/rows.csv",
+        f"s3://[{HIDDEN}/rows",
+    ],
+)
+def test_an_address_with_credentials_is_refused_without_repeating_them(address: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        _locate(address)
+    assert HIDDEN not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://bucket/rows/*.parquet?region=eu-central-1&endpoint_override=store.site:9000",
+        "gs://bucket/rows",
+        "abfss://container@account.dfs.core.windows.net/rows",
+        "hdfs://name-node:8020/rows?user=steward",
+    ],
+)
+def test_an_address_of_a_store_is_called_by_the_data_sets_name(address: str) -> None:
+    assert _locate(address).title == "survey (object store)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://bucket/rows", "s3://bucket/rows/"),
+        ("s3://bucket/rows", "s3://bucket//rows/2024?region=eu"),
+        ("s3://bucket", "s3://bucket/rows/a.parquet"),
+        ("s3://bucket/rows", "s3://bucket/rows/*.parquet"),
+    ],
+)
+def test_a_folder_of_a_store_shares_rows_with_what_is_in_it(one: str, other: str) -> None:
+    assert _share(one, other)
+    assert _share(other, one)
+
+
+def test_other_folders_and_stores_share_nothing() -> None:
+    addresses = ["s3://bucket/rows", "s3://bucket/rows2", "s3://other/rows", "gs://bucket/rows"]
+    for one, other in combinations(addresses, 2):
+        assert not _share(one, other)
+
+
+def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Path) -> None:
+    (tmp_path / "rows" / "deep").mkdir(parents=True)
+    (tmp_path / "rows" / "deep" / "a.csv").write_text("x\n1\n")
+    (tmp_path / "rows" / "b.parquet").write_text("x\n1\n")
+    (tmp_path / "elsewhere.csv").hardlink_to(tmp_path / "rows" / "deep" / "a.csv")
+    (tmp_path / "link").symlink_to(tmp_path / "rows")
+    same = ["rows", "rows/**/*.csv", "rows/deep/a.csv", "elsewhere.csv", "link", "link/deep"]
+    for one, other in combinations(same, 2):
+        assert _share(one, other, tmp_path), (one, other)
+    assert not _share("rows/deep", "rows/*.parquet", tmp_path)
+
+
+def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no data file"):
+        require_readable(_locate("rows", tmp_path))

@@ -1,0 +1,225 @@
+"""Folders, patterns and object stores: which files they are, and what their folders say."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dppca.common.errors import DataError
+from dppca.common.schema import Schema
+from dppca.owner.records import check_table, moments_of_table, open_table
+from dppca.owner.records.locations import FileLocation, local_files
+from dppca.owner.records.stored_files import _matches, find_files
+from dppca.owner.render.faults import check_text
+from tests.support.object_store import BUCKET, object_store, upload
+
+SCHEMA = Schema.model_validate(
+    {
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "01"]},
+            {"name": "year", "type": "numeric", "lower": 2000, "upper": 2030},
+        ]
+    }
+)
+COLUMNS = {
+    "age": ["1", "2", "", "200", "x", "7", "8", "9"],
+    "town": ["Ulm", "Bern", "01", "1", "", "Ulm", "Ulm", "Bern"],
+    "year": ["2020", "2020", "2020", "2021", "2021", None, None, "2030"],
+}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[pyarrow.fs.FileSystem]:
+    with pytest.MonkeyPatch.context() as patch, object_store(patch) as system:
+        yield system
+
+
+def _flat(folder: Path) -> Path:
+    """All rows in one file."""
+    path = folder / "all.parquet"
+    pq.write_table(pa.table(COLUMNS), path)
+    return path
+
+
+def _folder(folder: Path) -> Path:
+    """The same rows by year, in files of every format, with what a writer leaves beside them."""
+    root = folder / "by year"
+    table = pa.table(COLUMNS).drop(["year"])
+    (root / "_temporary").mkdir(parents=True)
+    (root / "_SUCCESS").touch()
+    (root / "_temporary" / "half.parquet").write_bytes(b"PAR1")
+    (root / ".part.crc").write_bytes(b"x")
+    for name in ("2020", "2021", "__HIVE_DEFAULT_PARTITION__", "20%330"):
+        (root / f"year={name}").mkdir()
+    pq.write_table(table.slice(0, 3), root / "year=2020" / "part-0.parquet", row_group_size=2)
+    lines = "town,more,age\n1,?,200\n,?,x\n"
+    (root / "year=2021" / "part-0.csv.gz").write_bytes(gzip.compress(lines.encode()))
+    null = root / "year=__HIVE_DEFAULT_PARTITION__"
+    feather.write_feather(table.slice(5, 1), str(null / "part-0.arrow"))
+    (null / "part-1.csv").write_text("age,town\n8,Ulm\n")
+    pq.write_table(table.slice(7, 1), root / "year=20%330" / "part-0.pq")
+    return root
+
+
+def test_a_folder_gives_the_integers_of_one_file_and_its_names_are_cells(tmp_path: Path) -> None:
+    expected = moments_of_table(open_table(_flat(tmp_path), SCHEMA), SCHEMA)
+    table = open_table(_folder(tmp_path), SCHEMA)
+    assert (table.n_rows, table.file_rows) == (8, (1, 3, 2, 1, 1))
+    assert table.extra_columns == ("more",)
+    found = moments_of_table(table, SCHEMA, batch_rows=2)
+    np.testing.assert_array_equal(found.packed, expected.packed)
+
+
+def test_an_object_store_gives_the_same_integers(
+    tmp_path: Path, store: pyarrow.fs.FileSystem
+) -> None:
+    expected = moments_of_table(open_table(_flat(tmp_path), SCHEMA), SCHEMA)
+    uri = upload(store, _folder(tmp_path), below="by year")
+    for address in (uri, f"{uri}/**", f"{uri}/year=*/part-*"):
+        table = open_table(FileLocation(address, "survey (object store)"), SCHEMA)
+        found = moments_of_table(table, SCHEMA, batch_rows=2)
+        np.testing.assert_array_equal(found.packed, expected.packed)
+
+
+def test_an_object_that_is_one_file_has_no_columns_from_its_folders(
+    tmp_path: Path, store: pyarrow.fs.FileSystem
+) -> None:
+    (tmp_path / "year=1").mkdir()
+    _flat(tmp_path / "year=1")
+    uri = upload(store, tmp_path, below="one")
+    place = FileLocation(f"{uri}/year=1/all.parquet", "survey (object store)")
+    assert open_table(place, SCHEMA).n_rows == 8
+
+
+def test_check_names_rows_by_the_file_they_are_in_and_no_folder(tmp_path: Path) -> None:
+    report = check_table(open_table(_folder(tmp_path), SCHEMA), SCHEMA)
+    assert report.to_document()["files"] == [1, 3, 2, 1, 1]
+    text = check_text(report, None)
+    assert "age: 1 of 8 (12.50%) text, coded as 50, the middle of the bounds: rows 2 of file 3" in (
+        text
+    )
+    assert "year" not in text.replace("year: 2 of 8", "")
+
+
+def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("age,town,year\n1,Ulm,2020\n1,Ulm\n")
+    table = open_table(tmp_path, SCHEMA)
+    assert [found.rows for found in table.malformed.found.values()] == [(2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.txt", "hello", "holds 1 files whose format is not known by their suffix, of 6"),
+        ("part-9.csv", "age,town,year\n", "file 1 of 6 has more than one column called year|^$"),
+        ("year=1/part.csv", "town\nUlm\n", "file 1 of 6 lacks the columns age"),
+        ("year=1/part.csv", "age,town,year\n1,Ulm,1\n", "has more than one column called year"),
+        ("year=1/part.parquet", "PAR1 and no more", "file 1 of 6 is damaged"),
+        ("_delta_log/0.json", "{}", "is a Delta table"),
+    ],
+)
+def test_a_folder_with_something_else_in_it_is_refused(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    root = _folder(tmp_path)
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text(content)
+    if "|" in message:  # a file beside the folders has its own column, and is no fault
+        assert open_table(root, SCHEMA).n_rows == 8
+        return
+    with pytest.raises(DataError, match=message) as refused:
+        open_table(root, SCHEMA)
+    assert "year=1" not in str(refused.value), "a folder's name may be a value"
+
+
+def test_a_folder_without_data_and_a_pattern_of_nothing_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no data file"):
+        open_table(tmp_path, SCHEMA)
+    with pytest.raises(DataError, match="holds no data file"):
+        open_table(tmp_path / "*.csv", SCHEMA)
+
+
+def test_a_store_says_nothing_of_its_address(
+    store: pyarrow.fs.FileSystem,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.CRITICAL, "werkzeug")  # the server, in this process
+    store.create_dir(f"{BUCKET}/hidden-place")
+    with store.open_output_stream(f"{BUCKET}/hidden-place/bad.parquet") as file:
+        file.write(b"PAR1 and no more")
+    capfd.readouterr()
+    for path in ("hidden-place/none.csv", "hidden-place/bad.parquet", "hidden-place/*.csv"):
+        with pytest.raises(DataError) as refused:
+            open_table(FileLocation(f"s3://{BUCKET}/{path}", "survey (object store)"), SCHEMA)
+        assert "hidden-place" not in repr(refused.value)
+        assert BUCKET not in repr(refused.value)
+        assert refused.value.__cause__ is None
+        assert refused.value.__suppress_context__ or refused.value.__context__ is None
+    assert "hidden-place" not in "".join([*capfd.readouterr(), *caplog.messages])
+
+
+def test_a_store_that_does_not_answer_is_an_error_without_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    place = FileLocation("s3://hidden-place/rows?region=us-east-1", "survey (object store)")
+    with pytest.raises(DataError, match=r"survey \(object store\) cannot be reached") as refused:
+        open_table(place, SCHEMA)
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_path_with_wild_cards_in_its_name_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "rows[1]*.csv").write_text("age,town,year\n1,Ulm,2020\n")
+    assert open_table(tmp_path / "rows[1]*.csv", SCHEMA).n_rows == 1
+
+
+names = st.lists(st.sampled_from(["a", "b.csv", "year=1", "ab"]), min_size=1, max_size=4)
+wild = st.sampled_from(["a", "*", "**", "?", "*.csv", "[ab]*"])
+
+
+@given(paths=st.lists(names, max_size=6), pattern=st.lists(wild, min_size=1, max_size=4))
+@example([["a", "b.csv"]], ["**"])
+@example([["a", "a", "b.csv"]], ["**", "*.csv"])
+def test_patterns_are_those_of_the_shell(
+    tmp_path_factory: pytest.TempPathFactory, paths: list[list[str]], pattern: list[str]
+) -> None:
+    root = tmp_path_factory.mktemp("files")
+    for path in paths:
+        file = root.joinpath(*path)
+        if not any(parent.is_file() for parent in file.parents) and not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    files = [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
+    expected = glob.glob("/".join(pattern), root_dir=root, recursive=True)  # noqa: PTH207
+    found = {str(path) for path in files if _matches(path.parts, pattern)}
+    assert found == {path.rstrip("/") for path in expected if (root / path).is_file()}
+
+
+def test_files_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", "c/a.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    found = find_files(local_files(tmp_path).address, "T")
+    assert [Path(file.path).relative_to(tmp_path).as_posix() for file in found] == [
+        "a.csv",
+        "b.csv",
+        "c/a.csv",
+    ]
+    assert [file.title for file in found] == [f"T, file {n} of 3" for n in (1, 2, 3)]
