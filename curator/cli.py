@@ -43,7 +43,7 @@ class HealthDocument(Document):
     status: Annotated[str, "its answer: `serving`, or with `--live` any other"]
 
 
-@click.group()
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dppca")
 def cli() -> None:
     """The hub of federated studies: collects noised moments, returns joint components.
@@ -256,18 +256,21 @@ def verify(
     crl: Path | None,
     held_since: datetime | None,
     acknowledgements: tuple[Path, ...],
+    uploads: Path | None,
     *,
     as_json: bool,
 ) -> None:
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
-    study in the receipt. If something is wrong, exits with 15 to 18 and names the part at fault.
-    Exits with 51 if the result leaves out a contribution that a curator acknowledged.
+    study in the receipt; with --uploads, the sum from what was sent. If something is wrong, exits
+    with 15 to 18 and names the part at fault. Exits with 51 if the result leaves out a contribution
+    that a curator acknowledged.
 
     \b
     Example:
       dppca-curator verify nltcs.npz --ca authority/ca.pem --crl authority/crl.pem
+      dppca-curator verify nltcs.npz --ca authority/ca.pem --uploads state/blobs
     """
     verify_and_print(
         file,
@@ -275,6 +278,7 @@ def verify(
         crl=crl,
         held_since=held_since,
         acknowledgements=acknowledgements,
+        uploads=uploads,
         as_json=as_json,
     )
 

@@ -78,6 +78,11 @@ class _Positive(click.ParamType[Decimal]):
     help="Show what it costs and gains to make this attribute a target; may be given often.",
 )
 @click.option(
+    "--colluders",
+    type=click.IntRange(min=1),
+    help="Show `trust: aggregate` beside the study, with so many owners that may collude.",
+)
+@click.option(
     "--bandwidth",
     type=click.FloatRange(min=0, min_open=True),
     default=100.0,
@@ -98,6 +103,7 @@ def plan(
     grid: tuple[Decimal, ...],
     delta: Decimal | None,
     targets: tuple[str, ...],
+    colluders: int | None,
     bandwidth: float,
     picture: Path | None,
     *,
@@ -111,12 +117,14 @@ def plan(
     Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
     "works" is not.
 
-    Beside that: what choices of the schema (sum_weight, histograms, targets) cost and gain, and a
-    warning where the noise would hide the relations between attributes from synthetic rows.
+    Beside that: what choices of the schema (sum_weight, histograms, products of bins, targets)
+    cost and gain, and a warning where the noise would hide the relations between attributes from
+    synthetic rows.
 
     \b
     Example:
       dppca-curator plan nltcs.yaml --rows 7000 --target outside
+      dppca-curator plan nltcs.yaml --rows 7000 --colluders 1
       dppca-curator plan nltcs.yaml --rows 7000 --rows owner-3=900 --delta 1e-9 \\
           --spectrum pilot.npz --plot nltcs.png
     """
@@ -137,6 +145,7 @@ def plan(
             assumption,
             delta=delta,
             targets=targets,
+            colluders=colluders,
             grid=grid or GRID,
             advance=bar.advance,
         )

@@ -12,6 +12,7 @@ from dppca.common.console import emit, prints
 from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
+from dppca.curator.commands import study_assembly
 from dppca.curator.commands.connection import as_operator, connection, credentials_in, time_text
 
 if TYPE_CHECKING:
@@ -62,12 +63,20 @@ class StudyOwner(TypedDict):
     received_s: Annotated[int | None, "when it was received, seconds since 1970 UTC"]
     synthetic_coded_rows: Annotated[int, "coded synthetic rows that it published"]
     synthetic_decoded_rows: Annotated[int, "decoded synthetic rows that it published"]
+    opener: Annotated[bool, "whether it is an opener (`trust: aggregate`)"]
+    voted_s: Annotated[int | None, "when its vote for the sealed set came, seconds since 1970 UTC"]
+    opened_s: Annotated[int | None, "when its last opening came, seconds since 1970 UTC"]
 
 
 class StudyDocument(Document, ListedStudy):
     """A study with its owners."""
 
     reason: Annotated[str, "why it was aborted; empty if it was not"]
+    sealed_s: Annotated[
+        int | None, "when the set of contributions was sealed, seconds since 1970 UTC"
+    ]
+    set_digest: Annotated[DigestText | None, "digest of the sealed set"]
+    missing_openers: Annotated[list[str], "openers that a sealed study waits for"]
     who: Annotated[list[StudyOwner], "what each owner has sent"]
     document: Annotated[dict[str, object], "the study file, in canonical form"]
 
@@ -96,7 +105,9 @@ class DownloadedRowsDocument(DownloadDocument):
 
 @click.group()
 def study() -> None:
-    """Create and show studies of a running curator; all but `template` need a certificate.
+    """Create and show studies of a running curator.
+
+    All but `template` and `assemble` need a certificate.
 
     \b
     Example:
@@ -162,6 +173,9 @@ def template(output: Path | None, *, as_json: bool) -> None:
     emit(document, text, as_json=as_json)
 
 
+study.add_command(study_assembly.command)
+
+
 @study.command("list")
 @connection
 @prints(StudiesDocument)
@@ -187,7 +201,7 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
 @connection
 @prints(StudyDocument)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show study NAME: which owners have contributed, when, with how many rows.
+    """Show study NAME: which owners have contributed, voted, opened; when, and how many rows.
 
     \b
     Example:
@@ -199,6 +213,9 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
         "command": "study show",
         **_line(details.summary),
         "reason": details.reason,
+        "sealed_s": details.sealed_s,
+        "set_digest": details.set_digest,
+        "missing_openers": list(details.missing_openers),
         "who": [_owner(owner) for owner in details.owners],
         "document": json.loads(details.document),
     }
@@ -228,7 +245,7 @@ def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 @connection
 @prints(StudyStateDocument)
 def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """End the open study NAME without a result. What owners sent stays charged.
+    """End study NAME, open or sealed, without a result. What owners sent stays charged.
 
     \b
     Example:
@@ -348,6 +365,9 @@ def _owner(line: OwnerLine) -> StudyOwner:
         "received_s": line.received_s,
         "synthetic_coded_rows": line.synthetic_coded_rows,
         "synthetic_decoded_rows": line.synthetic_decoded_rows,
+        "opener": line.opener,
+        "voted_s": line.voted_s,
+        "opened_s": line.opened_s,
     }
 
 
@@ -361,13 +381,24 @@ def _describe(details: StudyDetails) -> str:
     ]
     if details.reason:
         lines.append(f"Reason:  {details.reason}")
+    if details.sealed_s is not None:
+        lines.append(f"Sealed:  {time_text(details.sealed_s)}, set {details.set_digest}")
+    if details.missing_openers:
+        lines.append(f"Waits to be opened by: {', '.join(details.missing_openers)}")
     for owner in details.owners:
+        opened = _opening(owner) if owner.opener else ""
         if owner.received_s is None:
-            lines.append(f"  {owner.name:24} missing")
+            lines.append(f"  {owner.name:24} missing{opened}")
             continue
         lines.append(
             f"  {owner.name:24} {owner.rows} rows, {owner.bytes} bytes, "
             f"{time_text(owner.received_s)}; synthetic rows: {owner.synthetic_coded_rows} coded, "
-            f"{owner.synthetic_decoded_rows} decoded"
+            f"{owner.synthetic_decoded_rows} decoded{opened}"
         )
     return "\n".join(lines)
+
+
+def _opening(owner: OwnerLine) -> str:
+    steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
+    done = [f"{what} {time_text(when)}" for what, when in steps if when is not None]
+    return f"; opener{': ' if done else ''}{', '.join(done)}"

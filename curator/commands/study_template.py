@@ -22,6 +22,14 @@ privacy:
   mechanism: laplace                  # gaussian also needs delta, such as "1e-9"
   epsilon: "1.0"                      # decide: what each owner's release may cost a person
 
+# The curator can see one sum over the owners in place of each owner's noised sums. The owners then
+# make the noise together, and the pool holds less: `dppca-curator plan --colluders 1` shows it.
+# That takes `version: 2` at the top, `trust: aggregate` and `colluders: 1` in privacy (decide: how
+# many owners may work with the curator; gaussian noise keeps more if they are more than that), and
+# spares: 0                           # openers that may be gone for good
+# open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
+# `dppca-curator study assemble` then adds the owners' keys.
+
 overlap: false                        # true where one person may have rows at several owners
 
 components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}
@@ -47,6 +55,8 @@ schema:
       integer: true                   # whole numbers: so are synthetic values
       bins: 22                        # cells of equal width; or edges: [18, 25, 45, 65, 80]
       histogram: true                 # release the rows in each cell, to keep the shape
+      # products: bins                # in place of histogram: keeps relations, too, that do not
+                                      # rise or fall steadily, such as a peak in middle age
 
     # An amount that spreads over several sizes, and is 0 for many.
     - name: savings
@@ -54,7 +64,7 @@ schema:
       lower: 0
       upper: 1000000
       score: log                      # 10,000 to 100,000 is about as far as on to 1,000,000
-      zero: separate                  # 0 is a cell of its own, which needs a histogram
+      zero: separate                  # 0 is a cell of its own; needs histogram or products
       histogram: true
 
     # One of two labels, the second coded positive. A missing or unknown one is coded as the

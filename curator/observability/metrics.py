@@ -186,6 +186,11 @@ class _StateCollector(Collector):
             sum(len(record.contributions) for record in records),
         )
         yield _gauge(
+            "openings",
+            "Openings of masked sums stored, of all studies.",
+            sum(len(record.openings) for record in records),
+        )
+        yield _gauge(
             "publications",
             "Sets of synthetic rows stored, of all studies.",
             sum(len(record.publications) for record in records),

@@ -58,7 +58,10 @@ class StudyLine:
 
 @dataclass(frozen=True, slots=True)
 class OwnerLine:
-    """What one owner has sent; times in seconds since 1970 UTC, None before."""
+    """What one owner has sent; times in seconds since 1970 UTC, None before.
+
+    ``opener`` and what follows are of ``trust: aggregate``.
+    """
 
     name: str
     contributed: bool
@@ -67,16 +70,31 @@ class OwnerLine:
     received_s: int | None
     synthetic_coded_rows: int
     synthetic_decoded_rows: int
+    opener: bool
+    voted_s: int | None
+    opened_s: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDetails:
-    """One study and its owners."""
+    """One study and its owners.
+
+    Attributes
+    ----------
+    sealed_s, set_digest
+        When the set was sealed, in seconds since 1970 UTC, and its digest in hexadecimal; None
+        before, and with ``trust: owner``.
+    missing_openers
+        Whose vote or opening a sealed study waits for.
+    """
 
     summary: StudyLine
     document: bytes
     owners: tuple[OwnerLine, ...]
     reason: str
+    sealed_s: int | None
+    set_digest: str | None
+    missing_openers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +187,9 @@ class OperatorClient(AbstractContextManager["OperatorClient"]):
             document=answer.document,
             owners=tuple(_owner_line(owner) for owner in answer.owners),
             reason=one_line(answer.reason),
+            sealed_s=answer.sealed_s or None,
+            set_digest=answer.set_digest.hex() or None,
+            missing_openers=tuple(map(one_line, answer.missing_openers)),
         )
 
     def close(self, name: str) -> StudyState:
@@ -179,7 +200,7 @@ class OperatorClient(AbstractContextManager["OperatorClient"]):
         )
 
     def abort(self, name: str, reason: str) -> StudyState:
-        """End an open study."""
+        """End a study that is open or sealed."""
         request = pb.AbortStudyRequest(name=name, reason=reason)
         return state_from_wire(
             self._call(lambda left: self._admin.AbortStudy(request, timeout=left)).state
@@ -225,6 +246,11 @@ class OperatorClient(AbstractContextManager["OperatorClient"]):
         if state is StudyState.OPEN:
             raise NotReadyError(
                 f"study {name} still waits for {', '.join(map(one_line, answer.missing))}"
+            )
+        if state is StudyState.SEALED:
+            raise NotReadyError(
+                f"study {name} waits to be opened by "
+                f"{', '.join(map(one_line, answer.missing_openers))}"
             )
         if state is StudyState.ABORTED:
             raise StudyStateError(f"study {name} was aborted: {one_line(answer.reason)}")
@@ -312,6 +338,9 @@ def _owner_line(message: pb.OwnerStatus) -> OwnerLine:
         received_s=message.received_s if message.contributed else None,
         synthetic_coded_rows=message.synthetic_coded_rows,
         synthetic_decoded_rows=message.synthetic_decoded_rows,
+        opener=message.opener,
+        voted_s=message.voted_s or None,
+        opened_s=message.opened_s or None,
     )
 
 

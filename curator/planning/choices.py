@@ -3,6 +3,7 @@
 A choice changes the sensitivity, and with it, at the same epsilon, the noise of every entry of a
 release. An entry that weighs w has w times less of it: a column sum ``sum_weight``, a cell of a
 histogram ``histogram_weight``, a product with a target ``target_weight``, any other product 1.
+``products: bins`` also makes one product many, of a bin each, however few rows are in it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_noise
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
-from dppca.common.schema import Numeric, Schema
+from dppca.common.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.schema.document import MAX_TARGETS
 from dppca.common.study import Study
 
@@ -120,9 +121,16 @@ def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Sche
         together["sum_weight"] = 0.5
     if _numerics(written):
         together["histogram"] = True
+        binned, cut = written.products_of_bins, _with_bins(written)
+        which = "all other numerics" if binned else "all numerics"
         for released in (True, False):
-            words = f"histogram: {str(released).lower()}, all numerics"
+            words = f"histogram: {str(released).lower()}, {which}"
             yield words, _changed(written, histogram=released)
+        if binned:
+            words = f"histogram: true in place of products: bins, {', '.join(binned)}"
+            yield words, _changed(written, binned=[])
+        if more := [name for name in cut if name not in binned]:
+            yield f"products: bins, {', '.join(more)}", _changed(written, binned=cut)
     if named:
         together["targets"] = named
         for names in ([], *([name] for name in named), named):
@@ -133,18 +141,27 @@ def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Sche
 
 
 def _changed(table: Schema, **changes: Any) -> Schema:
-    """The schema with other weights, targets, or ``histogram`` on all its numerics."""
+    """The schema with other weights or targets, or with other shapes of its numerics.
+
+    ``histogram`` is for all of them but those with ``products: bins``; ``binned`` names those.
+    """
     document = table.model_dump(mode="json")
-    histogram = changes.pop("histogram", None)
+    histogram, binned = changes.pop("histogram", None), changes.pop("binned", None)
     document.update(changes)
     if document.get("targets"):
         document["sum_weight"] = max(document["sum_weight"], 0.5)
-    if histogram is not None:
-        for attribute in document["attributes"]:
-            if attribute["type"] == "numeric":
-                attribute["histogram"] = histogram
-                if not histogram:
-                    attribute.pop("zero", None)
+    for attribute in document["attributes"]:
+        if attribute["type"] != "numeric":
+            continue
+        if histogram is not None and "products" not in attribute:
+            attribute["histogram"] = histogram
+            if not histogram:
+                attribute.pop("zero", None)
+        if binned is not None and attribute["name"] in binned:
+            attribute.pop("histogram", None)
+            attribute["products"] = "bins"
+        elif binned is not None and attribute.pop("products", None):
+            attribute["histogram"] = True
     return Schema.from_document(document, stored=True)
 
 
@@ -152,6 +169,27 @@ def _numerics(table: Schema) -> list[Numeric]:
     if table.row_norm is not None:
         return []
     return [attribute for attribute in table.attributes if isinstance(attribute, Numeric)]
+
+
+def _with_bins(table: Schema) -> list[str]:
+    """Numerics whose bins can enter products; none where there would be too many columns."""
+    found = [
+        (attribute.name, cells.n_cells)
+        for attribute, cells in zip(table.attributes, table.cells, strict=True)
+        if isinstance(attribute, Numeric) and cells is not None and attribute.bins is not None
+    ]
+    if table.layout.n_columns + sum(n for _, n in found) > MAX_COLUMNS:
+        return []
+    return [name for name, n_cells in found if n_cells > 1]
+
+
+def _binned(table: Schema) -> list[str]:
+    return list(table.products_of_bins)
+
+
+def _shaped(table: Schema) -> list[str]:
+    """Numerics of which the rows in each cell are released."""
+    return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
 
 
 def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int]) -> float:
@@ -167,6 +205,7 @@ def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int])
         mechanism="laplace" if laplace else "gaussian",
         scale=calibration.width,
         owner_rows=owner_rows,
+        mechanisms=asked.mechanisms(len(owner_rows)),
     )
     return share * sum(owner_rows)
 
@@ -183,9 +222,14 @@ def _beside(
         factors["column sums"] = factor * written.sum_weight / table.sum_weight
     if table.layout.histograms and written.layout.histograms:
         factors["cells"] = factor
-    had, has = ({a.name for a in _numerics(each) if a.histogram} for each in (written, table))
-    gains = [f"the shape of {', '.join(sorted(has - had))}"] if has - had else []
-    costs = [f"the shape of {', '.join(sorted(had - has))}"] if had - has else []
+    gains, costs = [], []
+    for what, names in (
+        ("the shape of", _shaped),
+        ("relations that do not rise or fall steadily, of", _binned),
+    ):
+        had, has = (set(names(each)) for each in (written, table))
+        gains += [f"{what} {', '.join(sorted(has - had))}"] if has - had else []
+        costs += [f"{what} {', '.join(sorted(had - has))}"] if had - has else []
     times: dict[str, list[str]] = {}
     for what, each in sorted(factors.items(), key=lambda item: item[1]):
         if abs(each - 1) > _FELT:

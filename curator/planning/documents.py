@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
+from dppca.common.attestation.documents import ProvedCollusion
 from dppca.common.documents import (
     DecimalText,
     DigestText,
@@ -62,6 +63,7 @@ class PlanChoice(TypedDict):
     choice: Annotated[str, "what is chosen; `as written` is the study as it stands"]
     sum_weight: Annotated[float, "weight of column sums"]
     histograms: Annotated[list[str], "numerics whose histogram is released"]
+    products_of_bins: Annotated[list[str], "numerics whose bins enter products"]
     targets: Annotated[list[str], "attributes whose products weigh more"]
     product: Annotated[PlanNoise, "noise of a product of two attributes, neither a target"]
     target_product: Annotated[PlanNoise | None, "noise of a product with a target"]
@@ -70,6 +72,19 @@ class PlanChoice(TypedDict):
     factor: Annotated[float, "the product's noise over that of the study as written"]
     gains: Annotated[list[str], "what is gained beside the study as written"]
     costs: Annotated[list[str], "what is lost beside it"]
+
+
+class PlanTrusts(TypedDict):
+    """What the study asks for, by whom its owners trust; null where each adds all of the noise."""
+
+    trust: Annotated[str, "`owner` or `aggregate`"]
+    colluders: Annotated[int | None, "owners that may work with the curator"]
+    honest: Annotated[int | None, "owners whose shares of the noise make all of it"]
+    factor: Annotated[float, "noise of the sum beside that of one mechanism"]
+    if_more_collude: Annotated[
+        ProvedCollusion | None, "what is left; null where it does not depend on that"
+    ]
+    forecast: Annotated[PlanForecast, "what is forecast"]
 
 
 class PlanAdvice(TypedDict):
@@ -109,6 +124,9 @@ class StudyPlanDocument(Document):
     forecasts: Annotated[list[PlanForecast], "both mechanisms over a grid of epsilons"]
     needs: Annotated[list[NeedDocument], "what each mechanism needs"]
     choices: Annotated[list[PlanChoice], "what choices of the schema cost and gain"]
+    trusts: Annotated[
+        list[PlanTrusts], "as the study stands, and under the other trust if colluders are said"
+    ]
     relations: Annotated[
         RelationsDocument | None,
         "whether synthetic rows will show relations; null for unit-ball rows or one attribute",

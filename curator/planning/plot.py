@@ -9,7 +9,8 @@ import numpy as np
 
 from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, check_plotting, new_figure, plain_numbers
 from dppca.common.privacy.mechanisms import Mechanism
-from dppca.curator.planning.plan import GOOD, StudyPlan
+from dppca.curator.planning.forecaster import GOOD
+from dppca.curator.planning.plan import StudyPlan
 
 _STYLES = {
     Mechanism.LAPLACE: (BLUE, "o", "-"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from math import sqrt
 
 from dppca.common.amounts import decimal_text
 from dppca.common.privacy.mechanisms import Mechanism
@@ -15,7 +16,8 @@ from dppca.curator.planning.documents import (
     PlanNoise,
     StudyPlanDocument,
 )
-from dppca.curator.planning.plan import GOOD, Feasibility, PlanLine, PlanNeed, StudyPlan
+from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanLine, PlanNeed
+from dppca.curator.planning.plan import StudyPlan
 
 _SHOWN = 8  # eigenvalues
 
@@ -62,6 +64,17 @@ def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
             for need in plan.needs
         ],
         "choices": [_choice(choice) for choice in plan.choices],
+        "trusts": [
+            {
+                "trust": each.trust.value,
+                "colluders": each.colluders,
+                "honest": each.honest,
+                "factor": sqrt(each.mechanisms),
+                "if_more_collude": each.collusion,
+                "forecast": _line(each.line),
+            }
+            for each in plan.trusts
+        ],
         "relations": relations_document(plan.relations),
         "recommended": {
             "mechanism": plan.recommended.value,
@@ -83,6 +96,7 @@ def plan_text(plan: StudyPlan, seconds: Seconds) -> str:
         _head(plan),
         _table(plan),
         _answers(plan),
+        _trusts(plan),
         relations_warning(plan.relations),
         _choices(plan),
         _costs(plan, seconds),
@@ -127,6 +141,7 @@ def _choice(choice: Choice) -> PlanChoice:
         "choice": choice.words,
         "sum_weight": table.sum_weight,
         "histograms": [table.attributes[index].name for index, _ in table.layout.histograms],
+        "products_of_bins": list(table.products_of_bins),
         "targets": list(table.targets),
         "product": noise(choice.product),
         "target_product": optional(choice.target_product),
@@ -161,7 +176,8 @@ def _table(plan: StudyPlan) -> list[str]:
         name = f"{mark} {line.mechanism.value:10} {decimal_text(line.epsilon):>8}"
         found = line.forecast
         if found is None:
-            rows.append(f"{name}  {line.verdict.value}: its integers could leave their range")
+            why = "" if plan.study.honest is None else ", or its noise is too small for shares"
+            rows.append(f"{name}  {line.verdict.value}: its integers could leave their range{why}")
             continue
         rows.append(
             f"{name}  {found.noise_edge:10.3g}  {found.above:5}  {found.count:4}  "
@@ -220,6 +236,35 @@ def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
             f"  at epsilon {asked} it takes about {need.rows_per_owner} rows of each owner, or "
             f"{need.owners} owners of {mean_rows:.0f} rows"
         )
+    return lines
+
+
+def _trusts(plan: StudyPlan) -> list[str]:
+    """Whom owners may trust, and what it does to the noise; nothing where one kind is shown."""
+    if len(plan.trusts) < 2:
+        return []
+    lines = [
+        "Whom owners trust: the noise of the sum beside one mechanism's, at the epsilon asked for"
+    ]
+    for place, each in enumerate(plan.trusts):
+        words = f"trust: {each.trust.value}"
+        if each.colluders is not None:
+            words += f", colluders: {each.colluders} (h = {each.honest})"
+        found = each.line.forecast
+        captured = "-" if found is None else f"{found.captured:.3f}"
+        lines.append(
+            f"{'*' if place == 0 else ' '} {words:40}  {sqrt(each.mechanisms):5.2f} times  "
+            f"captured {captured}  {each.line.verdict.value}"
+        )
+    lines += [
+        f"  aggregate, if more collude: {each.collusion['words']}"
+        for each in plan.trusts
+        if each.collusion is not None
+    ]
+    lines.append(
+        "  aggregate: the curator sees one sum; the figure is computational, and holds while so "
+        "many owners are honest"
+    )
     return lines
 
 

@@ -14,6 +14,7 @@ from dppca.curator.observability.log import log_event
 from dppca.curator.service.calls import Caller, answers
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.views import owner_status, seen_owner, settlement_to_wire, study_summary
+from dppca.curator.study.sealed_set import missing_openers
 
 
 class AdminService(rpc.AdminServicer):
@@ -53,6 +54,9 @@ class AdminService(rpc.AdminServicer):
             document=record.study.canonical_bytes(),
             owners=[owner_status(record, owner) for owner in record.study.owners],
             reason=record.reason,
+            sealed_s=0 if record.sealing is None else record.sealing.sealed_s,
+            set_digest=b"" if record.sealing is None else record.sealing.set_digest,
+            missing_openers=missing_openers(record),
         )
 
     @answers(Role.OPERATOR)
@@ -68,7 +72,7 @@ class AdminService(rpc.AdminServicer):
     async def AbortStudy(  # noqa: N802
         self, request: pb.AbortStudyRequest, caller: Caller
     ) -> pb.AbortStudyResponse:
-        """End an open study."""
+        """End a study that is open or sealed."""
         record = await self._studies.abort_study(request.name, request.reason)
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))

@@ -1,9 +1,9 @@
 """The studies of a running daemon: decisions of the protocol, carried out one at a time.
 
 Every step is the same: in the one writing thread, read the record, let
-`dppca.curator.study.lifecycle` or `dppca.curator.study.admission` decide, store what they return,
-all or nothing. As there is one writer, nothing changes between a decision and its transaction. Then
-anybody who waits for the study is woken.
+`dppca.curator.study.lifecycle`, `dppca.curator.study.admission` or `dppca.curator.study.openings`
+decide, store what they return, all or nothing. As there is one writer, nothing changes between a
+decision and its transaction. Then anybody who waits for the study is woken.
 
 Nothing blocks the event loop: transactions run in the writing thread, decomposition and reading in
 others. A step that has begun is finished even where its caller has gone.
@@ -24,23 +24,33 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.aggregation.messages import SignedOpening
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
-from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import Signer
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.errors import StoreError, UnknownStudyError, UnreachableError
+from dppca.common.errors import GarbledSumError, StoreError, UnknownStudyError, UnreachableError
 from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.group_commit import GroupCommit
+from dppca.curator.service.masked_sums import (
+    digest_set,
+    read_evidence,
+    read_openings,
+    read_uploads,
+)
 from dppca.curator.store import Spool, Store
-from dppca.curator.study import admission, lifecycle, settlement
+from dppca.curator.study import admission, lifecycle, openings, settlement
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
-from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.aggregate import aggregate, aggregate_masked
 from dppca.curator.study.lifecycle import NextAction
+from dppca.curator.study.openings import OpeningDecision, OpeningHeader
+from dppca.curator.study.sealed_set import missing_openers
 from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
@@ -53,6 +63,7 @@ RETRY_AFTER_S = 30.0
 CHECK_S = 2.0
 STALL_S = 30.0
 
+_WAITING = (StudyState.OPEN, StudyState.SEALED)
 _T = TypeVar("_T")
 
 
@@ -182,6 +193,42 @@ class StudyCoordinator:
         )
         return acknowledge(terms, self._signer())
 
+    async def vote(self, opener: str, study_digest: bytes, content: bytes) -> StudyRecord:
+        """Store an opener's vote for the sealed set."""
+
+        def step() -> StudyRecord:
+            before = self.require(study_digest)
+            record = openings.store_vote(before, opener, content, now=self._clock())
+            if record is not before:
+                self.store.save(record)
+                checkpoint("vote")
+            return record
+
+        return await self._write(step)
+
+    def admit_opening(
+        self, opener: str, header: OpeningHeader
+    ) -> tuple[StudyRecord, OpeningDecision]:
+        """Decide on an opening before its bytes are taken."""
+        record = self.require(header.study_digest)
+        return record, openings.admit_opening(record, opener, header, now=self._clock())
+
+    async def open(
+        self, opener: str, header: OpeningHeader, said: SignedOpening, upload: Spool
+    ) -> tuple[StudyRecord, OpeningDecision]:
+        """Store an opening whose bytes have all come; decided upon once more."""
+
+        def step() -> tuple[StudyRecord, OpeningDecision]:
+            record, verdict = openings.store_opening(
+                self.require(header.study_digest), opener, header, said, now=self._clock()
+            )
+            if verdict is OpeningDecision.ACCEPT:
+                self.store.save(record, upload)
+                checkpoint("opened")
+            return record, verdict
+
+        return await self._write(step, changes=header.study_digest)
+
     async def publish(
         self, owner: str, header: SyntheticHeader, upload: Spool
     ) -> tuple[StudyRecord, UploadDecision]:
@@ -208,7 +255,7 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def abort_study(self, name: str, reason: str) -> StudyRecord:
-        """End an open study."""
+        """End a study that waits for owners or openers."""
 
         def step() -> StudyRecord:
             record = lifecycle.abort(self.require_named(name), reason)
@@ -245,7 +292,7 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def wait(self, digest: bytes, *, timeout_s: float) -> StudyRecord:
-        """The study once it is no longer open, or as it is when the time is up.
+        """The study once it waits for nobody, or as it is when the time is up.
 
         Raises
         ------
@@ -254,13 +301,13 @@ class StudyCoordinator:
         """
 
         def settled() -> bool:
-            return self._draining or self.require(digest).state is not StudyState.OPEN
+            return self._draining or self.require(digest).state not in _WAITING
 
-        with suppress(TimeoutError):  # the answer then says that the study is open
+        with suppress(TimeoutError):  # the answer then says that the study waits
             async with asyncio.timeout(timeout_s), self._changed[digest]:
                 await self._changed[digest].wait_for(settled)
         record = self.require(digest)
-        if self._draining and record.state is StudyState.OPEN:
+        if self._draining and record.state in _WAITING:
             raise UnreachableError("the curator is stopping")
         return record
 
@@ -276,7 +323,7 @@ class StudyCoordinator:
                     await self._wake.wait()
 
     async def advance_due(self) -> None:
-        """Decompose or abort every study that is due; what fails is tried again later."""
+        """Do with every study what is due; what fails is tried again later."""
         async with self._advancing:
             for record in self.store.studies():
                 now = self._clock()
@@ -310,37 +357,72 @@ class StudyCoordinator:
         self.store.close()
 
     async def _advance(self, record: StudyRecord, action: NextAction) -> None:
-        digest, name = record.digest, record.study.name
         if action is NextAction.ABORT:
-            await self.abort_study(name, lifecycle.QUORUM_REASON)
-            log_event("study aborted", study=name, missing=len(record.missing))
+            await self._abort(record, lifecycle.late_reason(record))
+        elif action is NextAction.SEAL:
+            await self._seal(record)
         elif action is NextAction.DECOMPOSE:
-            checkpoint("decompose")
+            await self._decompose(record)
+
+    async def _abort(self, record: StudyRecord, reason: str) -> None:
+        name = record.study.name
+        await self.abort_study(name, reason)
+        late = {"missing": len(record.missing), "missing_openers": len(missing_openers(record))}
+        log_event("study aborted", study=name, reason=reason, **late)
+
+    async def _seal(self, record: StudyRecord) -> None:
+        """Fix the set that is opened: what has come by now."""
+        checkpoint("seal")
+        set_digest = await asyncio.to_thread(digest_set, self.store, record)
+
+        def step() -> StudyRecord:
+            before = self.require(record.digest)
+            sealed = lifecycle.seal(before, record.contributions, set_digest, now=self._clock())
+            self.store.save(sealed)
+            checkpoint("sealed")
+            return sealed
+
+        await self._write(step, changes=record.digest)
+        log_event("study sealed", study=record.study.name, owners=len(record.contributions))
+
+    async def _decompose(self, record: StudyRecord) -> None:
+        digest, name = record.digest, record.study.name
+        checkpoint("decompose")
+        try:
             content = await asyncio.to_thread(self._result, record, await self.calibration(record))
-            checkpoint("result")
+        except GarbledSumError:
+            await self._abort(record, lifecycle.GARBLED_REASON)
+            return
+        checkpoint("result")
 
-            def step() -> StudyRecord:
-                with self.store.spool() as spool:
-                    spool.write(content)
-                    result = StoredBlob(spool.n_bytes, spool.sha256)
-                    decomposed = lifecycle.decompose(
-                        self.require(digest), record.contributions, result, now=self._clock()
-                    )
-                    self.store.save(decomposed, spool)
-                checkpoint("serve")
-                return decomposed
+        def step() -> StudyRecord:
+            with self.store.spool() as spool:
+                spool.write(content)
+                result = StoredBlob(spool.n_bytes, spool.sha256)
+                decomposed = lifecycle.decompose(
+                    self.require(digest), record.contributions, result, now=self._clock()
+                )
+                self.store.save(decomposed, spool)
+            checkpoint("serve")
+            return decomposed
 
-            await self._write(step, changes=digest)
-            log_event("study decomposed", study=name, owners=len(record.contributions))
+        await self._write(step, changes=digest)
+        log_event("study decomposed", study=name, owners=len(record.contributions))
 
     def _result(self, record: StudyRecord, calibration: Calibration) -> bytes:
-        vectors = self._vectors(record.contributions)
-        result = aggregate(record.study, calibration, record.contributions, vectors)
+        study, contributions, evidence = record.study, record.contributions, None
+        if study.trust is Trust.AGGREGATE:
+            uploads = read_uploads(self.store, record)
+            opened = read_openings(self.store, record)
+            result = aggregate_masked(study, calibration, contributions, uploads, opened)
+            evidence = read_evidence(self.store, record)
+        else:
+            vectors = self._vectors(contributions)
+            result = aggregate(study, calibration, contributions, vectors)
         releases = [
-            SignedRelease(c.owner, c.receipt, c.signature, c.certificate)
-            for c in record.contributions
+            SignedRelease(c.owner, c.receipt, c.signature, c.certificate) for c in contributions
         ]
-        return sealed_result(result, record.study, calibration, releases, self._signer())
+        return sealed_result(result, study, calibration, releases, self._signer(), evidence)
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
         """One vector after the other, each in the place of the one before it."""
@@ -365,8 +447,8 @@ class StudyCoordinator:
             log_event("store writable again")
 
     async def _notify_waiters(self, record: StudyRecord) -> None:
-        """Wake the calls that wait for a study to leave the state open."""
-        if record.state is not StudyState.OPEN:
+        """Wake the calls that wait for a study to wait for nobody."""
+        if record.state not in _WAITING:
             async with self._changed[record.digest]:
                 self._changed[record.digest].notify_all()
         if lifecycle.next_action(record, now=self._clock()) is not NextAction.NOTHING:

@@ -19,6 +19,7 @@ from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import InputError, NotReadyError, UploadError
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.signing import Purpose
+from dppca.common.study import Trust
 from dppca.common.transport.codec import (
     DIGEST_BYTES,
     ChunkVerifier,
@@ -33,6 +34,12 @@ from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.calls import Caller, answers, streams
 from dppca.curator.service.coordinator import StudyCoordinator
+from dppca.curator.service.masked_sums import (
+    OpeningSpool,
+    check_upload,
+    require_identity,
+    set_for,
+)
 from dppca.curator.service.transfer import (
     iterate_chunks,
     open_spool,
@@ -51,6 +58,13 @@ from dppca.curator.service.views import (
 from dppca.curator.store import Spool
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
+from dppca.curator.study.openings import OpeningDecision, OpeningHeader
+from dppca.curator.study.sealed_set import (
+    missing_openers,
+    require_opener,
+    require_sealed,
+    wanted_streams,
+)
 from dppca.curator.study.study_record import LedgerHead, Publication, StudyRecord
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, make_joined_receipt
 
@@ -121,11 +135,17 @@ class FederationService(rpc.FederationServicer):
                 header.certificate,
                 what=f"the receipt of {caller.name}",
             )
+            masked = record.study.trust is Trust.AGGREGATE
+            if masked:
+                require_identity(record.study, caller.name, header.certificate)
             async with self._open_upload(caller) as spool:
                 checkpoint("receive")
                 await receive_chunks(
                     parts, verifier, spool, limits=self._limits, threads=self._threads
                 )
+                if masked:
+                    check = partial(check_upload, spool.path, record.study, caller.name, header)
+                    await asyncio.get_running_loop().run_in_executor(self._threads, check)
                 record, verdict = await self._studies.contribute(caller.name, header, spool)
         log_event(
             "contribution",
@@ -141,11 +161,72 @@ class FederationService(rpc.FederationServicer):
             acknowledgement=self._studies.acknowledgement(caller.name, header.study_digest, header),
         )
 
+    @streams(Role.OWNER)
+    async def DownloadSealed(  # noqa: N802
+        self, request: pb.DownloadSealedRequest, caller: Caller
+    ) -> AsyncIterator[pb.Chunk]:
+        """The sealed set, as the caller is shown it."""
+        record = self._require_visible(request.study_digest, caller)
+        require_opener(record, caller.name)
+        require_sealed(record)
+        shown = await asyncio.to_thread(set_for, self._studies.store, record, caller.name)
+        async for chunk in iterate_chunks(iter([shown])):
+            yield chunk
+
+    @answers(Role.OWNER)
+    async def Open(  # noqa: N802
+        self, request: AsyncIterator[pb.OpenRequest], caller: Caller
+    ) -> pb.OpenResponse:
+        """Take an opener's vote, its opening, or neither; say what is wanted of it."""
+        parts = aiter(request)
+        first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
+        header = _opening_header(first.header)
+        record = self._require_visible(header.study_digest, caller)
+        terms = require_opener(record, caller.name)
+        verdict = None
+        if header.vote:
+            record = await self._studies.vote(caller.name, header.study_digest, header.vote)
+        if header.total_bytes:
+            record, verdict = self._studies.admit_opening(caller.name, header)
+            if verdict is OpeningDecision.ACCEPT:
+                verifier = ChunkVerifier(
+                    total_bytes=header.total_bytes,
+                    sha256=header.sha256,
+                    cap=self._limits.max_contribution_bytes,
+                )
+                async with self._open_upload(caller) as spool:
+                    opening = OpeningSpool(spool, header.total_bytes - 8 * terms.n_words)
+                    checkpoint("opening")
+                    await receive_chunks(
+                        parts, verifier, opening, limits=self._limits, threads=self._threads
+                    )
+                    said = opening.read(record.study)
+                    record, verdict = await self._studies.open(caller.name, header, said, spool)
+        else:
+            require_sealed(record)
+        wanted = wanted_streams(record, caller.name)
+        if header.vote or header.total_bytes:
+            log_event(
+                "opening",
+                study=record.study.name,
+                opener=caller.name,
+                voted=bool(header.vote),
+                bytes=header.total_bytes,
+                stored=verdict is OpeningDecision.ACCEPT,
+                wanted=len(wanted),
+            )
+        return pb.OpenResponse(
+            state=state_to_wire(record.state),
+            votes=[vote.content for vote in record.votes],
+            wanted=wanted,
+            already_stored=verdict is OpeningDecision.ALREADY_STORED,
+        )
+
     @answers(Role.OWNER, Role.OPERATOR)
     async def GetResult(  # noqa: N802
         self, request: pb.GetResultRequest, caller: Caller
     ) -> pb.GetResultResponse:
-        """Wait for a study to leave its first state."""
+        """Wait for a study that waits for owners or openers."""
         self._require_visible(request.study_digest, caller)
         wait_s = min(request.wait_ms / 1000, self._limits.max_wait_s)
         if caller.remaining_s is not None:
@@ -156,6 +237,7 @@ class FederationService(rpc.FederationServicer):
             contributed=record.contributed,
             missing=record.missing,
             reason=record.reason,
+            missing_openers=missing_openers(record),
         )
         if record.result is not None:
             answer.total_bytes = record.result.n_bytes
@@ -285,6 +367,13 @@ class FederationService(rpc.FederationServicer):
         record = self._studies.require(digest)
         require_visible(caller, record)
         return record
+
+
+def _opening_header(message: pb.OpenHeader) -> OpeningHeader:
+    expected = DIGEST_BYTES if message.total_bytes else 0
+    if len(message.sha256) != expected:
+        raise UploadError(f"sha256 has {len(message.sha256)} bytes, not {expected}")
+    return OpeningHeader(message.study_digest, message.vote, message.total_bytes, message.sha256)
 
 
 def _synthetic_header(message: pb.SyntheticHeader) -> SyntheticHeader:

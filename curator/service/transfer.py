@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -24,7 +24,21 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
 from dppca.curator.store import Spool, Store
 
-_Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest)
+_Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest, pb.OpenRequest)
+
+
+class Sink(Protocol):
+    """Where the bytes of an upload go: a `Spool`, or what writes to one."""
+
+    @property
+    def sha256(self) -> bytes:
+        """Digest of what has been written, 32 bytes."""
+
+    def write(self, content: bytes) -> None:
+        """Append bytes; `StoreError` where the disk is full."""
+
+    def sync(self) -> None:
+        """Make what has been written durable."""
 
 
 async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _Part:
@@ -49,7 +63,7 @@ async def open_spool(store: Store, threads: Executor) -> AsyncIterator[Spool]:
 async def receive_chunks(
     parts: AsyncIterator[_Part],
     verifier: ChunkVerifier,
-    spool: Spool,
+    spool: Sink,
     *,
     limits: Limits,
     threads: Executor,
@@ -122,11 +136,11 @@ async def _next(parts: AsyncIterator[_Part], idle_timeout_s: float) -> _Part | N
         raise UploadError("a message of the upload cannot be read") from error
 
 
-def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Spool) -> None:
+def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Sink) -> None:
     spool.write(verifier.take(chunk))
 
 
-def _finish(last: pb.Chunk | None, verifier: ChunkVerifier, spool: Spool) -> None:
+def _finish(last: pb.Chunk | None, verifier: ChunkVerifier, spool: Sink) -> None:
     if last is not None:
         _take(last, verifier, spool)
     verifier.require_whole(spool.sha256)

@@ -120,4 +120,8 @@ def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
     decoded = record.find_publication(owner, Form.DECODED)
     status.synthetic_coded_rows = 0 if coded is None else coded.n_rows
     status.synthetic_decoded_rows = 0 if decoded is None else decoded.n_rows
+    vote = record.find_vote(owner)
+    status.opener = owner in (record.study.openers or {})
+    status.voted_s = 0 if vote is None else vote.received_s
+    status.opened_s = max((o.received_s for o in record.openings if o.opener == owner), default=0)
     return status

@@ -10,7 +10,8 @@ A backup may be made while a daemon serves. The database is copied first, as it 
 whatever it refers to was durable before it was referred to (`dppca.curator.store.blobs`), never
 changes, and is copied afterwards, each file compared with its digest on the way. So the copy is the
 store of that moment, whatever arrives meanwhile. Nothing secret is in a store or its backup: keys
-and certificates lie elsewhere, and everything here was released.
+and certificates lie elsewhere, everything here was released, and of what was masked the openings
+show one sum.
 
 A backup has its name once it is complete and durable. Restoring writes the database last: a folder
 without it is no store, and restoring can begin again.
@@ -43,6 +44,7 @@ _REFERRED = (
     "UNION SELECT result_sha256 FROM studies WHERE result_sha256 IS NOT NULL"
 )
 """Digests of all files; these columns are there since the first version of the tables."""
+_OPENED, _FIRST_WITH_OPENINGS = " UNION SELECT sha256 FROM openings", 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,7 @@ def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> 
             if copied != manifest.database_sha256:
                 raise ArtefactError(f"{backup / DATABASE} is damaged: use another backup")
             with closing(sqlite3.connect(draft, isolation_level=None)) as database:
-                read_version(database, draft)
-                digests = _referred(database)
+                digests = _referred(database, read_version(database, draft))
             for digest in digests:
                 name = digest.hex()
                 if _copy(backup / _BLOBS / name, state / _BLOBS / name, advance) != name:
@@ -178,7 +179,7 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
             raise StoreError(
                 f"the database is damaged: {verdict}: keep it, and use an earlier backup"
             )
-        digests = _referred(database)
+        digests = _referred(database, version)
         (studies,) = database.execute("SELECT count(*) FROM studies").fetchone()
         (contributions,) = database.execute("SELECT count(*) FROM contributions").fetchone()
     n_bytes = 0
@@ -217,8 +218,9 @@ def _manifest(backup: Path) -> Backup:
     return made
 
 
-def _referred(database: sqlite3.Connection) -> list[bytes]:
-    return sorted(digest for (digest,) in database.execute(_REFERRED))
+def _referred(database: sqlite3.Connection, version: int) -> list[bytes]:
+    query = _REFERRED + (_OPENED if version >= _FIRST_WITH_OPENINGS else "")
+    return sorted(digest for (digest,) in database.execute(query))
 
 
 def _copy(source: Path, to: Path, advance: Advance) -> str:

@@ -33,7 +33,7 @@ class StoreSize:
 
 
 class Store(Protocol):
-    """Studies, contributions and published rows."""
+    """Studies, contributions, openings and published rows."""
 
     def study(self, digest: bytes) -> StudyRecord | None:
         """The study of this digest (32 bytes)."""
@@ -56,8 +56,8 @@ class Store(Protocol):
         Parameters
         ----------
         record
-            The stored study after one or more steps of `dppca.curator.study.lifecycle` or
-            `dppca.curator.study.admission`.
+            The stored study after one or more steps of `dppca.curator.study.lifecycle`,
+            `dppca.curator.study.admission` or `dppca.curator.study.openings`.
         uploads
             The bytes that the steps refer to, complete; from `spool`. After a failure they may be
             given again.

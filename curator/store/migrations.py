@@ -134,6 +134,41 @@ CREATE TABLE settlements (
 """,
         ),
     ),
+    Migration(
+        5,
+        "sealed sets, votes and openings of masked sums",
+        (
+            """
+CREATE TABLE sealed_sets (
+    study BLOB PRIMARY KEY REFERENCES studies (digest),
+    set_digest BLOB NOT NULL,
+    sealed_s INTEGER NOT NULL
+) STRICT
+""",
+            """
+CREATE TABLE votes (
+    study BLOB NOT NULL REFERENCES sealed_sets (study),
+    opener TEXT NOT NULL,
+    content BLOB NOT NULL,
+    received_s INTEGER NOT NULL,
+    PRIMARY KEY (study, opener)
+) STRICT
+""",
+            """
+CREATE TABLE openings (
+    study BLOB NOT NULL REFERENCES sealed_sets (study),
+    opener TEXT NOT NULL,
+    streams TEXT NOT NULL,
+    n_bytes INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    signature BLOB NOT NULL,
+    message_sha256 BLOB NOT NULL,
+    received_s INTEGER NOT NULL,
+    PRIMARY KEY (study, opener, streams)
+) STRICT
+""",
+        ),
+    ),
 )
 
 STORE_VERSION = MIGRATIONS[-1].version

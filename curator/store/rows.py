@@ -8,7 +8,7 @@ from collections import defaultdict
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from dppca.common.errors import StoreError, StudyError
 from dppca.common.files import create_private
@@ -20,9 +20,13 @@ from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
     Publication,
+    Sealing,
     Settlement,
     StoredBlob,
+    StoredOpening,
+    StoredVote,
     StudyRecord,
+    by_streams,
 )
 
 _BUSY_TIMEOUT_S = 5.0
@@ -90,6 +94,7 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
                 publications=tuple(
                     Publication(row[0], Form(row[1]), *row[2:6]) for row in publications
                 ),
+                **_masked_sum(database, digest),
             )
     except sqlite3.Error as error:
         raise StoreError(
@@ -158,6 +163,50 @@ def settlement_row(owner: str, settlement: Settlement) -> tuple[object, ...]:
         None if chain is None else chain.length,
         None if chain is None else chain.head,
         settlement.releases,
+    )
+
+
+class _MaskedSum(TypedDict):
+    sealing: Sealing | None
+    votes: tuple[StoredVote, ...]
+    openings: tuple[StoredOpening, ...]
+
+
+def _masked_sum(database: sqlite3.Connection, study: bytes) -> _MaskedSum:
+    sealing = database.execute(
+        "SELECT set_digest, sealed_s FROM sealed_sets WHERE study = ?", (study,)
+    ).fetchone()
+    votes = database.execute(
+        "SELECT opener, content, received_s FROM votes WHERE study = ? ORDER BY opener", (study,)
+    )
+    openings = database.execute(
+        "SELECT opener, streams, n_bytes, sha256, signature, message_sha256, received_s "
+        "FROM openings WHERE study = ?",
+        (study,),
+    )
+    read = [StoredOpening(row[0], _streams(row[1]), *row[2:7]) for row in openings]
+    return {
+        "sealing": None if sealing is None else Sealing(*sealing),
+        "votes": tuple(StoredVote(*row) for row in votes),
+        "openings": tuple(sorted(read, key=by_streams)),
+    }
+
+
+def _streams(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+def opening_row(study: bytes, opening: StoredOpening) -> tuple[object, ...]:
+    """Values of one row of ``openings``."""
+    return (
+        study,
+        opening.opener,
+        ",".join(str(stream) for stream in opening.streams),
+        opening.n_bytes,
+        opening.sha256,
+        opening.signature,
+        opening.message_sha256,
+        opening.received_s,
     )
 
 

@@ -3,9 +3,9 @@
 ::
 
     STATE/lock            held while a daemon runs
-    STATE/curator.sqlite  studies, contributions, publications, settlements (WAL, FULL)
+    STATE/curator.sqlite  what is known: studies, contributions, openings ... (WAL, FULL)
     STATE/curator.sqlite.version-N   the same before its last upgrade from version N
-    STATE/blobs/DIGEST    vectors, results, synthetic rows
+    STATE/blobs/DIGEST    vectors, sums of masks, results, synthetic rows
     STATE/incoming/       uploads that are arriving
 
 All records are kept in memory as well, read once at the start: this process is the only writer.
@@ -33,6 +33,7 @@ from dppca.curator.store.rows import (
     contribution_row,
     load,
     load_histories,
+    opening_row,
     settlement_row,
 )
 from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
@@ -111,6 +112,10 @@ class SqliteStore:
         published = {(p.owner, p.form) for p in before.publications}
         contributions = [c for c in record.contributions if c.owner not in stored]
         publications = [p for p in record.publications if (p.owner, p.form) not in published]
+        voted = {vote.opener for vote in before.votes}
+        votes = [vote for vote in record.votes if vote.opener not in voted]
+        openings = [opening for opening in record.openings if opening not in before.openings]
+        sealing = record.sealing if before.sealing is None else None
         self._blobs.keep(*uploads)
         result = record.result
         with self._transaction() as database:
@@ -135,6 +140,19 @@ class SqliteStore:
                     (digest, p.owner, p.form.value, p.n_rows, p.n_bytes, p.sha256, p.received_s)
                     for p in publications
                 ],
+            )
+            if sealing is not None:
+                database.execute(
+                    "INSERT INTO sealed_sets VALUES (?, ?, ?)",
+                    (digest, sealing.set_digest, sealing.sealed_s),
+                )
+            database.executemany(
+                "INSERT INTO votes VALUES (?, ?, ?, ?)",
+                [(digest, vote.opener, vote.content, vote.received_s) for vote in votes],
+            )
+            database.executemany(
+                "INSERT INTO openings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [opening_row(digest, opening) for opening in openings],
             )
             checkpoint("store")
         self._records[digest] = record
@@ -211,6 +229,7 @@ class SqliteStore:
         for record in self._records.values():
             digests.update(c.sha256 for c in record.contributions)
             digests.update(p.sha256 for p in record.publications)
+            digests.update(o.sha256 for o in record.openings)
             if record.result is not None:
                 digests.add(record.result.sha256)
         return digests

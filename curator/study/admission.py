@@ -3,7 +3,8 @@
 Rules for a contribution, in the order in which they are applied:
 
 1. The study names the caller. To anybody else there is no such study.
-2. The header announces as many entries as the study's schema has.
+2. The header announces as many entries as the study's schema has, and 8 bytes for each; with
+   ``trust: aggregate`` as many bytes as a masked upload may have.
 3. The very same release is acknowledged in every state, without effect: an owner whose
    acknowledgement was lost asks again. Other bytes, or another release, from an owner that has
    contributed are refused; so is a release that was made for another study.
@@ -17,6 +18,8 @@ Rules for a contribution, in the order in which they are applied:
 7. The receipt is, byte for byte, the one the study implies; noise and charge are computed again.
 
 The service then compares the signature over the receipt with the key of the call's certificate.
+With ``trust: aggregate`` this key is the one that the study names for the caller; and once all
+bytes have come, `require_masked` compares them with the caller's statement and the receipt.
 
 They are applied before the first byte is taken and once more when the last has come, in one
 transaction with what is stored: of two uploads at once, one is refused.
@@ -32,10 +35,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+from dppca.common.aggregation.contribution import statement_sha256
+from dppca.common.aggregation.messages import Upload, upload_limit
+from dppca.common.aggregation.pooling import require_upload
 from dppca.common.errors import (
     ArtefactError,
     ChainError,
     ConflictError,
+    LimitError,
     SchemaMismatchError,
     StudyStateError,
     UnknownStudyError,
@@ -43,9 +50,15 @@ from dppca.common.errors import (
 )
 from dppca.common.messages import Form, Header
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import MomentReceipt, receipt_for, receipt_from_bytes
-from dppca.common.study import Study
+from dppca.common.privacy.release import (
+    MaskedClaims,
+    MomentReceipt,
+    receipt_for,
+    receipt_from_bytes,
+)
+from dppca.common.study import Study, Trust
 from dppca.curator.study.lifecycle import Transition, next_state
+from dppca.curator.study.sealed_set import terms_of
 from dppca.curator.study.study_record import (
     MAX_LEDGER_LENGTH,
     Contribution,
@@ -114,6 +127,7 @@ def admit(
         raise SchemaMismatchError(
             f"{header.n_entries} entries from {owner}; the study's schema has {expected}"
         )
+    _check_size(study, owner, header)
     if _is_stored(record, owner, header, history):
         return UploadDecision.ALREADY_STORED
     next_state(record, Transition.CONTRIBUTE)
@@ -210,6 +224,45 @@ def require_named(record: StudyRecord, owner: str) -> None:
         raise UnknownStudyError(f"study {record.study.name} does not name {owner}")
 
 
+def require_masked(
+    study: Study, owner: str, header: Header, upload: Upload, payload_sha256: bytes
+) -> None:
+    """Raise unless a masked upload is what its owner signed, and what its receipt names.
+
+    Parameters
+    ----------
+    upload
+        Its payload may be left out.
+    payload_sha256
+        Of the masked vector, 32 bytes.
+
+    Raises
+    ------
+    UploadError
+        It is another owner's, or not what its statement or its receipt says.
+    SignatureError
+        The statement is not signed by the owner's key in the study.
+    """
+    if upload.statement.owner != owner:
+        raise UploadError(f"an upload of {upload.statement.owner} came from {owner}")
+    require_upload(terms_of(study), upload, payload_sha256)
+    claims = receipt_from_bytes(header.receipt).claims
+    named = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
+    if named != statement_sha256(upload):
+        raise UploadError(f"the receipt of {owner} names another statement than its upload has")
+
+
+def _check_size(study: Study, owner: str, header: Header) -> None:
+    """The end of rule 2."""
+    least, most = 8 * header.n_entries, 8 * header.n_entries
+    if study.trust is Trust.AGGREGATE:
+        least, most = 8 * terms_of(study).n_words, upload_limit(terms_of(study))
+        if header.total_bytes > most:
+            raise LimitError(f"{header.total_bytes:,} bytes from {owner}; {most:,} are allowed")
+    if not least <= header.total_bytes <= most:
+        raise UploadError(f"{header.total_bytes} bytes from {owner} for {header.n_entries} entries")
+
+
 def _is_stored(record: StudyRecord, owner: str, header: Header, history: OwnerHistory) -> bool:
     stored = record.find_contribution(owner)
     if stored is not None:
@@ -243,6 +296,7 @@ def _check_receipt(study: Study, calibration: Calibration, header: Header) -> No
     except ArtefactError as error:
         raise UploadError(str(error)) from error
     _check_free_fields(receipt, header)
+    claims = receipt.claims
     expected = receipt_for(
         study,
         calibration,
@@ -251,13 +305,16 @@ def _check_receipt(study: Study, calibration: Calibration, header: Header) -> No
         payload_sha256=header.sha256.hex(),
         ledger_sequence=receipt.ledger_sequence,
         software=receipt.software,
+        statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
     )
     if expected.canonical_bytes() == header.receipt:
         return
     stated = receipt.document()
     # Compared as text: 1, 1.0 and true are equal numbers but not one receipt.
     wrong = [
-        name for name, value in expected.document().items() if repr(stated[name]) != repr(value)
+        name
+        for name, value in expected.document().items()
+        if name not in stated or repr(stated[name]) != repr(value)
     ]
     message = f"the receipt differs from what the study implies in: {', '.join(wrong)}"
     if set(wrong) <= {"release_id", "n_rows", "payload_sha256"}:

@@ -2,10 +2,11 @@
 
 Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order,
 and a true sum within 63 bits, which `dppca.common.privacy.mechanisms` sees to, is read back
-exactly. Dividing by the public number of rows gives raw moments of all rows together; pooling *raw*
-moments keeps the variance between the owners' means. The mean of the owners' own covariances
-(``within``; Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so is formed in the order
-of names.
+exactly. With ``trust: aggregate`` the releases are masked, and the openings take the masks away
+from their sum alone (`dppca.common.aggregation.pooling`). Dividing by the public number of rows
+gives raw moments of all rows together; pooling *raw* moments keeps the variance between the owners'
+means. The mean of the owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is
+a sum of floats and so is formed in the order of names.
 
 Everything here is post-processing of what is private already: it costs nothing, and the noise edge
 is simulated from a seed, the study's digest, so that anybody who has the releases gets the same
@@ -23,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.aggregation.messages import Opening, Upload
+from dppca.common.aggregation.pooling import unmask
 from dppca.common.errors import StudyStateError
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
@@ -37,6 +40,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.results import Result, ResultHeader, Share
 from dppca.common.study import Covariance, Study
+from dppca.curator.study.sealed_set import terms_of
 from dppca.curator.study.study_record import Contribution
 
 
@@ -65,9 +69,44 @@ def aggregate(
     """
     if not contributions:
         raise StudyStateError(f"no owner has contributed to study {study.name}")
+    pooled, within = _pool(study, contributions, vectors)
+    return _decomposed(study, calibration, contributions, pooled, within)
+
+
+def aggregate_masked(
+    study: Study,
+    calibration: Calibration,
+    contributions: Sequence[Contribution],
+    uploads: Iterable[Upload],
+    openings: Iterable[Opening],
+) -> Result:
+    """As `aggregate`, of a study with ``trust: aggregate``.
+
+    Parameters
+    ----------
+    uploads
+        Of exactly the sealed set; taken one at a time, and so are ``openings``.
+    openings
+        Together of every stream once.
+
+    Raises
+    ------
+    GarbledSumError
+        They do not fit: somebody did not follow the protocol.
+    """
+    pooled = unmask(terms_of(study), uploads, openings)
+    return _decomposed(study, calibration, contributions, pooled, None)
+
+
+def _decomposed(
+    study: Study,
+    calibration: Calibration,
+    contributions: Sequence[Contribution],
+    pooled: NDArray[np.int64],
+    within: NDArray[np.float64] | None,
+) -> Result:
     layout = study.table.layout
     n_rows = sum(contribution.n_rows for contribution in contributions)
-    pooled, within = _pool(study, contributions, vectors)
     mean, second = unpack(pooled, n_rows, layout)
     covariance = pooled_covariance(mean, second, overwrite=True) if within is None else within
     with ThreadPoolExecutor(1) as pool:
@@ -80,11 +119,12 @@ def aggregate(
             mean=mean,
             covariance=study.covariance,
             seed=int(study.digest[:16], 16),
+            mechanisms=calibration.mechanisms(len(contributions)),
         )
         decomposition = decompose(covariance)
         edge = simulated.result()
     count = count_components(decomposition.eigenvalues, study.components, noise_edge=edge.value)
-    guarantee = compose_guarantee(study, epsilon=calibration.epsilon, delta=calibration.delta)
+    guarantee = compose_guarantee(study, calibration)
     header = ResultHeader(
         study_digest=study.digest,
         shares=tuple(Share(c.owner, c.n_rows, c.sha256.hex()) for c in contributions),

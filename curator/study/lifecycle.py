@@ -1,20 +1,25 @@
 """The states of a study: pure, without I/O, clock or randomness.
 
-A study moves through four states::
+A study moves through these states::
 
-                 contribute   decompose    publish      close       abort
-    open         open         decomposed   -            -           aborted
-    decomposed   -            -            decomposed   closed      -
-    closed       -            -            -            closed      -
-    aborted      -            -            -            -           aborted
+                 contribute   seal     open     decompose    publish      close       abort
+    open         open         sealed   -        decomposed   -            -           aborted
+    sealed       -            -        sealed   decomposed   -            -           aborted
+    decomposed   -            -        -        -            decomposed   closed      -
+    closed       -            -        -        -            -            closed      -
+    aborted      -            -        -        -            -            -           aborted
 
 ``-`` is illegal: it raises `StudyStateError`, and as every step returns a new `StudyRecord`, the
 old one is as it was. Closing and aborting again have no effect, so that a call may be repeated.
-What is contributed and published, and by whom, `dppca.curator.study.admission` decides.
+What is contributed, opened and published, and by whom, `dppca.curator.study.admission` and
+`dppca.curator.study.openings` decide.
 
-A study is decomposed when all owners have come, or with a quorum once the deadline has passed; with
-less it is aborted. What a site says of itself is never passed on: of late and missing owners the
-others learn the names.
+With ``trust: owner`` a study is decomposed when all owners have come, or with a quorum once the
+deadline has passed. With ``trust: aggregate`` it is sealed then, and decomposed once the openers
+have opened every stream; only there may it be sealed, and it cannot be decomposed while open. With
+less than a quorum, or with a stream that nobody opened by ``open_by``, it is aborted. What a site
+says of itself is never passed on: of late and missing owners and openers the others learn the
+names.
 """
 
 from __future__ import annotations
@@ -32,10 +37,18 @@ from dppca.common.errors import (
 )
 from dppca.common.messages import StudyState
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
-from dppca.curator.study.study_record import Contribution, StoredBlob, StudyRecord
+from dppca.common.study import Study, Trust
+from dppca.curator.study.sealed_set import (
+    is_opened,
+    missing_openers,
+    open_by_passed,
+    terms_of,
+)
+from dppca.curator.study.study_record import Contribution, Sealing, StoredBlob, StudyRecord
 
 QUORUM_REASON = "The deadline passed before enough owners had contributed."
+OPENERS_REASON = "The time to open passed before enough openers had come."
+GARBLED_REASON = "The openings do not fit the contributions: the sum says nothing."
 MAX_REASON_LENGTH = 200
 
 
@@ -43,6 +56,8 @@ class Transition(StrEnum):
     """What can happen to a study."""
 
     CONTRIBUTE = "contribute"
+    SEAL = "seal"
+    OPEN = "open"
     DECOMPOSE = "decompose"
     PUBLISH = "publish"
     CLOSE = "close"
@@ -51,20 +66,30 @@ class Transition(StrEnum):
 
 TRANSITIONS: dict[tuple[StudyState, Transition], StudyState] = {
     (StudyState.OPEN, Transition.CONTRIBUTE): StudyState.OPEN,
+    (StudyState.OPEN, Transition.SEAL): StudyState.SEALED,
     (StudyState.OPEN, Transition.DECOMPOSE): StudyState.DECOMPOSED,
     (StudyState.OPEN, Transition.ABORT): StudyState.ABORTED,
+    (StudyState.SEALED, Transition.OPEN): StudyState.SEALED,
+    (StudyState.SEALED, Transition.DECOMPOSE): StudyState.DECOMPOSED,
+    (StudyState.SEALED, Transition.ABORT): StudyState.ABORTED,
     (StudyState.DECOMPOSED, Transition.PUBLISH): StudyState.DECOMPOSED,
     (StudyState.DECOMPOSED, Transition.CLOSE): StudyState.CLOSED,
     (StudyState.CLOSED, Transition.CLOSE): StudyState.CLOSED,
     (StudyState.ABORTED, Transition.ABORT): StudyState.ABORTED,
 }
 """The table above; a pair that is not listed is illegal."""
+_OF_TRUST = {
+    (StudyState.OPEN, Transition.SEAL): Trust.AGGREGATE,
+    (StudyState.OPEN, Transition.DECOMPOSE): Trust.OWNER,
+}
+"""Pairs that are legal for one trust alone."""
 
 
 class NextAction(Enum):
     """What time and contributions ask for."""
 
     NOTHING = auto()
+    SEAL = auto()
     DECOMPOSE = auto()
     ABORT = auto()
 
@@ -82,7 +107,7 @@ def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> Stud
     ConflictError
         Another document has the name.
     StudyError
-        The deadline has passed already.
+        The deadline, or the time to open, has passed already; or a key does not fit.
     RangeError
         The study's integers could leave 64 bits.
     """
@@ -91,24 +116,56 @@ def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> Stud
             return existing
         raise ConflictError(f"there is another study called {study.name}: choose another name")
     calibrate(study)
+    if study.trust is Trust.AGGREGATE:
+        terms_of(study)
     if study.deadline_passed(now):
         raise StudyError(f"the deadline of study {study.name} has passed: set a later one")
+    if open_by_passed(study, now):
+        raise StudyError(f"open_by of study {study.name} has passed: set a later time")
     return StudyRecord(study=study, state=StudyState.OPEN, created_s=int(now.timestamp()))
 
 
 def next_action(record: StudyRecord, *, now: datetime) -> NextAction:
     """What is to be done with a study now, without anybody asking."""
+    if record.state is StudyState.SEALED:
+        if is_opened(record):
+            return NextAction.DECOMPOSE
+        return NextAction.ABORT if open_by_passed(record.study, now) else NextAction.NOTHING
     if record.state is not StudyState.OPEN:
         return NextAction.NOTHING
+    ready = NextAction.SEAL if record.study.trust is Trust.AGGREGATE else NextAction.DECOMPOSE
     if record.complete:
-        return NextAction.DECOMPOSE
+        return ready
     if not record.study.deadline_passed(now):
         return NextAction.NOTHING
-    return (
-        NextAction.DECOMPOSE
-        if len(record.contributions) >= record.study.needed
-        else NextAction.ABORT
-    )
+    return ready if len(record.contributions) >= record.study.needed else NextAction.ABORT
+
+
+def late_reason(record: StudyRecord) -> str:
+    """Why a study that is due to be aborted is: whom it waited for in vain."""
+    return OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON
+
+
+def seal(
+    record: StudyRecord, taken: tuple[Contribution, ...], set_digest: bytes, *, now: datetime
+) -> StudyRecord:
+    """The study with the set that is opened; no contribution is taken afterwards.
+
+    Parameters
+    ----------
+    taken
+        The contributions whose digest was computed.
+    set_digest
+        Of all contributions, 32 bytes.
+
+    Raises
+    ------
+    StudyStateError
+        Not open, of another trust, not due, or the set is not of the contributions stored.
+    """
+    state = next_state(record, Transition.SEAL)
+    _require_due(record, NextAction.SEAL, taken, now)
+    return replace(record, state=state, sealing=Sealing(set_digest, int(now.timestamp())))
 
 
 def decompose(
@@ -124,15 +181,10 @@ def decompose(
     Raises
     ------
     StudyStateError
-        Not open, not due, or the result is not of the contributions stored.
+        Neither open nor sealed, not due, or the result is not of the contributions stored.
     """
     state = next_state(record, Transition.DECOMPOSE)
-    if next_action(record, now=now) is not NextAction.DECOMPOSE:
-        raise StudyStateError(f"study {record.study.name} still waits for owners")
-    if taken != record.contributions:
-        raise StudyStateError(
-            f"the contributions to study {record.study.name} have changed meanwhile"
-        )
+    _require_due(record, NextAction.DECOMPOSE, taken, now)
     return replace(record, state=state, result=result)
 
 
@@ -142,7 +194,7 @@ def close(record: StudyRecord) -> StudyRecord:
 
 
 def abort(record: StudyRecord, reason: str) -> StudyRecord:
-    """The study ended without a result; `StudyStateError` unless open.
+    """The study ended without a result; `StudyStateError` unless open or sealed.
 
     Raises
     ------
@@ -168,12 +220,16 @@ def require_result(record: StudyRecord) -> StoredBlob:
     Raises
     ------
     NotReadyError
-        Still open.
+        Still open, or sealed.
     StudyStateError
         Aborted.
     """
     if record.state is StudyState.ABORTED:
         raise StudyStateError(f"study {record.study.name} was aborted: {record.reason}")
+    if record.state is StudyState.SEALED:
+        raise NotReadyError(
+            f"study {record.study.name} waits to be opened by {', '.join(missing_openers(record))}"
+        )
     if record.result is None:
         raise NotReadyError(
             f"study {record.study.name} still waits for {len(record.missing)} owners"
@@ -183,9 +239,22 @@ def require_result(record: StudyRecord) -> StoredBlob:
 
 def next_state(record: StudyRecord, step: Transition) -> StudyState:
     """State after a step; `StudyStateError` where the table has none."""
-    try:
-        return TRANSITIONS[record.state, step]
-    except KeyError:
+    pair = (record.state, step)
+    trust = record.study.trust
+    if pair not in TRANSITIONS or _OF_TRUST.get(pair, trust) is not trust:
         raise StudyStateError(
             f"study {record.study.name} is {record.state.value}: it cannot {step.value}"
-        ) from None
+        )
+    return TRANSITIONS[pair]
+
+
+def _require_due(
+    record: StudyRecord, action: NextAction, taken: tuple[Contribution, ...], now: datetime
+) -> None:
+    if next_action(record, now=now) is not action:
+        whom = "openers" if record.state is StudyState.SEALED else "owners"
+        raise StudyStateError(f"study {record.study.name} still waits for {whom}")
+    if taken != record.contributions:
+        raise StudyStateError(
+            f"the contributions to study {record.study.name} have changed meanwhile"
+        )

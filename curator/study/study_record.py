@@ -1,4 +1,4 @@
-"""What the curator knows about a study: values, all of them `released` or public.
+"""What the curator knows about a study: values, all of them `released`, `masked` or public.
 
 Nothing here is computed from a row without noise, and no value changes: a step of
 `dppca.curator.study.lifecycle` makes a new one.
@@ -79,6 +79,60 @@ class StoredBlob:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealing:
+    """The set of masked contributions that is opened: all that had come at this time.
+
+    Attributes
+    ----------
+    set_digest
+        `dppca.common.aggregation.messages.set_digest`, 32 bytes.
+    sealed_s
+        Seconds since 1970 UTC.
+    """
+
+    set_digest: bytes
+    sealed_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVote:
+    """An opener's vote for the sealed set; ``content`` as it came, checked."""
+
+    opener: str
+    content: bytes
+    received_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOpening:
+    """An opener's sum over the sealed set, checked. ``sha256`` (32 bytes) names it on disk.
+
+    Attributes
+    ----------
+    streams
+        Places in `Terms.holders`, ascending; no other opening of the study has them.
+    n_bytes, sha256
+        Of the sum.
+    signature
+        The opener's (DER), for `Purpose.OPENING`.
+    message_sha256
+        Of the whole message, 32 bytes: the very same one is known by it.
+    """
+
+    opener: str
+    streams: tuple[int, ...]
+    n_bytes: int
+    sha256: bytes
+    signature: bytes
+    message_sha256: bytes
+    received_s: int
+
+
+by_streams = attrgetter("opener", "streams")
+"""What openings are sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
 class StudyRecord:
     """A study and everything that has happened to it.
 
@@ -92,6 +146,10 @@ class StudyRecord:
         The result file; set from ``DECOMPOSED`` on.
     reason
         Why it was aborted; empty otherwise.
+    sealing
+        The set that is opened; of ``trust: aggregate`` from ``SEALED`` on.
+    votes, openings
+        By opener's name, and streams, ascending.
     """
 
     study: Study
@@ -101,6 +159,9 @@ class StudyRecord:
     publications: tuple[Publication, ...] = ()
     result: StoredBlob | None = None
     reason: str = ""
+    sealing: Sealing | None = None
+    votes: tuple[StoredVote, ...] = ()
+    openings: tuple[StoredOpening, ...] = ()
 
     @property
     def digest(self) -> bytes:
@@ -127,11 +188,20 @@ class StudyRecord:
         """Whether none is missing; contributions are of different owners that the study names."""
         return len(self.contributions) == len(self.study.owners)
 
+    @property
+    def opened(self) -> frozenset[int]:
+        """Streams of masks that openings have."""
+        return frozenset(stream for opening in self.openings for stream in opening.streams)
+
     def find_contribution(self, owner: str) -> Contribution | None:
         """What ``owner`` contributed."""
         place = bisect_left(self.contributions, owner, key=by_owner)
         at_place = self.contributions[place : place + 1]
         return at_place[0] if at_place and at_place[0].owner == owner else None
+
+    def find_vote(self, opener: str) -> StoredVote | None:
+        """The vote of ``opener``."""
+        return next((vote for vote in self.votes if vote.opener == opener), None)
 
     def find_publication(self, owner: str, form: Form) -> Publication | None:
         """What ``owner`` published in ``form``."""

@@ -60,6 +60,14 @@ def test_what_is_commented_out_is_valid_too() -> None:
     assert study.deadline is not None
 
 
+def test_the_templates_bins_may_enter_products() -> None:
+    other = TEMPLATE.replace(
+        "      histogram: true                 # release", "      # release", 1
+    )
+    schema = study_from_yaml(other.replace("# products: bins", "products: bins")).table
+    assert schema.products_of_bins == ("age",)
+
+
 def test_the_template_says_the_shape_of_its_numerics_and_a_target() -> None:
     schema = study_from_yaml(TEMPLATE).table
     numerics = [a for a in schema.attributes if isinstance(a, Numeric)]

@@ -98,6 +98,29 @@ def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
     )
 
 
+def test_bins_in_products_are_offered_for_numerics_that_have_bins() -> None:
+    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes[4].update(histogram=True, bins=20)
+    compared = _compared(_study(attributes))
+    attributes[4].update(histogram=False, products="bins")
+    written_out = _study(attributes)
+    choice = compared["products: bins, age"]
+    assert choice.table.digest == written_out.table.digest
+    assert choice.factor > 1
+    assert choice.gains == ("relations that do not rise or fall steadily, of age",)
+    assert choice.costs == (f"{choice.factor:.2f} times the noise on products, column sums",)
+    back = _compared(written_out)["histogram: true in place of products: bins, age"]
+    assert back.factor == pytest.approx(1 / choice.factor)
+    assert back.costs == ("relations that do not rise or fall steadily, of age",)
+    others = _compared(written_out)["histogram: true, all other numerics"]
+    assert (others.gains, others.table.products_of_bins) == (("the shape of pay",), ("age",))
+
+
+def test_bins_that_no_schema_could_hold_are_not_offered() -> None:
+    many = [{**ATTRIBUTES[4], "name": f"n{i}", "bins": 256} for i in range(33)]
+    assert not [words for words in _compared(_study(many)) if words.startswith("products")]
+
+
 def test_targets_raise_a_weight_of_sums_that_is_too_small() -> None:
     study = _study(sum_weight=0.25)
     choice = _compared(study, "b1")["targets: [b1], sum_weight: 0.5"]

@@ -10,11 +10,13 @@ import pytest
 
 from dppca.common.errors import RangeError, SettingError
 from dppca.common.privacy.mechanisms import Mechanism
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust
 from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
-from dppca.curator.planning.plan import GOOD, Feasibility, StudyPlan, advised_resolution, make_plan
+from dppca.curator.planning.forecaster import GOOD, Feasibility
+from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
 from dppca.curator.planning.report import Seconds, plan_document, plan_text
+from tests.support.masked_studies import make_masked_study
 from tests.support.studies import study_document
 
 DELTA = Decimal("1e-9")
@@ -219,3 +221,90 @@ def test_bytes_are_those_of_the_packed_vector() -> None:
     plan = _plan(study, 500)
     assert plan.bytes_up == 8 * study.table.layout.n_entries
     assert plan_document(plan, SECONDS)["bytes"]["up"] == plan.bytes_up
+
+
+def test_both_kinds_of_trust_stand_side_by_side() -> None:
+    """The noise of the sum: sqrt(10) of one mechanism's, or sqrt(10 / 9)."""
+    owners = [f"owner-{place}" for place in range(10)]
+    plan = _plan(_study(owners=owners), 20, colluders=1)
+    mine, other = plan.trusts
+    assert (mine.trust, mine.honest, mine.line) == (Trust.OWNER, None, plan.asked)
+    assert (other.trust, other.colluders, other.honest) == (Trust.AGGREGATE, 1, 9)
+    assert (mine.mechanisms, other.mechanisms) == (10, 10 / 9)
+    assert mine.line.noise is not None
+    assert other.line.noise == pytest.approx(mine.line.noise / 3)
+    assert mine.line.forecast is not None
+    assert other.line.forecast is not None
+    assert other.line.forecast.captured > mine.line.forecast.captured
+    assert other.line.forecast.noise_edge < 0.5 * mine.line.forecast.noise_edge
+    text = plan_text(plan, SECONDS)
+    assert "trust: owner" in text
+    assert "trust: aggregate, colluders: 1 (h = 9)" in text
+    assert " 3.16 times" in text
+    assert " 1.05 times" in text
+    assert "less than promised" in text
+    told = plan_document(plan, SECONDS)["trusts"]
+    assert [each["factor"] for each in told] == pytest.approx([np.sqrt(10), np.sqrt(10 / 9)])
+    assert len(_plan(_study(owners=owners), 20).trusts) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
+    attributes = _study().model_dump(mode="json", by_alias=True)["schema"]["attributes"]
+
+    def planned(n_owners: int) -> StudyPlan:
+        fields = {"epsilon": "0.2", "attributes": attributes, "components": {"count": 2}}
+        study = make_masked_study(n_owners, 2, mechanism=mechanism, **fields).study
+        return _plan(study, 30, delta=None if mechanism == "gaussian" else DELTA, grid=[])
+
+    plan = planned(6)
+    assert [each.trust for each in plan.trusts] == [Trust.AGGREGATE, Trust.OWNER]
+    noises = [each.line.noise for each in plan.trusts]
+    assert noises[1] == pytest.approx(noises[0] * np.sqrt(5), rel=1e-3)
+    assert plan.trusts[0].line == plan.asked
+    mine, other = plan_document(plan, SECONDS)["trusts"]
+    assert other["if_more_collude"] is None
+    assert mine["if_more_collude"] is not None
+    assert (mine["if_more_collude"]["all_others"] is None) == (mechanism == "laplace")
+    assert mine["if_more_collude"]["words"] in plan_text(plan, SECONDS)
+    need = plan.need(plan.asked.mechanism)
+    assert need.owners is not None
+    assert need.owners > 6
+    enough = planned(need.owners).asked.forecast
+    assert enough is not None
+    assert enough.captured == pytest.approx(GOOD, abs=0.03)
+
+
+def test_an_upload_of_a_sum_has_its_seals_too() -> None:
+    study = make_masked_study(4, 2).study
+    assert _plan(study, 500).bytes_up > 8 * study.table.layout.n_entries + 2 * 1136
+
+
+def test_a_sum_whose_shares_would_be_too_small_is_shown_as_refused() -> None:
+    narrow = {"mechanism": "gaussian", "scale": "0.003", "delta": "1e-6"}
+    owners = [f"owner-{place}" for place in range(10)]
+    study = _study(owners=owners, privacy=narrow, resolution_bits=6)
+    _, other = _plan(study, 500, colluders=1, grid=[]).trusts
+    assert (other.line.verdict, other.line.noise) == (Feasibility.REFUSED, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "colluders", "words"),
+    [
+        ({}, 1, "must be in 1..0"),
+        ({"owners": ["a", "b", "c"]}, 2, "must be in 1..1"),
+        ({"owners": ["a", "b", "c"], "covariance": "within"}, 1, "trust: owner"),
+    ],
+)
+def test_colluders_that_no_study_has_are_refused(
+    changes: dict[str, Any], colluders: int, words: str
+) -> None:
+    with pytest.raises(SettingError, match=words):
+        _plan(_study(**changes), 500, colluders=colluders)
+
+
+def test_a_study_brings_its_colluders_and_allows_no_others() -> None:
+    study = make_masked_study(4, 2).study
+    assert len(_plan(study, 500, colluders=1, grid=[]).trusts) == 2
+    with pytest.raises(SettingError, match="leave --colluders out"):
+        _plan(study, 500, colluders=2, grid=[])

@@ -18,6 +18,8 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from tests.support.census import header_of, make_release, make_study
+from tests.support.masked_records import MaskedRecords
+from tests.support.masked_studies import make_masked_study
 from tests.support.old_store import write_version_1
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -70,6 +72,25 @@ def test_a_backup_of_an_open_store_is_the_store_of_that_moment(tmp_path: Path) -
     assert again.studies() == (record,)
     assert again.read(record.contributions[0].sha256) == make_release(STUDY).payload()
     again.close()
+
+
+def test_a_backup_has_what_openers_sent(tmp_path: Path) -> None:
+    masked = MaskedRecords(make_masked_study())
+    opening = masked.opening("owner-1")
+    record = masked.opened(masked.sealed, opening)
+    store = SqliteStore(tmp_path / "state")
+    masked.keep(store, record, opening)
+    made = back_up(tmp_path / "state", tmp_path / "backup", now_s=7)
+    store.close()
+    assert made.files == 5
+    restore(tmp_path / "backup", tmp_path / "new")
+    again = SqliteStore(tmp_path / "new")
+    assert again.studies() == (record,)
+    assert again.read(record.openings[0].sha256) == opening.total
+    again.close()
+    (tmp_path / "backup" / "blobs" / record.openings[0].sha256.hex()).unlink()
+    with pytest.raises(ArtefactError, match="is missing"):
+        restore(tmp_path / "backup", tmp_path / "other")
 
 
 def test_nothing_but_the_store_is_in_a_backup(backup: Path) -> None:

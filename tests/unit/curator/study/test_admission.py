@@ -122,6 +122,7 @@ def test_who_comes_late_is_refused_though_nobody_has_looked_at_the_clock_yet() -
         ("owner-1", {"sha256": b"x" * 32}, ConflictError, "another release"),
         ("owner-1", {"n_rows": 7}, ConflictError, "another release"),
         ("owner-2", {"n_entries": 3}, SchemaMismatchError, "3 entries from owner-2"),
+        ("owner-2", {"total_bytes": 23}, UploadError, "23 bytes from owner-2"),
         ("owner-2", {"n_rows": 0}, UploadError, "0 rows from owner-2; 1 to 1500"),
         ("owner-2", {"n_rows": 1501}, UploadError, "1501 rows"),
         ("owner-2", {"n_rows": 1 << 63}, UploadError, "rows"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any
@@ -169,7 +170,8 @@ def test_the_federations_figure_is_one_owners_or_where_people_overlap_the_sum(
     overlap: bool | list[list[str]], times: int
 ) -> None:
     study = make_study(overlap=overlap)
-    guarantee = compose_guarantee(study, epsilon=EPSILON, delta=DELTA)
+    calibration = replace(calibrate(study), epsilon=EPSILON, delta=DELTA)
+    guarantee = compose_guarantee(study, calibration)
     exact = Context(prec=60)
     assert Decimal(guarantee.epsilon) == exact.multiply(EPSILON, times)
     assert Decimal(guarantee.delta) == exact.multiply(DELTA, times)
@@ -190,11 +192,10 @@ def test_an_owner_that_is_missing_is_counted_because_nobody_can_check_an_absence
     record = contributed(study, (900, 1000))
     result = aggregate(study, calibrate(study), record.contributions, vectors(study, (900, 1000)))
     assert result.header.missing == ("owner-3",)
-    whole = compose_guarantee(study, epsilon=Decimal(1), delta=Decimal(0))
+    whole = compose_guarantee(study, calibrate(study))
     assert result.header.epsilon == whole.epsilon == ("3" if overlap is True else "2")
-    assert compose_guarantee(
-        study, epsilon=Decimal(1), delta=Decimal(0), owners=["owner-1", "owner-2"]
-    ).epsilon == ("2" if overlap is True else "1")
+    named = compose_guarantee(study, calibrate(study), ["owner-1", "owner-2"])
+    assert named.epsilon == ("2" if overlap is True else "1")
 
 
 @pytest.mark.parametrize("changes", [{}, {"covariance": "within"}])

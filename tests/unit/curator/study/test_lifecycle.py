@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,13 +18,24 @@ from dppca.common.errors import (
     StudyStateError,
 )
 from dppca.common.messages import Header, StudyState
+from dppca.common.study import Trust
+from dppca.common.study_document import study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition, next_state
-from dppca.curator.study.study_record import Contribution, LedgerHead, StoredBlob, StudyRecord
+from dppca.curator.study.study_record import (
+    Contribution,
+    LedgerHead,
+    Sealing,
+    StoredBlob,
+    StoredOpening,
+    StudyRecord,
+)
 from tests.support.census import header_of, make_release, make_study
+from tests.support.masked_studies import make_masked_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)
+OPEN_BY = NOW + timedelta(days=1)
 RESULT = StoredBlob(10, b"r" * 32)
 
 
@@ -50,13 +63,44 @@ def contribution(owner: str, header: Header) -> Contribution:
     )
 
 
+def masked_with(*owners: str, state: StudyState = StudyState.OPEN, **changes: Any) -> StudyRecord:
+    """A study with ``trust: aggregate``: owner-1 to owner-4, the first two of them openers."""
+    study = make_masked_study(**changes).study
+    header = header_of(make_release(make_study()))
+    return StudyRecord(
+        study=study,
+        state=state,
+        created_s=0,
+        contributions=tuple(contribution(owner, header) for owner in sorted(owners)),
+        sealing=None if state is StudyState.OPEN else Sealing(b"s" * 32, 1),
+    )
+
+
+def opened(record: StudyRecord, *openers: str) -> StudyRecord:
+    """The study with what some openers opened: the stream that each holds."""
+    streams = {name: place for place, name in enumerate(sorted(record.study.openers or {}))}
+    openings = tuple(
+        StoredOpening(name, (streams[name],), 8, b"t" * 32, b"", b"m" * 32, 2) for name in openers
+    )
+    return replace(record, openings=openings)
+
+
+ALL = ("owner-1", "owner-2", "owner-3", "owner-4")
+ELSEWHERE = {
+    Trust.OWNER: (StudyState.OPEN, Transition.SEAL),
+    Trust.AGGREGATE: (StudyState.OPEN, Transition.DECOMPOSE),
+}
+"""The pair of the table that the other trust has alone."""
+
+
+@pytest.mark.parametrize("trust", Trust)
 @pytest.mark.parametrize("state", StudyState)
 @pytest.mark.parametrize("step", Transition)
 def test_every_pair_that_the_table_does_not_list_is_illegal(
-    state: StudyState, step: Transition
+    trust: Trust, state: StudyState, step: Transition
 ) -> None:
-    record = record_with(state=state)
-    if (state, step) in TRANSITIONS:
+    record = record_with(state=state) if trust is Trust.OWNER else masked_with(state=state)
+    if (state, step) in TRANSITIONS and (state, step) != ELSEWHERE[trust]:
         assert next_state(record, step) is TRANSITIONS[state, step]
         return
     with pytest.raises(StudyStateError, match=state.value):
@@ -80,6 +124,9 @@ def test_the_table_of_the_docstring_is_the_table() -> None:
 
 
 STEPS: dict[Transition, Callable[[StudyRecord], StudyRecord]] = {
+    Transition.SEAL: lambda record: lifecycle.seal(
+        record, record.contributions, b"d" * 32, now=NOW
+    ),
     Transition.CLOSE: lifecycle.close,
     Transition.ABORT: lambda record: lifecycle.abort(record, "no longer needed"),
     Transition.DECOMPOSE: lambda record: lifecycle.decompose(
@@ -88,13 +135,18 @@ STEPS: dict[Transition, Callable[[StudyRecord], StudyRecord]] = {
 }
 
 
+@pytest.mark.parametrize("trust", Trust)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("state", StudyState)
 def test_a_step_leads_where_the_table_says_and_is_refused_where_it_says_nothing(
-    state: StudyState, step: Transition
+    trust: Trust, state: StudyState, step: Transition
 ) -> None:
-    record = record_with("owner-1", "owner-2", "owner-3", state=state)
-    if (state, step) in TRANSITIONS:
+    record = record_with(*ALL[:3], state=state)
+    if trust is Trust.AGGREGATE:
+        record = opened(masked_with(*ALL, state=state), "owner-1", "owner-2")
+    elif state is StudyState.SEALED:
+        return  # no study of this trust is
+    if (state, step) in TRANSITIONS and (state, step) != ELSEWHERE[trust]:
         assert STEPS[step](record).state is TRANSITIONS[state, step]
         return
     with pytest.raises(StudyStateError, match=state.value):
@@ -127,10 +179,99 @@ def test_at_the_deadline_a_quorum_decides(come: int, now: datetime, expected: Ne
     assert lifecycle.next_action(record, now=now) is expected
 
 
-@pytest.mark.parametrize("state", sorted(set(StudyState) - {StudyState.OPEN}))
-def test_nothing_is_due_once_a_study_is_no_longer_open(state: StudyState) -> None:
-    record = record_with("owner-1", "owner-2", "owner-3", state=state)
-    assert lifecycle.next_action(record, now=NOW) is NextAction.NOTHING
+@pytest.mark.parametrize("trust", Trust)
+@pytest.mark.parametrize("state", sorted(set(StudyState) - {StudyState.OPEN, StudyState.SEALED}))
+def test_nothing_is_due_once_a_study_waits_for_nobody(trust: Trust, state: StudyState) -> None:
+    record = record_with(*ALL[:3], state=state) if trust is Trust.OWNER else masked_with(*ALL)
+    record = replace(record, state=state)
+    assert lifecycle.next_action(record, now=OPEN_BY) is NextAction.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("come", "now", "expected"),
+    [
+        (3, NOW, NextAction.NOTHING),
+        (4, NOW, NextAction.SEAL),
+        (2, DEADLINE, NextAction.ABORT),
+        (3, DEADLINE, NextAction.SEAL),
+        (0, DEADLINE, NextAction.ABORT),
+        (4, OPEN_BY, NextAction.SEAL),
+    ],
+)
+def test_a_masked_study_is_sealed_where_another_is_decomposed(
+    come: int, now: datetime, expected: NextAction
+) -> None:
+    record = masked_with(*ALL[:come], quorum=3, deadline=DEADLINE, open_by=OPEN_BY)
+    assert lifecycle.next_action(record, now=now) is expected
+    if expected is NextAction.ABORT:
+        assert lifecycle.late_reason(record) == lifecycle.QUORUM_REASON
+
+
+@pytest.mark.parametrize(
+    ("openers", "now", "expected"),
+    [
+        ((), NOW, NextAction.NOTHING),
+        (("owner-1",), NOW, NextAction.NOTHING),
+        (("owner-1", "owner-2"), NOW, NextAction.DECOMPOSE),
+        (("owner-1", "owner-2"), OPEN_BY, NextAction.DECOMPOSE),
+        (("owner-2",), OPEN_BY, NextAction.ABORT),
+        ((), OPEN_BY, NextAction.ABORT),
+    ],
+)
+def test_a_sealed_study_is_decomposed_once_every_stream_is_opened(
+    openers: tuple[str, ...], now: datetime, expected: NextAction
+) -> None:
+    record = opened(masked_with(*ALL, state=StudyState.SEALED, open_by=OPEN_BY), *openers)
+    assert lifecycle.next_action(record, now=now) is expected
+    if expected is NextAction.ABORT:
+        assert lifecycle.late_reason(record) == lifecycle.OPENERS_REASON
+    if expected is NextAction.DECOMPOSE:
+        after = lifecycle.decompose(record, record.contributions, RESULT, now=now)
+        assert (after.state, after.result) == (StudyState.DECOMPOSED, RESULT)
+        assert (after.sealing, after.openings) == (record.sealing, record.openings)
+    else:
+        with pytest.raises(StudyStateError, match="still waits for openers"):
+            lifecycle.decompose(record, record.contributions, RESULT, now=now)
+
+
+def test_the_set_is_sealed_once_and_is_what_has_come() -> None:
+    record = masked_with(*ALL)
+    sealed = lifecycle.seal(record, record.contributions, b"d" * 32, now=NOW)
+    assert sealed == replace(
+        record, state=StudyState.SEALED, sealing=Sealing(b"d" * 32, int(NOW.timestamp()))
+    )
+    for refused, taken, says in (
+        (record, record.contributions[:3], "changed meanwhile"),
+        (masked_with(*ALL[:3]), masked_with(*ALL[:3]).contributions, "still waits for owners"),
+        (sealed, sealed.contributions, "is sealed: it cannot seal"),
+        (record_with(*ALL[:3]), record_with(*ALL[:3]).contributions, "is open: it cannot seal"),
+    ):
+        with pytest.raises(StudyStateError, match=says):
+            lifecycle.seal(refused, taken, b"e" * 32, now=NOW)
+
+
+def test_a_masked_study_is_not_decomposed_before_it_is_sealed() -> None:
+    record = masked_with(*ALL)
+    with pytest.raises(StudyStateError, match="is open: it cannot decompose"):
+        lifecycle.decompose(record, record.contributions, RESULT, now=NOW)
+
+
+def test_a_sealed_study_says_which_openers_it_waits_for() -> None:
+    record = opened(masked_with(*ALL, state=StudyState.SEALED), "owner-1")
+    with pytest.raises(NotReadyError, match=r"waits to be opened by owner-2$"):
+        lifecycle.require_result(record)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_study_whose_keys_do_not_fit_is_not_begun(seed: int) -> None:
+    made, other = make_masked_study(), make_masked_study(seed=seed)
+    document = json.loads(made.study.canonical_bytes())
+    document["openers"]["owner-1"] = json.loads(other.study.canonical_bytes())["openers"]["owner-1"]
+    with pytest.raises(StudyError, match="opener key of owner-1 is not signed"):
+        lifecycle.create(None, study_from_mapping(document), now=NOW)
+    assert lifecycle.create(None, made.study, now=NOW).state is StudyState.OPEN
+    with pytest.raises(StudyError, match="open_by of study study has passed"):
+        lifecycle.create(None, made.study, now=datetime(2100, 1, 1, tzinfo=UTC))
 
 
 def test_a_result_of_other_contributions_is_refused() -> None:

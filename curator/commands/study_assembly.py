@@ -1,0 +1,74 @@
+"""``dppca-curator study assemble``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.errors import SettingError, StudyError
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class AssembledStudyDocument(Document):
+    """A study file with its owners' keys."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    path: Annotated[PathText, "the file that was written"]
+    owners: Annotated[list[str], "owners of the study"]
+    openers: Annotated[list[str], "owners that open the sum"]
+
+
+@click.command("assemble")
+@click.argument("study_file", type=_FILE)
+@click.argument("identities", type=_FILE, nargs=-1, required=True)
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
+)
+@prints(AssembledStudyDocument)
+def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_json: bool) -> None:
+    """Put the owners' keys into STUDY_FILE, which has trust: aggregate.
+
+    IDENTITIES are files with what `dppca-owner identity STUDY` printed at each site, with or
+    without --json. The new file is one that `study create` takes.
+
+    \b
+    Example:
+      dppca-curator study assemble nltcs-draft.yaml keys/*.yaml --output nltcs.yaml
+    """
+    from dppca.curator.study.assembly import assemble_study
+
+    parts = [(str(path), _text(path)) for path in identities]
+    whole, study = assemble_study(_text(study_file), parts)
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(whole)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    openers = sorted(study.openers or {})
+    document: AssembledStudyDocument = {
+        "command": "study assemble",
+        "study": study.name,
+        "digest": study.digest,
+        "path": str(output),
+        "owners": list(study.owners),
+        "openers": openers,
+    }
+    text = (
+        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\n"
+        f"next: dppca-curator study create {output}\n"
+        "The stewards compare the study's digest with each other, not with you."
+    )
+    emit(document, text, as_json=as_json)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} cannot be read as text") from error

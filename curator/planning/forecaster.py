@@ -1,0 +1,235 @@
+"""One mechanism's rehearsals: what comes of an epsilon, and what would be enough.
+
+Forecasts are rehearsals (`dppca.common.numerics.forecast`). A study **works** at an epsilon where
+the components that it keeps are expected to capture at least 0.9 of the variance that as many best
+ones would, works **in part** from 0.5 on, and **cannot work** below, or where no assumed component
+stands above the noise edge. These lines are conventions of this module, not theorems.
+
+What is searched is the largest scale of noise under which k components (the study's count, or what
+its rule gives on the assumed eigenvalues without noise) capture 0.9 and the first stands above the
+noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' Delta_1 / b`` or that of
+``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners needed at
+the epsilon asked for: the noise of the pooled moments is in proportion to ``scale * sqrt(m) / n``,
+so where the scale is f times what 0.9 allows, f times the rows of each owner make up for it, or f^2
+times the owners (`dppca.common.relations` has the like for ``trust: aggregate``). The squares of
+the mean's noise, which fall faster, are neglected there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from math import ceil, sqrt
+
+from dppca.common.errors import RangeError, StudyError
+from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
+from dppca.common.numerics.spectrum.noise import Law
+from dppca.common.numerics.spectrum.noise_edge import entry_noise
+from dppca.common.privacy.accounting import require_delta, require_epsilon
+from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.release import calibrate
+from dppca.common.relations import least_epsilon, least_owners
+from dppca.common.study import (
+    ComponentRule,
+    GaussianPrivacy,
+    LaplacePrivacy,
+    Study,
+)
+from dppca.curator.planning.assumptions import Assumption
+
+GOOD, POOR = 0.9, 0.5
+_PRECISION = 1.02
+_FACTORS = (1e-6, 1e6)
+
+
+class Feasibility(StrEnum):
+    """Whether a study can work at an epsilon, if the assumption holds."""
+
+    WORKS = "works"
+    IN_PART = "works in part"
+    CANNOT = "cannot work"
+    REFUSED = "refused"
+    """Its integers could leave their range, or its noise is too small for shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One mechanism at one epsilon.
+
+    Attributes
+    ----------
+    noise
+        Standard deviation of the noise of one product in the pooled second moment, coded units.
+    outlook
+        None, as is ``noise``, where the study would be refused.
+    asked
+        Whether this is what the study asks for.
+    """
+
+    mechanism: Mechanism
+    epsilon: Decimal
+    delta: Decimal
+    noise: float | None
+    forecast: UtilityForecast | None
+    verdict: Feasibility
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNeed:
+    """What k components need of one mechanism to capture 0.9.
+
+    Attributes
+    ----------
+    epsilon
+        The smallest that is enough, three digits, rounded up.
+    rows_per_owner, owners
+        Enough at the epsilon asked for: rows of each of the study's owners on average, or owners
+        with as many rows each as planned.
+
+    All are None where a millionth of the noise asked for is still too much.
+    """
+
+    mechanism: Mechanism
+    epsilon: Decimal | None
+    rows_per_owner: int | None
+    owners: int | None
+
+
+class Forecaster:
+    """One mechanism's rehearsal and its searches."""
+
+    def __init__(
+        self,
+        study: Study,
+        rows: Mapping[str, int],
+        assumption: Assumption,
+        mechanism: Mechanism,
+        delta: Decimal,
+        asked: Calibration,
+        advance: Callable[[], None],
+    ) -> None:
+        self._study = study
+        self._rows = [rows[owner] for owner in study.owners]
+        self._mechanism = mechanism
+        self._delta = delta
+        self._asked = asked
+        self._advance = advance
+        self._law: Law = "laplace" if mechanism is Mechanism.LAPLACE else "gaussian"
+        self._mechanisms = len(self._rows) / (study.honest or 1)
+        self._simulation = ForecastSimulation(
+            study.table.layout,
+            assumption.eigenvalues,
+            law=self._law,
+            owner_rows=self._rows,
+            covariance=study.covariance,
+            seed=int(study.digest[:16], 16),
+            mechanisms=self._mechanisms,
+        )
+
+    @property
+    def draws(self) -> int:
+        """Number of rehearsals."""
+        return self._simulation.draws
+
+    def line(self, epsilon: Decimal) -> PlanLine:
+        """What comes of an epsilon."""
+        asked = self._is_asked(epsilon)
+        try:
+            scale = self._scale(epsilon)
+        except (RangeError, StudyError):
+            self._advance()
+            return PlanLine(
+                self._mechanism, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
+            )
+        forecast = self._forecast(scale, self._study.components)
+        noise = entry_noise(
+            self._study.table.layout,
+            mechanism=self._law,
+            scale=scale,
+            owner_rows=self._rows,
+            mechanisms=self._mechanisms,
+        )
+        return PlanLine(
+            self._mechanism, epsilon, self._delta, noise, forecast, _judge(forecast), asked
+        )
+
+    def need(self, k: int) -> PlanNeed:
+        """What k components need at the epsilon asked for."""
+        try:
+            scale = self._scale(self._asked.epsilon)
+        except (RangeError, StudyError):
+            return PlanNeed(self._mechanism, None, None, None)
+        factor = self._excess(scale, ComponentRule(count=k))
+        if factor is None:
+            return PlanNeed(self._mechanism, None, None, None)
+        mean_rows = sum(self._rows) / len(self._rows)
+        return PlanNeed(
+            self._mechanism,
+            least_epsilon(
+                self._asked, scale / factor, mechanism=self._mechanism, delta=self._delta
+            ),
+            ceil(mean_rows * factor),
+            least_owners(len(self._rows), factor, honest=self._study.honest),
+        )
+
+    def _excess(self, scale: float, rule: ComponentRule) -> float | None:
+        """How many times what 0.9 allows a scale is; None out of reach."""
+        low, high = _FACTORS  # of the scale: enough, and too much
+        if not _is_enough(self._forecast(scale * low, rule)):
+            return None
+        if _is_enough(self._forecast(scale * high, rule)):
+            return 1 / high
+        while high / low > _PRECISION:
+            middle = sqrt(low * high)
+            if _is_enough(self._forecast(scale * middle, rule)):
+                low = middle
+            else:
+                high = middle
+        return 1 / low
+
+    def _forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
+        forecast = self._simulation.forecast(scale, rule)
+        self._advance()
+        return forecast
+
+    def _is_asked(self, epsilon: Decimal) -> bool:
+        return self._mechanism is self._asked.mechanism and epsilon == self._asked.epsilon
+
+    def _scale(self, epsilon: Decimal) -> float:
+        """b or sigma at an epsilon; `RangeError`, `StudyError` where it would be refused."""
+        calibration = self._asked
+        if not self._is_asked(epsilon):
+            calibration = calibrate(
+                with_privacy(self._study, self._mechanism, epsilon, self._delta)
+            )
+        return calibration.width
+
+
+def with_privacy(study: Study, mechanism: Mechanism, epsilon: Decimal, delta: Decimal) -> Study:
+    """The same study under another mechanism or epsilon."""
+    require_epsilon(epsilon)
+    trust, colluders = study.privacy.trust, study.privacy.colluders
+    privacy: LaplacePrivacy | GaussianPrivacy
+    if mechanism is Mechanism.LAPLACE:
+        privacy = LaplacePrivacy(
+            mechanism="laplace", epsilon=epsilon, trust=trust, colluders=colluders
+        )
+    else:
+        require_delta(delta)
+        privacy = GaussianPrivacy(
+            mechanism="gaussian", epsilon=epsilon, delta=delta, trust=trust, colluders=colluders
+        )
+    return study.model_copy(update={"privacy": privacy})
+
+
+def _judge(forecast: UtilityForecast) -> Feasibility:
+    if forecast.captured < POOR or forecast.above == 0:
+        return Feasibility.CANNOT
+    return Feasibility.WORKS if _is_enough(forecast) else Feasibility.IN_PART
+
+
+def _is_enough(forecast: UtilityForecast) -> bool:
+    return forecast.captured >= GOOD and forecast.above > 0

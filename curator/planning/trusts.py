@@ -1,0 +1,115 @@
+"""A study under both kinds of trust: what the noise of the sum is, and what comes of it.
+
+Both kinds of trust stand side by side: the noise of the sum has ``sqrt(m)`` times the standard
+deviation of one mechanism's where each owner adds all of it, and ``sqrt(m / h)`` times where h
+owners make it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from dppca.common.attestation.claims import describe_left
+from dppca.common.attestation.documents import ProvedCollusion
+from dppca.common.errors import SettingError, StudyError
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import (
+    Covariance,
+    Study,
+    Trust,
+)
+from dppca.curator.planning.assumptions import Assumption
+from dppca.curator.planning.forecaster import Feasibility, Forecaster, PlanLine
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrust:
+    """The study as asked for, by whom its owners trust.
+
+    Attributes
+    ----------
+    colluders, honest
+        t and h; None where each owner adds all of the noise.
+    mechanisms
+        How many mechanisms' noise the sum of all owners holds, as a share of variance.
+    line
+        What is forecast.
+    collusion
+        What is left if more collude; None where the study does not depend on it, or is refused.
+    """
+
+    trust: Trust
+    colluders: int | None
+    honest: int | None
+    mechanisms: float
+    line: PlanLine
+    collusion: ProvedCollusion | None
+
+
+def compare_trusts(
+    study: Study,
+    rows: Mapping[str, int],
+    assumption: Assumption,
+    colluders: int | None,
+    own: PlanLine,
+    advance: Callable[[], None],
+) -> tuple[PlanTrust, ...]:
+    """The study under both kinds of trust, its own first; alone where no colluders are said."""
+    said = study.privacy.colluders
+    if colluders is not None:
+        _check_colluders(study, colluders)
+    kinds: list[tuple[Trust, int | None]] = [(study.trust, said)]
+    if study.trust is Trust.AGGREGATE:
+        kinds.append((Trust.OWNER, None))
+    elif colluders is not None:
+        kinds.append((Trust.AGGREGATE, colluders))
+    found = []
+    for trust, others in kinds:
+        changed = with_trust(study, trust, others)
+        mechanisms = len(rows) / (changed.honest or 1)
+        try:
+            calibration = calibrate(changed)
+        except StudyError:
+            line = replace(own, noise=None, forecast=None, verdict=Feasibility.REFUSED)
+            left = None
+        else:
+            line = own
+            if trust is not study.trust:
+                line = _forecast(changed, rows, assumption, calibration, advance)
+            left = describe_left(changed, calibration)
+        found.append(PlanTrust(trust, others, changed.honest, mechanisms, line, left))
+    return tuple(found)
+
+
+def with_trust(study: Study, trust: Trust, colluders: int | None) -> Study:
+    """The same study under another trust; no keys are asked for, so it is for plans alone."""
+    privacy = study.privacy.model_copy(update={"trust": trust, "colluders": colluders})
+    return study.model_copy(update={"privacy": privacy})
+
+
+def _forecast(
+    study: Study,
+    rows: Mapping[str, int],
+    assumption: Assumption,
+    asked: Calibration,
+    advance: Callable[[], None],
+) -> PlanLine:
+    """What was asked for, of a study that its owners trust otherwise."""
+    forecaster = Forecaster(study, rows, assumption, asked.mechanism, asked.delta, asked, advance)
+    return forecaster.line(asked.epsilon)
+
+
+def _check_colluders(study: Study, colluders: int) -> None:
+    said, most = study.privacy.colluders, study.needed - 2
+    if said is not None and colluders != said:
+        raise SettingError(f"study {study.name} says colluders {said}: leave --colluders out")
+    if study.covariance is Covariance.WITHIN:
+        raise SettingError(
+            "--colluders: covariance within owners needs each owner's own sums, so trust: owner"
+        )
+    if not 1 <= colluders <= most:
+        raise SettingError(
+            f"--colluders {colluders}: with a quorum of {study.needed} it must be in 1..{most}"
+        )

@@ -1,0 +1,175 @@
+"""Masked contributions and openings as files: checked as they come, shown to openers, added up.
+
+Whole vectors are read one at a time, and none to show a set or to seal it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from dppca.common.aggregation.messages import (
+    Opening,
+    SignedOpening,
+    Upload,
+    Vote,
+    head_limit,
+    set_digest,
+)
+from dppca.common.aggregation.pooling import show_set
+from dppca.common.attestation.signatures import load_certificate
+from dppca.common.attestation.sums import SignedStatement, SumEvidence
+from dppca.common.errors import LimitError, SignatureError, StoreError, UploadError
+from dppca.common.messages import Header
+from dppca.common.study import Study
+from dppca.curator.store import Spool, Store
+from dppca.curator.study.admission import require_masked
+from dppca.curator.study.sealed_set import require_sealed, terms_of
+from dppca.curator.study.study_record import Contribution, StudyRecord
+
+
+class OpeningSpool:
+    """A spool for an opening: its sum goes to a file, what comes before it stays in memory.
+
+    Parameters
+    ----------
+    spool
+        Gets the sum.
+    head_bytes
+        How many bytes come before it.
+    """
+
+    def __init__(self, spool: Spool, head_bytes: int) -> None:
+        self.spool = spool
+        self.head = b""
+        self._head_bytes = head_bytes
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> bytes:
+        """Digest of all that has been written, 32 bytes."""
+        return self._hash.digest()
+
+    def write(self, content: bytes) -> None:
+        """Append bytes; `StoreError` where the disk is full."""
+        self._hash.update(content)
+        n_head = self._head_bytes - len(self.head)
+        self.head += content[:n_head]
+        if len(content) > n_head:
+            self.spool.write(content[n_head:])
+
+    def sync(self) -> None:
+        """Make the sum durable."""
+        self.spool.sync()
+
+    def read(self, study: Study) -> SignedOpening:
+        """The opening, once all bytes have come.
+
+        Raises
+        ------
+        UploadError, LimitError
+            It is none of this study, or its sum is not the one that it names.
+        """
+        said = SignedOpening.read_head(self.head, terms_of(study))
+        if said.total_sha256 != self.spool.sha256:
+            raise UploadError(f"the sum of {said.opener} is not the one that it signed")
+        return said
+
+
+def require_identity(study: Study, owner: str, certificate: bytes) -> None:
+    """Raise `SignatureError` unless a certificate (PEM) has the key that a study names."""
+    key = load_certificate(certificate, what=f"the receipt of {owner}").public_key()
+    if key != terms_of(study).public_key(owner):
+        raise SignatureError(
+            f"the certificate of {owner} has another key than study {study.name} names for it"
+        )
+
+
+def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
+    """Check a masked contribution whose bytes lie in a file; its vector is hashed in pieces.
+
+    Raises
+    ------
+    UploadError, LimitError, SignatureError, PermissionDeniedError
+        See `dppca.curator.study.admission.require_masked`.
+    """
+    terms = terms_of(study)
+    try:
+        with path.open("rb") as file:
+            upload = Upload.read_head(file.read(head_limit(terms)), terms)
+            head = upload.head(terms)
+            file.seek(0)
+            whole = len(head) + 8 * terms.n_words == header.total_bytes
+            if not whole or file.read(len(head)) != head:
+                raise UploadError(f"the masked upload of {owner} is not as long as it says")
+            payload_sha256 = hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        raise StoreError(f"cannot read an upload: {error.strerror}") from error
+    require_masked(study, owner, header, upload, payload_sha256)
+
+
+def digest_set(store: Store, record: StudyRecord) -> bytes:
+    """SHA-256 that names the set of a study's contributions, 32 bytes."""
+    return bytes.fromhex(set_digest(head.statement for head in read_heads(store, record)))
+
+
+def set_for(store: Store, record: StudyRecord, opener: str) -> bytes:
+    """The sealed set as an opener is shown it."""
+    return show_set(terms_of(record.study), read_heads(store, record), opener=opener).to_bytes()
+
+
+def read_heads(store: Store, record: StudyRecord) -> list[Upload]:
+    """The contributions of a study without their vectors, in the order of the owners' names."""
+    terms = terms_of(record.study)
+    heads = []
+    for contribution in record.contributions:
+        path = store.content(contribution.sha256)
+        try:
+            with path.open("rb") as file:
+                content = file.read(head_limit(terms))
+            heads.append(Upload.read_head(content, terms))
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror}") from error
+        except (UploadError, LimitError) as error:
+            raise _damaged(contribution) from error
+    return heads
+
+
+def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
+    """The contributions of a study, one after the other."""
+    terms = terms_of(record.study)
+    for contribution in record.contributions:
+        try:
+            yield Upload.from_bytes(store.read(contribution.sha256), terms)
+        except (UploadError, LimitError) as error:
+            raise _damaged(contribution) from error
+
+
+def read_openings(store: Store, record: StudyRecord) -> Iterator[Opening]:
+    """The openings of a study, one after the other."""
+    chosen = require_sealed(record).set_digest.hex()
+    digest = terms_of(record.study).digest
+    for each in record.openings:
+        total = store.read(each.sha256)
+        yield Opening(digest, chosen, each.opener, each.streams, total, each.signature)
+
+
+def read_evidence(store: Store, record: StudyRecord) -> SumEvidence:
+    """What owners and openers signed of a study's sum, for the receipt of its components."""
+    terms, chosen = terms_of(record.study), require_sealed(record).set_digest.hex()
+    return SumEvidence(
+        statements=tuple(
+            SignedStatement(head.statement, head.signature) for head in read_heads(store, record)
+        ),
+        votes=tuple(Vote.from_bytes(vote.content, terms) for vote in record.votes),
+        openings=tuple(
+            SignedOpening(terms.digest, chosen, o.opener, o.streams, o.sha256, o.signature)
+            for o in record.openings
+        ),
+    )
+
+
+def _damaged(contribution: Contribution) -> StoreError:
+    name = contribution.sha256.hex()
+    return StoreError(f"blob {name} is no masked upload: restore the state folder from a copy")

@@ -1,0 +1,84 @@
+"""A study file with the keys of its owners: what ``dppca-owner identity`` printed, put together.
+
+Text in, text out. The lines that a person wrote stay as they are; the keys come after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from dppca.common.aggregation.terms import Terms
+from dppca.common.errors import StudyError
+from dppca.common.names import one_line
+from dppca.common.study import Study
+from dppca.common.study_document import load_yaml, study_from_yaml
+
+_SECTIONS = ("identities", "openers")
+
+
+def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, Study]:
+    """The study file with the owners' keys, and the study that it is.
+
+    Parameters
+    ----------
+    text
+        A study file (YAML) of version 2 with ``trust: aggregate``, without keys.
+    parts
+        Where each owner's part comes from, for messages, and what ``dppca-owner identity`` printed
+        there: lines of YAML, or its ``--json``.
+
+    Raises
+    ------
+    StudyError
+        A part is none, an owner comes twice, a key is not the owner's, or the whole is no study.
+    """
+    base = _mapping(text, "the study file")
+    given = [name for name in _SECTIONS if name in base]
+    if given:
+        raise StudyError(f"the study file has {' and '.join(given)} already: leave them out")
+    keys: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
+    for source, content in parts:
+        for name, entries in _read_part(content, source, str(base.get("name", ""))).items():
+            twice = sorted(keys[name].keys() & entries.keys())
+            if twice:
+                raise StudyError(f"{source}: {one_line(twice[0])} has come before, in {name}")
+            keys[name] |= entries
+    ending = "" if text.endswith("\n") else "\n"
+    whole = text + ending + yaml.safe_dump(keys, width=10_000, default_flow_style=False)
+    study = study_from_yaml(whole)
+    Terms.from_study(study)
+    return whole, study
+
+
+def _read_part(content: str, source: str, study: str) -> Mapping[str, dict[str, Any]]:
+    """Entries of each section; `StudyError` where a part is of another form or study."""
+    document = _mapping(content, source)
+    if document.get("command") == "identity":
+        if document.get("study") != study:
+            said = one_line(str(document.get("study")))
+            raise StudyError(f"{source}: these keys are for study {said}, not for {study}")
+        owner, opener = str(document.get("owner")), document.get("opener")
+        found = {"identities": {owner: document.get("key")}}
+        if isinstance(opener, dict):
+            entry = {name: opener.get(name) for name in ("key", "signature")}
+            found["openers"] = {owner: entry}
+        return found
+    if not document or not set(document) <= set(_SECTIONS):
+        raise StudyError(f"{source} is not what `dppca-owner identity` prints")
+    for name, entries in document.items():
+        if not isinstance(entries, dict):
+            raise StudyError(f"{source}: {name} is not a list of owners with their keys")
+    return document
+
+
+def _mapping(text: str, what: str) -> dict[str, Any]:
+    try:
+        document = load_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise StudyError(f"{what} is not YAML: {one_line(str(error))}") from error
+    if not isinstance(document, dict):
+        raise StudyError(f"{what} is not a list of fields with their values")
+    return document

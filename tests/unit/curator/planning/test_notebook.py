@@ -1,0 +1,47 @@
+"""`dppca.plan` makes the plan of the command, from Python's values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+import dppca
+from dppca.common.errors import SettingError
+from dppca.curator.planning.assumptions import power_law
+from dppca.curator.planning.plan import make_plan
+from tests.support.latent_rows import make_latent_study
+
+STUDY = make_latent_study()
+
+
+def test_the_plan_is_that_of_the_command() -> None:
+    made = make_plan(
+        STUDY,
+        dict.fromkeys(STUDY.owners, 700),
+        power_law(STUDY.table.layout, 1.0, 1.0),
+        delta=None,
+        grid=[Decimal("0.5")],
+    )
+    found = dppca.plan(STUDY, rows=700, epsilons=[0.5])
+    assert found.lines == made.lines
+    assert found.needs == made.needs
+    assert found.rows == made.rows
+    by_name = dppca.plan(STUDY, rows=dict.fromkeys(STUDY.owners, 700), epsilons=["0.5"])
+    assert by_name.lines == made.lines
+
+
+def test_a_notebook_marks_the_study_as_it_stands() -> None:
+    page = dppca.plan(STUDY, rows=700, epsilons=[], delta="1e-6")._repr_html_()
+    assert page.count("asked") == 1
+    assert page.count("laplace") == page.count("gaussian") == 1
+    assert "Study site-test" in page
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": 0}, {"rows": {"nobody": 3}}, {"epsilons": [0]}, {"delta": -1}, {"eigenvalues": []}],
+)
+def test_what_is_no_number_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(SettingError):
+        dppca.plan(STUDY, **{"rows": 700, "epsilons": [], **wrong})  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""A study file with its owners' keys: what is put together, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from dppca.common.errors import StudyError
+from dppca.curator.study.assembly import assemble_study
+from tests.support.masked_studies import make_masked_study, masked_document
+
+MADE = make_masked_study(3, 2)
+WHOLE = masked_document(MADE.keys, MADE.secrets)
+DRAFT = "# our words\n" + yaml.safe_dump(
+    {name: value for name, value in WHOLE.items() if name not in ("identities", "openers")}
+)
+
+
+def part(owner: str, **changes: Any) -> tuple[str, str]:
+    document: dict[str, Any] = {"identities": {owner: WHOLE["identities"][owner]}}
+    if owner in WHOLE["openers"]:
+        document["openers"] = {owner: WHOLE["openers"][owner]}
+    return f"{owner}.yaml", yaml.safe_dump({**document, **changes})
+
+
+def answer(owner: str, **changes: Any) -> tuple[str, str]:
+    document = {
+        "command": "identity",
+        "study": "study",
+        "owner": owner,
+        "key": WHOLE["identities"][owner],
+        "opener": WHOLE["openers"].get(owner),
+        **changes,
+    }
+    return f"{owner}.json", json.dumps(document)
+
+
+PARTS = [part("owner-1"), answer("owner-2"), part("owner-3")]
+
+
+def test_lines_and_json_make_the_study_and_a_persons_words_stay() -> None:
+    whole, study = assemble_study(DRAFT, PARTS)
+    assert study == MADE.study
+    assert whole.startswith(DRAFT)
+    assert assemble_study(DRAFT.rstrip("\n"), PARTS)[1] == study
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "message"),
+    [
+        (DRAFT, PARTS[:2], "every owner and nobody else: owner-3"),
+        (DRAFT, [*PARTS, part("owner-1")], "owner-1.yaml: owner-1 has come before"),
+        (yaml.safe_dump(WHOLE), PARTS, "has identities and openers already"),
+        (DRAFT, [*PARTS[:2], ("x", "key: value")], "x is not what"),
+        (DRAFT, [*PARTS[:2], ("x", "identities: [a]")], "x: identities is not a list of owners"),
+        (DRAFT, [*PARTS[:2], ("x", "- a")], "x is not a list of fields"),
+        (DRAFT, [*PARTS[:2], ("x", "a: {")], "x is not YAML"),
+        (DRAFT, [*PARTS[:2], answer("owner-3", study="other")], "for study other, not for study"),
+        (DRAFT, [*PARTS[:2], answer("owner-3", key="AAAA")], "the key of owner-3"),
+        ("a: {", PARTS, "the study file is not YAML"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    text: str, parts: list[tuple[str, str]], message: str
+) -> None:
+    with pytest.raises(StudyError, match=message):
+        assemble_study(text, parts)
+
+
+def test_an_opener_key_of_another_owner_is_refused() -> None:
+    stolen = answer("owner-2", opener=WHOLE["openers"]["owner-1"])
+    with pytest.raises(StudyError, match="two openers offer the same key"):
+        assemble_study(DRAFT, [PARTS[0], stolen, PARTS[2]])
+    with pytest.raises(StudyError, match="not signed by its own key"):
+        assemble_study(
+            DRAFT,
+            [
+                answer("owner-1", opener=None),
+                stolen,
+                answer("owner-3", opener=WHOLE["openers"]["owner-2"]),
+            ],
+        )

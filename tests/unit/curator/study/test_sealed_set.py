@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dppca.common.aggregation.terms import Terms
+from dppca.common.errors import NotReadyError, StudyError, StudyStateError
+from dppca.common.messages import StudyState
+from dppca.curator.study.sealed_set import (
+    is_opened,
+    missing_openers,
+    require_sealed,
+    terms_of,
+    wanted_streams,
+)
+from tests.support.census import make_study
+from tests.support.masked_records import MaskedRecords
+from tests.support.masked_studies import make_masked_study
+
+MASKED = MaskedRecords(make_masked_study(5, 5, spares=1, colluders=2))
+
+
+def test_terms_are_the_studys_and_read_once() -> None:
+    assert terms_of(MASKED.made.study) == Terms.from_study(MASKED.made.study)
+    assert terms_of(make_masked_study(5, 5, spares=1, colluders=2).study) is terms_of(
+        MASKED.made.study
+    )
+    with pytest.raises(StudyError, match="trust: aggregate"):
+        terms_of(make_study())
+
+
+@pytest.mark.parametrize("state", sorted(set(StudyState) - {StudyState.SEALED}))
+def test_nothing_is_wanted_of_anybody_but_while_sealed(state: StudyState) -> None:
+    record = replace(MASKED.voted, state=state)
+    assert missing_openers(record) == ()
+    assert wanted_streams(record, "owner-1") == ()
+
+
+def test_an_opener_that_is_gone_is_not_missed_once_others_have_opened_its_streams() -> None:
+    record = MASKED.voted
+    for opener in ("owner-1", "owner-2"):
+        assert not is_opened(record)
+        assert opener in missing_openers(record)
+        wanted = wanted_streams(record, opener)
+        record = MASKED.opened(record, MASKED.opening(opener, wanted))
+        assert wanted_streams(record, opener) == ()
+    assert missing_openers(record) == ("owner-3", "owner-4", "owner-5")
+    last = wanted_streams(record, "owner-5")
+    assert last == wanted_streams(record, "owner-4") == wanted_streams(record, "owner-3")
+    record = MASKED.opened(record, MASKED.opening("owner-4", last))
+    assert is_opened(record)
+    assert missing_openers(record) == ()
+
+
+def test_a_set_is_there_once_sealed_and_not_after_an_abort() -> None:
+    assert require_sealed(MASKED.sealed) == MASKED.sealed.sealing
+    with pytest.raises(NotReadyError, match="waits for 0 owners or its deadline"):
+        require_sealed(MASKED.complete)
+    with pytest.raises(StudyStateError, match="was aborted: why"):
+        require_sealed(replace(MASKED.sealed, state=StudyState.ABORTED, reason="why"))
