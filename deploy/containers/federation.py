@@ -25,6 +25,7 @@ from typing import IO
 
 from dppca.common.errors import EngineError, UnreachableError
 from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import Answer, failure
 from dppca.deploy.containers import DEFAULT_IMAGE
 from dppca.deploy.containers.addresses import DEFAULT_RANGE
@@ -41,6 +42,7 @@ from dppca.deploy.containers.topology import (
     compose_text,
     parse_party,
 )
+from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.runner import FederationRun, judge, owner_run
 
 LEAST_SPACE = 256 << 20
@@ -74,6 +76,7 @@ class ContainerFederation:
         self,
         study: Study,
         *,
+        aggregation: Aggregation | None,
         rows: Mapping[str, Path],
         held_out: Path,
         target: str,
@@ -93,7 +96,9 @@ class ContainerFederation:
             Of the class that a party failed with. Nothing that was made is left, either way.
         """
         suffix = "".join({path.suffix for path in rows.values()})
-        topology = Topology(study, target, rows=f"rows{suffix}", image=self.image)
+        topology = Topology(
+            study, target, rows=f"rows{suffix}", image=self.image, aggregation=aggregation
+        )
         n_row_bytes = sum(path.stat().st_size for path in rows.values())
         place = folder / "compose"
         write_folder(place, topology, rows)
@@ -134,7 +139,9 @@ class ContainerFederation:
         )
         files = ("components.npz", "synthetic-coded.parquet", "synthetic-decoded.parquet")
         components, coded, decoded = ((results / name).replace(output / name) for name in files)
-        return FederationRun(owners, components=components, coded=coded, decoded=decoded)
+        shown = json.loads((results / "study.json").read_bytes())["document"]
+        study = study_from_mapping(shown, stored=True)
+        return FederationRun(study, owners, components=components, coded=coded, decoded=decoded)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from pathlib import Path
 from dppca.common.errors import SettingError
 from dppca.deploy.containers.addresses import choose_subnets
 from dppca.deploy.containers.topology import Placement, Topology, compose_text
+from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.data import divide, read_table, write_table
 from dppca.deploy.simulation.evaluate import check_target
 
@@ -31,7 +32,7 @@ docker compose down --volumes      # afterwards: forgets keys, ledgers, rows and
 | here | what it is |
 | --- | --- |
 | `docker-compose.yml` | a curator, its operator, an authority that signs, {n_owners} owners |
-| `study.yaml` | what the study asks for; public |
+| `study.yaml` | what the study asks for; public{keys} |
 | `rows/OWNER/` | the rows of each owner; **not** public |
 | `results/` | what came of it, once `up` has ended with "The study is done" |
 
@@ -78,7 +79,7 @@ def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> 
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty: name a folder that is new")
         (folder / "results").mkdir(parents=True)
-        (folder / "study.yaml").write_bytes(topology.study.canonical_bytes() + b"\n")
+        (folder / "study.yaml").write_bytes(_study_file(topology))
         (folder / "study.yaml").chmod(0o644)
         (folder / "rows").mkdir(mode=0o700)
         for owner, path in rows.items():
@@ -86,6 +87,12 @@ def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> 
             shutil.move(path, folder / "rows" / owner / str(topology.rows))
     except OSError as error:
         raise SettingError(f"cannot write {folder}: {error.strerror}") from error
+
+
+def _study_file(topology: Topology) -> bytes:
+    if topology.aggregation is None:
+        return topology.study.canonical_bytes() + b"\n"
+    return write_draft(topology.study, topology.aggregation).encode()
 
 
 def write_study(
@@ -127,6 +134,9 @@ def write_study(
         topology = replace(topology, rows="rows" + rows[study.owners[0]].suffix)
         write_folder(folder, topology, rows)
     (folder / "docker-compose.yml").write_text(compose_text(topology, Placement(subnets=subnets)))
-    readme = _README.format(study=study.name, n_owners=len(study.owners), image=topology.image)
+    keys = "" if topology.aggregation is None else "; the owners' keys are added in the run"
+    readme = _README.format(
+        keys=keys, study=study.name, n_owners=len(study.owners), image=topology.image
+    )
     (folder / "README.md").write_text(readme)
     return {owner: len(part) for owner, part in parts.items()}

@@ -25,6 +25,7 @@ import yaml
 
 from dppca.common.study import Study
 from dppca.deploy.containers import DEFAULT_IMAGE
+from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.demo import TARGET, demo_study
 from dppca.deploy.simulation.runner import policy_text
 
@@ -72,6 +73,8 @@ class Topology:
         What the file's head says of itself.
     built_here
         Whether Compose may build the images: the file lies in a checkout.
+    aggregation
+        Makes it a study with ``trust: aggregate``, once the owners have keys.
     """
 
     study: Study
@@ -82,6 +85,13 @@ class Topology:
     made_by: str = "`dppca-simulate compose`."
     image: str = DEFAULT_IMAGE
     built_here: bool = False
+    aggregation: Aggregation | None = None
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """Owners that open the sum, with ``trust: aggregate``."""
+        count = 0 if self.aggregation is None else self.aggregation.openers
+        return self.study.owners[:count]
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -130,6 +140,7 @@ def compose_text(topology: Topology, placement: Placement | None = None) -> str:
         "sites": ", ".join(topology.networks[1:]),
         "keys": _depends(f"{owner}-key" for owner in owners),
         "all_owners": _depends(owners),
+        **_masked(topology),
         "exchanges": _lines(f"- exchange-{n}:/exchange/{owner}" for n, owner in numbered),
         "accounts": _lines(f"- exchange-{n}:/from/{owner}:ro" for n, owner in numbered),
         "networks": _networks(topology, placement),
@@ -139,9 +150,9 @@ def compose_text(topology: Topology, placement: Placement | None = None) -> str:
         _filled(_SECTIONS["head"], **values),
         _rows(topology, values),
         "\n",
-        *(_filled(_SECTIONS["key"], owner=owner, number=n) for n, owner in numbered),
+        *(_filled(_SECTIONS["key"], **_host(topology, n, owner)) for n, owner in numbered),
         _filled(_SECTIONS["hub"], **values),
-        *(_filled(_SECTIONS["owner"], owner=owner, number=n) for n, owner in numbered),
+        *(_filled(_SECTIONS["owner"], **_host(topology, n, owner)) for n, owner in numbered),
         _filled(_SECTIONS["tail"], **values),
     ]
     return "".join(parts)
@@ -182,10 +193,37 @@ def _filled(template: str, **values: object) -> str:
 
 
 def _policy(topology: Topology) -> object:
-    policy: object = yaml.safe_load(
-        policy_text(topology.study, f"/data/{topology.rows or 'rows.csv'}")
-    )
+    colluders = None if topology.aggregation is None else topology.aggregation.colluders
+    path = f"/data/{topology.rows or 'rows.csv'}"
+    policy: object = yaml.safe_load(policy_text(topology.study, path, colluders=colluders))
     return policy
+
+
+def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
+    """What differs between the owners' services."""
+    opens = owner in topology.openers
+    return {
+        "owner": owner,
+        "number": number,
+        "opener": ', OPENER: "--opener"' if opens else "",
+        "owner_environment": '    environment: {OPENER: "--opener"}' if opens else "",
+    }
+
+
+def _masked(topology: Topology) -> dict[str, object]:
+    """What a study with ``trust: aggregate`` has more: keys, the digest, openers that come back."""
+    names = ("identity", "digest", "open", "opened", "assemble", "tell")
+    if topology.aggregation is None:
+        nothing = dict.fromkeys((*names, "study_exchanges"), "")
+        return {**nothing, "created_from": "/study.yaml"}
+    values = {
+        "study": topology.study.name,
+        "wait_s": topology.wait_s,
+        "owners": " ".join(topology.study.owners),
+    }
+    texts = {name: _filled(_SECTIONS[f"masked_{name}"], **values).rstrip("\n") for name in names}
+    mounts = (f"- exchange-{n}:/exchange/{owner}" for n, owner in topology.numbered)
+    return {**texts, "study_exchanges": _lines(mounts), "created_from": "/tmp/study.yaml"}  # noqa: S108
 
 
 def _train(topology: Topology) -> str:

@@ -7,12 +7,14 @@ the report.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dppca.common.console import emit, prints, progress, run, terminable
+from dppca.common.study import Trust
 from dppca.deploy.containers import DEFAULT_IMAGE
 from dppca.deploy.containers.addresses import DEFAULT_RANGE
 from dppca.deploy.simulation.documents import (
@@ -42,6 +44,31 @@ _image_option = click.option(
     show_default=True,
     help="Image of the containers; `make image` makes it, nothing is pulled.",
 )
+
+
+def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that make a simulated study one with ``trust: aggregate``."""
+    number = click.IntRange(min=0)
+    options = [
+        click.option(
+            "--trust",
+            type=click.Choice([trust.value for trust in Trust]),
+            help="owner: each owner adds all of the noise. aggregate: the curator sees one sum, "
+            "with the noise of one. By default as the study file says.",
+        ),
+        click.option(
+            "--colluders", type=number, help="With aggregate: owners that may help the curator."
+        ),
+        click.option(
+            "--openers", type=number, help="With aggregate: so many of the first owners open it."
+        ),
+        click.option(
+            "--spares", type=number, help="With aggregate: openers that may be gone for good."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,6 +107,7 @@ def cli() -> None:
     help="What each party is: a process of this machine, or a container with a network of its own "
     "to the curator.",
 )
+@_trust_options
 @_image_option
 @click.option(
     "--subnet",
@@ -97,6 +125,10 @@ def run_command(
     output: Path,
     split: str,
     runtime: str,
+    trust: str | None,
+    colluders: int | None,
+    openers: int | None,
+    spares: int | None,
     image: str,
     subnet: str,
     as_json: bool,
@@ -113,14 +145,20 @@ def run_command(
           --target outside --seed 1 --output results/nltcs
       dppca-simulate run --runtime containers --study nltcs.yaml --data nltcs.csv \\
           --owners 20 --target outside --seed 1 --output results/nltcs-20
+      dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
+          --seed 1 --trust aggregate --colluders 1 --openers 2 --output results/nltcs-sum
     """
     from dppca.common.study_document import study_from_yaml
+    from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
-    text = _text(study_file)
+    said = study_from_yaml(_text(study_file))
     request = ExperimentRequest(
         command="run",
-        study=with_owners(study_from_yaml(text), owners),
+        study=with_owners(said, owners),
+        aggregation=choose_aggregation(
+            said, trust=trust, colluders=colluders, openers=openers, spares=spares
+        ),
         data=data,
         target=target,
         seed=seed,
@@ -192,6 +230,7 @@ def demo(output: Path, as_json: bool) -> None:
     help="Seed that decides who holds which rows.",
 )
 @_split_option
+@_trust_options
 @_image_option
 @click.option("--subnet", help="Addresses for the networks; without it the engine chooses them.")
 @prints(ComposeDocument)
@@ -203,6 +242,10 @@ def compose_command(
     target: str | None,
     seed: int,
     split: str,
+    trust: str | None,
+    colluders: int | None,
+    openers: int | None,
+    spares: int | None,
     image: str,
     subnet: str | None,
     as_json: bool,
@@ -220,15 +263,20 @@ def compose_command(
     from dppca.common.study_document import study_from_yaml
     from dppca.deploy.containers.folder import write_study
     from dppca.deploy.containers.topology import Topology
+    from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.experiment import with_owners
 
-    study = with_owners(study_from_yaml(_text(study_file)), owners)
-    topology = Topology(study, target, image=image)
+    said = study_from_yaml(_text(study_file))
+    study = with_owners(said, owners)
+    aggregation = choose_aggregation(
+        said, trust=trust, colluders=colluders, openers=openers, spares=spares
+    )
+    topology = Topology(study, target, image=image, aggregation=aggregation)
     counts = write_study(output, topology, data=data, seed=seed, split=split, addresses=subnet)
     document: ComposeDocument = {
         "command": "compose",
         "study": study.name,
-        "digest": study.digest,
+        "digest": study.digest if aggregation is None else None,
         "folder": str(output),
         "owners": [{"name": name, "rows": count} for name, count in counts.items()],
     }
@@ -294,7 +342,7 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocumen
     from dppca.deploy.simulation.experiment import simulate
     from dppca.deploy.simulation.runner import n_steps
 
-    total = n_steps(len(request.study.owners))
+    total = n_steps(len(request.study.owners), request.aggregation)
     with terminable(), progress("simulating", total, enabled=not as_json) as bar:
         return simulate(request, on_step=bar.advance)
 

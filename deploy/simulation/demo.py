@@ -49,7 +49,7 @@ def demo_table() -> Any:
 
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
-        raise SettingError("the demo's rows ship inside statsmodels: pip install 'dppca[demo]'")
+        raise SettingError("the demo's rows ship inside statsmodels: pip install statsmodels")
     package = Path(next(iter(spec.submodule_search_locations)))
     table = read_table(package / "datasets" / "randhie" / "randhie.csv")
     column = table.column_names.index("lncoins")

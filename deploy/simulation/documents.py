@@ -6,6 +6,7 @@ from typing import Annotated, TypedDict
 
 from dppca.common.documents import (
     CodedByRule,
+    ComponentFigures,
     DecimalText,
     DigestText,
     Document,
@@ -63,6 +64,7 @@ class SimulatedComponents(TypedDict):
     """The joint components."""
 
     count: Annotated[int, "components that were kept"]
+    kept: Annotated[list[ComponentFigures], "each that was kept, by attribute and label"]
     eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
     noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
     above_noise: Annotated[int, "eigenvalues above it"]
@@ -120,7 +122,9 @@ class ComposeDocument(Document):
     """A folder in which ``docker compose up`` runs a study."""
 
     study: Annotated[str, "name of the study"]
-    digest: Annotated[DigestText, "digest of the study"]
+    digest: Annotated[
+        DigestText | None, "digest of the study; null where its owners have no keys yet"
+    ]
     folder: Annotated[PathText, "the folder"]
     owners: Annotated[list[ComposedOwner], "one entry for each owner"]
 

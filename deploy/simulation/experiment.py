@@ -25,8 +25,9 @@ from dppca.common.numerics.comparison import count_cells, summarise_pairs, varia
 from dppca.common.numerics.values import known_cells
 from dppca.common.plotting import check_plotting
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
-from dppca.common.study import Study
+from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
+from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.data import Division, divide, read_table, write_table
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.evaluate import (
@@ -35,7 +36,12 @@ from dppca.deploy.simulation.evaluate import (
     compute_pooled_covariance,
     evaluate,
 )
-from dppca.deploy.simulation.plots import plot_marginals, plot_pairs, plot_scree
+from dppca.deploy.simulation.plots import (
+    plot_components,
+    plot_marginals,
+    plot_pairs,
+    plot_scree,
+)
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
@@ -54,6 +60,8 @@ class ExperimentRequest:
         CSV (gzip or not) or Parquet, with the schema's columns.
     output
         Folder for results; made where it is missing.
+    aggregation
+        Whom the owners trust; None where each adds all of the noise.
     """
 
     command: str
@@ -63,10 +71,13 @@ class ExperimentRequest:
     seed: int
     split: str
     output: Path
+    aggregation: Aggregation | None = None
 
 
 def with_owners(study: Study, count: int) -> Study:
-    """The same study with owners ``owner-1`` to ``owner-count``.
+    """The same study with owners ``owner-1`` to ``owner-count``, each of which adds all noise.
+
+    What belongs to ``trust: aggregate`` is left out: it names the keys of other owners.
 
     Raises
     ------
@@ -76,7 +87,15 @@ def with_owners(study: Study, count: int) -> Study:
     if count < 1:
         raise SettingError(f"a simulation needs at least one owner, not {count}")
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return study_from_mapping({**document, "owners": [f"owner-{i + 1}" for i in range(count)]})
+    for name in ("version", *OF_AGGREGATE):
+        document.pop(name, None)
+    privacy = {
+        name: value
+        for name, value in document["privacy"].items()
+        if name not in ("trust", "colluders")
+    }
+    owners = [f"owner-{i + 1}" for i in range(count)]
+    return study_from_mapping({**document, "privacy": privacy, "owners": owners})
 
 
 def simulate(
@@ -113,6 +132,7 @@ def simulate(
         )
         run = federation(
             study,
+            aggregation=request.aggregation,
             rows=rows,
             held_out=held_out,
             target=request.target,
@@ -128,7 +148,7 @@ def simulate(
         started=started,
     )
     document = make_document(findings)
-    (output / "study.json").write_bytes(study.canonical_bytes() + b"\n")
+    (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
     (output / "report.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     (output / "report.md").write_text(make_markdown(document))
     return document
@@ -189,7 +209,7 @@ def _evaluate(
     from dppca.common.results import result_from_bytes
     from dppca.owner.records import FaultCounts
 
-    study, schema, output = request.study, request.study.table, request.output
+    study, schema, output = run.study, request.study.table, request.output
     result = result_from_bytes(run.components.read_bytes(), study)
     decoded = read_columns(schema, read_table(run.decoded))
     coded_training = encode(schema, training)
@@ -205,6 +225,7 @@ def _evaluate(
         noise_edge=result.header.noise_edge,
     )
     plot_marginals(marginals, schema, real=training, synthetic=decoded)
+    coded = _coded_synthetic(schema, run.coded)
     coded_decoded = encode(schema, decoded)
     ours = count_cells(schema, training, coded_training)
     theirs = count_cells(schema, decoded, coded_decoded)
@@ -214,7 +235,7 @@ def _evaluate(
         request.target,
         training=coded_training[_known_target(schema, request.target, training)],
         held_out=encode(schema, held_out)[_known_target(schema, request.target, held_out)],
-        coded=_coded_synthetic(schema, run.coded),
+        coded=coded,
         decoded=coded_decoded,
         released_mean=result.mean,
     )
@@ -228,6 +249,7 @@ def _evaluate(
         n_held_out=len(held_out[0]),
         coded_by_rule=tally.report().counts_document(study.faults),
         count=result.header.count,
+        vectors=result.vectors,
         eigenvalues=result.eigenvalues,
         noise_edge=result.header.noise_edge,
         captured_variance=captured_variance(covariance, result.vectors),
@@ -241,7 +263,12 @@ def _evaluate(
             "synthetic_coded": str(run.coded),
             "synthetic_decoded": str(run.decoded),
         },
-        plots={"scree": str(scree), "marginals": str(marginals), "pairs": str(pairs)},
+        plots={
+            "scree": str(scree),
+            **plot_components(output, schema, result, rows=coded),
+            "marginals": str(marginals),
+            "pairs": str(pairs),
+        },
         seconds=time.monotonic() - started,
     )
 

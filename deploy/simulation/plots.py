@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.loading_panels import biplot_figure, loadings_figure
 from dppca.common.numerics.comparison import TableCounts
 from dppca.common.numerics.values import count_values
 from dppca.common.pair_panels import pair_figure
 from dppca.common.panels import draw_panel
 from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, new_figure
+from dppca.common.results import Result
 from dppca.common.schema import Column, Schema
 
 _PANELS_PER_ROW = 4
@@ -85,6 +87,30 @@ def plot_scree(
     axes.set_title("Eigenvalues of the joint covariance")
     axes.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=DPI)
+
+
+def plot_components(
+    folder: Path, schema: Schema, result: Result, *, rows: NDArray[np.float64]
+) -> dict[str, str]:
+    """Loadings, and a biplot of synthetic rows where two components were kept; paths by name.
+
+    Parameters
+    ----------
+    rows
+        Synthetic, shape (n, p), coded units.
+    """
+    figures = {
+        "loadings": loadings_figure(
+            schema, result.vectors, result.eigenvalues, result.header.noise_edge
+        )
+    }
+    if len(result.vectors) > 1:
+        named = [("synthetic rows", rows)]
+        figures["biplot"] = biplot_figure(schema, result.vectors, result.mean, named)
+    paths = {name: str(folder / f"{name}.png") for name in figures}
+    for name, figure in figures.items():
+        figure.savefig(paths[name], dpi=DPI)
+    return paths
 
 
 def plot_marginals(

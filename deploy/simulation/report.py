@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import CodedByRule, PairFigures
+from dppca.common.documents import CodedByRule, ComponentFigures, PairFigures
+from dppca.common.loadings import Loading, component_figures
+from dppca.common.names import one_line
 from dppca.common.numerics.comparison import PairSummary
 from dppca.common.numerics.pair_cells import PAIR_CELLS
 from dppca.common.privacy.composition import compose_guarantee
@@ -40,6 +42,7 @@ SIMULATION_ONLY = (
     "the line without noise in plots.scree",
 )
 _MOST_EIGENVALUES = 20
+_MOST_COMPONENTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Findings:
         Real rows that no owner had.
     coded_by_rule
         What coding had to mend in the rows of all owners (`CheckReport.counts_document`).
+    vectors
+        Shape (count, p), rows are the kept components.
     eigenvalues
         All p of them, descending, coded units.
     captured_variance
@@ -75,6 +80,7 @@ class Findings:
     n_held_out: int
     coded_by_rule: CodedByRule
     count: int
+    vectors: NDArray[np.float64]
     eigenvalues: NDArray[np.float64]
     noise_edge: float
     captured_variance: float
@@ -88,7 +94,7 @@ class Findings:
 def make_document(findings: Findings) -> SimulationDocument:
     """The report as JSON takes it."""
     f, schema, cost = findings, findings.study.table, calibrate(findings.study)
-    together = compose_guarantee(f.study, epsilon=cost.epsilon, delta=cost.delta)
+    together = compose_guarantee(f.study, cost)
     return {
         "command": f.command,
         "study": f.study.name,
@@ -112,6 +118,7 @@ def make_document(findings: Findings) -> SimulationDocument:
         "owners": [_owner(owner) for owner in f.owners],
         "components": {
             "count": f.count,
+            "kept": component_figures(schema, f.vectors, f.eigenvalues, f.noise_edge),
             "eigenvalues": [float(value) for value in f.eigenvalues],
             "noise_edge": f.noise_edge,
             "above_noise": int((f.eigenvalues > f.noise_edge).sum()),
@@ -177,6 +184,8 @@ def make_markdown(document: SimulationDocument) -> str:
                 for owner in document["owners"]
             ],
         ),
+        "Always answering the commonest class would be right on "
+        f"{utility['majority']:.3f} of the held-out rows †.",
         "## Values coded by rule †",
         *_coded_by_rule(document["coded_by_rule"]),
         "## Components",
@@ -193,6 +202,7 @@ def make_markdown(document: SimulationDocument) -> str:
         f"Largest eigenvalues: {', '.join(f'{value:.4g}' for value in shown)}"
         + (" …" if len(shown) < len(eigenvalues) else "")
         + ".",
+        *_loadings(components["kept"]),
         "## Utility †",
         "Accuracy of a linear SVM on held-out real rows whose target is known, trained on",
         _table(
@@ -218,6 +228,35 @@ def make_markdown(document: SimulationDocument) -> str:
         *(f"![{name}]({_last(path)})" for name, path in document["plots"].items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _loadings(kept: Sequence[ComponentFigures]) -> list[str]:
+    """The components by attribute and label."""
+    return [
+        "Largest loadings, by attribute and label. A numeric counts in widths of its bounds; the "
+        "sign of a whole component means nothing.",
+        _table(
+            ["component", "eigenvalue", "above the noise edge", "largest loadings"],
+            [
+                [
+                    str(number),
+                    f"{component['eigenvalue']:.4g}",
+                    "yes" if component["above_noise"] else "no",
+                    ", ".join(
+                        f"{each['loading']:+.2f} {_name(each['attribute'], each['label'])}"
+                        for each in component["loadings"]
+                    ),
+                ]
+                for number, component in enumerate(kept[:_MOST_COMPONENTS], start=1)
+            ],
+        ),
+        *([f"And {len(kept) - _MOST_COMPONENTS} more."] if len(kept) > _MOST_COMPONENTS else []),
+    ]
+
+
+def _name(attribute: str, label: str | None) -> str:
+    """A loading's name, in a cell of a table."""
+    return f"`{one_line(Loading(attribute, label, 0.0).name).replace('|', chr(92) + '|')}`"
 
 
 def _coded_by_rule(counts: CodedByRule) -> list[str]:

@@ -6,7 +6,7 @@
                     │
                     └────▶ owner-1 … owner-M, each in a folder of its own with its own rows:
                            init ▸ contribute            (noise from the operating system)
-                           … when all have contributed …
+                           … when all have contributed; with trust: aggregate, openers ▸ open …
                            components ▸ synthesize --publish ▸ train
                     operator: the components and the published synthetic rows
 
@@ -18,8 +18,9 @@ rows, in this process, because they must not come to a site.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,9 +30,11 @@ import yaml
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
-from dppca.common.testbed import Answer, LocalFederation, Processes
+from dppca.common.study import Study, Trust
+from dppca.common.study_document import study_from_yaml
+from dppca.common.testbed import CURATOR, Answer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
+from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 
 DATA_SET = "rows"
 WAIT_S = 300
@@ -72,8 +75,12 @@ class OwnerRun:
 
 @dataclass(frozen=True, slots=True)
 class FederationRun:
-    """What a run left behind; the files hold released results only."""
+    """What a run left behind; the files hold released results only.
 
+    ``study`` is the one that was run, with its owners' keys where it has them.
+    """
+
+    study: Study
     owners: tuple[OwnerRun, ...]
     components: Path
     coded: Path
@@ -87,6 +94,7 @@ class FederationDriver(Protocol):
         self,
         study: Study,
         *,
+        aggregation: Aggregation | None,
         rows: Mapping[str, Path],
         held_out: Path,
         target: str,
@@ -97,14 +105,16 @@ class FederationDriver(Protocol):
         """Run a study from keys to synthetic rows."""
 
 
-def n_steps(n_owners: int) -> int:
+def n_steps(n_owners: int, aggregation: Aggregation | None) -> int:
     """How many commands a run takes, for progress."""
-    return 5 + 5 * n_owners
+    masked = 0 if aggregation is None else n_owners + aggregation.openers
+    return 5 + 5 * n_owners + masked
 
 
 def run_federation(
     study: Study,
     *,
+    aggregation: Aggregation | None,
     rows: Mapping[str, Path],
     held_out: Path,
     target: str,
@@ -116,6 +126,10 @@ def run_federation(
 
     Parameters
     ----------
+    study
+        With ``trust: owner``.
+    aggregation
+        Makes it a study with ``trust: aggregate``, once the owners have keys.
     rows
         Each owner's data file; it becomes the only data file of the owner's site.
     held_out
@@ -136,25 +150,35 @@ def run_federation(
         authority = make_authority(folder / "authority")
         federation = LocalFederation(live, folder, authority, on_command=on_step)
         federation.start()
+        sites = [SiteDriver(federation, name) for name in study.owners]
+        joined = live.each(sites, SiteDriver.join)
         study_file = folder / "study.yaml"
-        study_file.write_bytes(study.canonical_bytes())
+        if aggregation is None:
+            study_file.write_bytes(study.canonical_bytes())
+        else:
+            study_file.write_text(write_draft(study, aggregation), encoding="utf-8")
+            study_file = _assemble(live, study_file, sites, aggregation, study.name)
+        study = study_from_yaml(study_file.read_text(encoding="utf-8"))
         federation.operate("study", "create", study_file)
-        sites = [SiteDriver(federation, name, study) for name in study.owners]
-        given = live.each(sites, lambda site: site.contribute(rows[site.name]))
-        made = live.each(sites, lambda site: site.use_result(target))
+        given = live.each(sites, lambda site: site.contribute(study, rows[site.name]))
+        # All at once: with spares, openers wait for each other's votes.
+        opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
+        made = live.each(sites, lambda site: site.use_result(study, target))
         owners = tuple(
             owner_run(
                 site.name,
-                {**contribution, **results},
+                {**answers, **contribution, **opening, **results},
                 judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
             )
-            for site, contribution, results in zip(sites, given, made, strict=True)
+            for site, answers, contribution, opening, results in zip(
+                sites, joined, given, opened, made, strict=True
+            )
         )
         components, coded, decoded = live.each(
             (None, "coded", "decoded"),
             lambda form: download(federation, study, output, form=form),
         )
-        return FederationRun(owners, components=components, coded=coded, decoded=decoded)
+        return FederationRun(study, owners, components=components, coded=coded, decoded=decoded)
 
 
 def download(federation: LocalFederation, study: Study, output: Path, *, form: str | None) -> Path:
@@ -172,24 +196,41 @@ def download(federation: LocalFederation, study: Study, output: Path, *, form: s
 class SiteDriver:
     """One owner: a folder, a key that stays there, and its own rows."""
 
-    def __init__(self, federation: LocalFederation, name: str, study: Study) -> None:
+    def __init__(self, federation: LocalFederation, name: str) -> None:
         self.name = name
         self.model = federation.site(name) / "model.skops"
         self._federation = federation
-        self._study = study
 
-    def contribute(self, rows: Path) -> dict[str, Answer]:
-        """Set the site up, have its request signed, and send the one release."""
+    def join(self) -> dict[str, Answer]:
+        """Set the site up and have its request signed."""
+        return {"init": self._federation.join(self.name)}
+
+    def identify(self, study: str, *, opener: bool) -> Answer:
+        """Print the site's keys for a study with ``trust: aggregate``."""
+        return self._own("identity", study, *(["--opener"] if opener else []))
+
+    def contribute(self, study: Study, rows: Path) -> dict[str, Answer]:
+        """Send the one release.
+
+        In the field the digest of a masked study comes from another steward.
+        """
         folder = self._federation.site(self.name)
-        answers = {"init": self._federation.join(self.name)}
         shutil.move(rows, folder / rows.name)
-        (folder / "policy.yaml").write_text(policy_text(self._study, rows.name))
-        answers["contribute"] = self._own("contribute", self._study.name, "--yes")
-        return answers
+        (folder / "policy.yaml").write_text(
+            policy_text(study, rows.name, colluders=study.privacy.colluders)
+        )
+        compared = ("--digest", study.digest) if study.trust is Trust.AGGREGATE else ()
+        return {"contribute": self._own("contribute", study.name, "--yes", *compared)}
 
-    def use_result(self, target: str) -> dict[str, Answer]:
+    def open_sum(self, study: Study) -> dict[str, Answer]:
+        """Take this site's part of the masks away, where it is an opener."""
+        if self.name not in (study.openers or {}):
+            return {}
+        return {"open": self._own("open", study.name, "--wait", WAIT_S)}
+
+    def use_result(self, study: Study, target: str) -> dict[str, Answer]:
         """Fetch the components, publish synthetic rows, train at home."""
-        name = self._study.name
+        name = study.name
         training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")
         return {
             "components": self._own("components", name, "--wait", WAIT_S),
@@ -201,21 +242,41 @@ class SiteDriver:
         return self._federation.own(self.name, *arguments)
 
 
-def policy_text(study: Study, rows: str) -> str:
+def policy_text(study: Study, rows: str, *, colluders: int | None) -> str:
     """A site's policy file: its lifetime budget is what this one study costs, and no more.
 
     Parameters
     ----------
     rows
         Path of the data file, as the site sees it.
+    colluders
+        With ``trust: aggregate``: the fewest that the site accepts.
     """
     cost = calibrate(study)
-    budget = {
+    budget: dict[str, object] = {
         "path": rows,
         "epsilon": decimal_text(cost.epsilon),
         "delta": decimal_text(cost.delta),
     }
+    if colluders is not None:
+        budget["aggregate"] = {"colluders": colluders}
     return yaml.safe_dump({"data_sets": {DATA_SET: budget}})
+
+
+def _assemble(
+    live: Processes, draft: Path, sites: Sequence[SiteDriver], aggregation: Aggregation, name: str
+) -> Path:
+    """The study file with the sites' keys; the first sites are openers."""
+    keys = live.each(
+        list(enumerate(sites)),
+        lambda each: each[1].identify(name, opener=each[0] < aggregation.openers),
+    )
+    files = [draft.with_name(f"identity-{site.name}.json") for site in sites]
+    for file, answer in zip(files, keys, strict=True):
+        file.write_text(json.dumps(answer.document), encoding="utf-8")
+    output = draft.with_name("assembled.yaml")
+    live.call("operator", CURATOR, "study", "assemble", draft, *files, "--output", output)
+    return output
 
 
 def judge(model: Path, held_out: Path, output: Path) -> float:

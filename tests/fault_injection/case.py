@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from dppca.common.errors import DppcaError
+from dppca.common.messages import StudyState
 from tests.fault_injection.catalogue import End, Expected, expected
 from tests.fault_injection.check import Evidence, find_end, problems
 from tests.fault_injection.driver import OwnerDriver
 from tests.fault_injection.evidence import HubEvidence, SiteEvidence, read_hub, read_site
-from tests.fault_injection.fixture import OWNERS, STUDY_NAME, Fixture, begin
+from tests.fault_injection.fixture import OPENERS, OWNERS, STUDY_NAME, Fixture, begin
 from tests.fault_injection.runtime import KILLED, ClockSkew, CompletedCommand, Runtime
 from tests.fault_injection.spec import OWNERS as ALL_OWNERS
 from tests.fault_injection.spec import Fault, FaultKind
@@ -99,6 +101,9 @@ class Case:
         study = self._scene.study
         sites, hub = {owner: self._site(owner, "after") for owner in OWNERS}, self._hub("after")
         stored = {o: site.stored.payload for o, site in sites.items() if site.stored is not None}
+        for opener, site in sites.items():
+            totals = () if site.sums is None else site.sums.totals
+            stored |= {f"{opener}.{stream}": total for stream, total in totals}
         evidence = Evidence(
             begun=begun,
             sites=sites,
@@ -128,6 +133,8 @@ class Case:
         self._stage.end()
 
     def _is_too_slow(self, evidence: Evidence) -> bool:
+        if self._fault.is_of_opener:
+            return self._expected.short_deadline and len(evidence.hub.payloads) < len(OWNERS)
         unharmed = {*OWNERS} - {self._fault.party}
         if self._expected.end is End.QUORUM:
             return not evidence.hub.payloads.keys() >= unharmed
@@ -148,12 +155,25 @@ class Case:
             else None,
         )
         if refused is None:
-            self._scene = begin(self._scene, deadline_s=self._deadline_s)
+            self._scene = begin(
+                self._scene, deadline_s=self._deadline_s, identities=self._identities()
+            )
             self._deadline = time.monotonic() + self._deadline_s
             refused = self._stage.operate("create", str(self._scene.study_file))
         if refused.code:
             self._report("operator", refused)
         return refused.code == 0
+
+    def _identities(self) -> dict[str, Mapping[str, Any]]:
+        """What every site says of itself for a study with ``trust: aggregate``."""
+        if not self._fault.is_masked:
+            return {}
+        return {
+            owner: self._stage.run(
+                owner, "identity", STUDY_NAME, *(["--opener"] if owner in OPENERS else [])
+            ).document
+            for owner in OWNERS
+        }
 
     def _study(self) -> str:
         """Everybody's part; the study's state when all unharmed parties had their answer."""
@@ -168,14 +188,15 @@ class Case:
                     for owner in OWNERS
                     if not self._is_absent(owner)
                 }
-                _join(future for owner, future in at_work.items() if owner != fault.party)
+                _join(future for owner, future in at_work.items() if owner != fault.host)
                 state = self._state_after_deadline()
                 if fault.kind is FaultKind.LATE:
-                    at_work[fault.party] = pool.submit(self._work, fault.party)
+                    late = self._ask_again if fault.is_of_opener else self._work
+                    at_work[fault.party] = pool.submit(late, fault.host)
                 if fault.duration_s is None:
                     self._heal()
                 _join(at_work.values())
-                settled = self._await(lambda state: state != "open")
+                settled = self._await(_is_settled)
                 self._over.set()
                 if settled == "decomposed":
                     if self._expected.end is End.STUCK:  # they were told to ask again later
@@ -190,7 +211,13 @@ class Case:
         steward = self._driver(owner)
         left_s = max(0.0, self._deadline - time.monotonic())
         stuck = self._expected.end is End.STUCK
-        steward.work(wait_s=left_s + (_STUCK_AFTER_S if stuck else _SETTLE_TIMEOUT_S))
+        wait_s = left_s + (_STUCK_AFTER_S if stuck else _SETTLE_TIMEOUT_S)
+        steward.contribute()
+        kind = self._fault.kind if self._fault.is_of_opener and steward.fault else None
+        if kind is FaultKind.KEY_LOST:
+            self._stage.lose_key(owner)
+        if kind not in (FaultKind.NEVER, FaultKind.LATE):
+            steward.ask(wait_s=wait_s)
         self._commands[owner] += steward.commands
 
     def _ask_again(self, owner: str) -> None:
@@ -202,7 +229,9 @@ class Case:
         return OwnerDriver(
             owner=owner,
             stage=self._stage,
-            fault=self._fault if self._fault.party == owner else None,
+            fault=self._fault if self._fault.host == owner else None,
+            digest=self._scene.study.digest if self._fault.is_masked else "",
+            opens=self._fault.is_masked and owner in OPENERS,
             until=self._deadline + _SETTLE_TIMEOUT_S,
             tell=self._report,
         )
@@ -221,7 +250,7 @@ class Case:
         self._over.wait(max(0.0, self._deadline + _PAUSE_S - time.monotonic()))
         if self._expected.end is End.STUCK:
             return self._state()
-        return self._await(lambda state: state != "open")
+        return self._await(_is_settled)
 
     # The fault
 
@@ -233,27 +262,27 @@ class Case:
             if fault.is_of_curator:
                 self._hub_before = self._hub("before")
             else:
-                self._before = self._site(fault.party, "before")
+                self._before = self._site(fault.host, "before")
             match fault.kind:
                 case FaultKind.KILL:
-                    stage.kill(fault.party)
+                    stage.kill(fault.host)
                     if fault.is_of_curator:
                         stage.start_curator(self._scene)
                     return
                 case FaultKind.PARTITION:
-                    stage.cut(fault.party)
+                    stage.cut(fault.host)
                 case FaultKind.SLOW:
-                    stage.slow(fault.party)
+                    stage.slow(fault.host)
                 case FaultKind.DISK_FULL:
-                    stage.fill(fault.party)
-            stage.resume(fault.party, skew=fault.kind is FaultKind.CLOCK)
+                    stage.fill(fault.host)
+            stage.resume(fault.host, skew=fault.kind is FaultKind.CLOCK)
         if fault.duration_s is not None:
             self._over.wait(fault.duration_s)
             self._heal()
 
     def _comes_to_its_step(self) -> bool:
         fault, deadline = self._fault, time.monotonic() + _HELD_TIMEOUT_S
-        while not self._stage.is_held(fault.party):
+        while not self._stage.is_held(fault.host):
             if time.monotonic() > deadline or (self._over.is_set() and fault.step != "close"):
                 self._problems.append(f"{fault.party} never came to {fault.step}")
                 return False
@@ -264,11 +293,11 @@ class Case:
         fault, stage = self._fault, self._stage
         match fault.kind:
             case FaultKind.PARTITION:
-                stage.heal(fault.party)
+                stage.heal(fault.host)
             case FaultKind.SLOW:
-                stage.hurry(fault.party)
+                stage.hurry(fault.host)
             case FaultKind.DISK_FULL:
-                stage.free(fault.party)
+                stage.free(fault.host)
 
     # The operator
 
@@ -323,6 +352,10 @@ class Case:
         folder.parent.mkdir(parents=True, exist_ok=True)
         self._stage.copy_state(folder)
         return read_hub(folder, self._scene.study)
+
+
+def _is_settled(state: str) -> bool:
+    return state not in (StudyState.OPEN, StudyState.SEALED)
 
 
 def _join(futures: Iterable[Future[None]]) -> None:

@@ -11,6 +11,10 @@ five ways, and which one a fault should lead to follows from what the fault keep
   can write again;
 * a curator whose clock is wrong from the beginning does not begin.
 
+A fault of an opener, or at a step of sealing or opening, is done in a study with
+``trust: aggregate``, a quorum of all three owners, one colluder, and two openers without spares.
+Where an opener does not open by ``open_by``, the study is aborted and all owners stay charged.
+
 Certificates of a cell are good for 35 days.
 """
 
@@ -19,7 +23,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.fault_injection.spec import CURATOR, OWNERS, Fault, FaultKind, list_steps
+from tests.fault_injection.spec import (
+    CURATOR,
+    MASKED_STEPS,
+    OPENER_STEPS,
+    OWNERS,
+    Fault,
+    FaultKind,
+    list_steps,
+)
 
 CERTIFICATE_DAYS = 35
 _SKEW_ALLOWED_S = 300  # certificates begin so long before they are made
@@ -38,10 +50,20 @@ MEANING: dict[str, dict[str, str]] = {
         "wait": "about to ask whether there is a result",
         "download": "about to fetch the result",
     },
+    "opener": {
+        "check": "the sealed set is checked, nothing is stored",
+        "open": "the sums of its masks are in the ledger, the opener key is still there",
+        "destroy": "the opener key is destroyed, nothing is sent",
+        "send": "the opening's header is on its way, its bytes are not",
+    },
     CURATOR: {
         "receive": "the first contribution is admitted, its bytes are on their way",
         "store": "its bytes are on disk, the database's transaction is not complete",
         "commit": "it is stored, the owner has not been told",
+        "seal": "all have come, the set of uploads is not fixed",
+        "sealed": "the set is stored, no opener has been told",
+        "opening": "an opening is admitted, its bytes are on their way",
+        "opened": "an opening is stored, its opener has not been told",
         "decompose": "all have come, nothing is computed",
         "result": "the result is computed, not stored",
         "serve": "the result is stored, nobody has been told",
@@ -89,6 +111,8 @@ class Expected:
 
 def expected(fault: Fault) -> Expected:
     """What a fault should come to; see the module."""
+    if fault.is_of_opener:
+        return _of_opener(fault)
     return _of_curator(fault) if fault.is_of_curator else _of_owner(fault)
 
 
@@ -98,6 +122,8 @@ def all_cases() -> tuple[Fault, ...]:
     made: list[Fault] = []
     for party in ("owner", CURATOR):
         for number, step in enumerate(list_steps(party)):
+            if party == CURATOR and step in MASKED_STEPS:
+                continue
             who = party if party == CURATOR else owners[number % len(owners)]
             made += (
                 Fault(who, FaultKind.KILL, step),
@@ -120,6 +146,24 @@ def all_cases() -> tuple[Fault, ...]:
         Fault(CURATOR, FaultKind.DISK_FULL, "decompose"),
         *(Fault(CURATOR, FaultKind.CLOCK, offset_s=offset) for offset in days),
     )
+    return (*made, *masked_cases())
+
+
+def masked_cases() -> tuple[Fault, ...]:
+    """Those of studies with ``trust: aggregate``."""
+    made = [Fault(CURATOR, FaultKind.KILL, step) for step in MASKED_STEPS]
+    for number, step in enumerate(OPENER_STEPS):
+        who = f"opener-{number % 2 + 1}"
+        made += (
+            Fault(who, FaultKind.KILL, step),
+            Fault(who, FaultKind.PARTITION, step, 5),
+            Fault(who, FaultKind.DISK_FULL, step, 5),
+        )
+    made += (
+        Fault("opener-1", FaultKind.NEVER),
+        Fault("opener-2", FaultKind.LATE),
+        Fault("opener-1", FaultKind.KEY_LOST),
+    )
     return tuple(made)
 
 
@@ -137,6 +181,12 @@ def _of_owner(fault: Fault) -> Expected:
             return _left_out(charged=0 if fault.step == "fetch" else 1, has_result=True)
     elif kind is FaultKind.DISK_FULL and lasting and _before(fault, "commit"):
         return _left_out(charged=0 if _before(fault, "reserve") else 1, has_result=True)
+    return Expected(End.ALL)
+
+
+def _of_opener(fault: Fault) -> Expected:
+    if fault.kind in (FaultKind.LATE, FaultKind.NEVER, FaultKind.KEY_LOST):
+        return Expected(End.ABORTED, has_result=False, short_deadline=True)
     return Expected(End.ALL)
 
 

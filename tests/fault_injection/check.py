@@ -2,11 +2,14 @@
 
 The promises: every ledger verifies, charges once, and has the bytes that it had before the fault;
 the curator has those very bytes; its result is, bit for bit, what the bytes *stored by the owners
-that took part* pool to; and every owner that has the result has the same file.
+that took part* pool to; and every owner that has the result has the same file. A sealed set never
+changes; an opener opens that set, once, with sums that stay the same; and its key is gone once they
+are stored.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -68,6 +71,7 @@ def problems(study: Study, fault: Fault, expected: Expected, evidence: Evidence)
         *_of_end(study, fault, expected, evidence),
         *_of_ledgers(fault, expected, evidence),
         *_of_bytes(fault, evidence),
+        *_of_openings(fault, evidence),
         *_of_result(study, fault, expected, evidence),
     )
 
@@ -102,8 +106,8 @@ def _of_ledgers(fault: Fault, expected: Expected, evidence: Evidence) -> Iterato
             yield f"{owner}'s ledger does not verify: {site.fault}"
         if site.charges > 1:
             yield f"{owner} was charged {site.charges} times"
-        wanted = 1 if has_result else None
-        if fault.party in (owner, OWNERS) or expected.end is End.NOT_BEGUN:
+        wanted = 1 if has_result or fault.is_of_opener else None
+        if owner == fault.host or fault.party == OWNERS or expected.end is End.NOT_BEGUN:
             wanted = expected.charged
         if wanted is not None and site.charges != wanted:
             yield f"{owner} was charged {site.charges} times, not {wanted}"
@@ -114,13 +118,13 @@ def _of_ledgers(fault: Fault, expected: Expected, evidence: Evidence) -> Iterato
 def _of_bytes(fault: Fault, evidence: Evidence) -> Iterator[str]:
     before = evidence.before
     if before is not None:
-        site = evidence.sites[fault.party]
+        site = evidence.sites[fault.host]
         if before.fault:
-            yield f"{fault.party}'s ledger did not verify at the fault: {before.fault}"
+            yield f"{fault.host}'s ledger did not verify at the fault: {before.fault}"
         if site.charges < before.charges:
-            yield f"{fault.party}'s ledger has lost a charge"
+            yield f"{fault.host}'s ledger has lost a charge"
         if before.stored is not None and before.stored != site.stored:
-            yield f"{fault.party}'s released bytes are not those from before the fault"
+            yield f"{fault.host}'s released bytes are not those from before the fault"
     if evidence.hub_before is not None:
         for owner, payload in evidence.hub_before.payloads.items():
             if evidence.hub.payloads.get(owner) != payload:
@@ -137,12 +141,39 @@ def _of_bytes(fault: Fault, evidence: Evidence) -> Iterator[str]:
             yield f"the curator's bytes of {owner} are not those that {owner} stored"
 
 
+def _of_openings(fault: Fault, evidence: Evidence) -> Iterator[str]:
+    hub = evidence.hub
+    for owner, site in sorted(evidence.sites.items()):
+        if site.openings > 1:
+            yield f"{owner} has opened {site.openings} sets"
+        if site.sums is not None and site.sums.set_digest != hub.set_digest:
+            yield f"{owner} has opened another set than the curator has sealed"
+        if site.keys and not (owner == fault.host and fault.kind is FaultKind.NEVER):
+            yield f"{owner} has kept its opener key"
+    for opener, sha256 in sorted(hub.openings.items()):
+        sums = evidence.sites[opener].sums
+        totals = () if sums is None else [total for _, total in sums.totals]
+        if sha256 not in (hashlib.sha256(total).digest() for total in totals):
+            yield f"the curator's opening of {opener} is not what {opener} stored"
+    before, hub_before = evidence.before, evidence.hub_before
+    if before is not None and before.sums is not None:
+        if before.sums != evidence.sites[fault.host].sums:
+            yield f"{fault.host}'s sums are not those from before the fault"
+        if before.keys and fault.step != "open":  # at which it is about to be destroyed
+            yield f"{fault.host} had stored its sums and kept its opener key"
+    if hub_before is not None:
+        if hub_before.set_digest not in ("", hub.set_digest):
+            yield "the curator's sealed set is not that from before the fault"
+        if not hub_before.openings.items() <= hub.openings.items():
+            yield "the curator no longer has the openings from before the fault"
+
+
 def _of_result(study: Study, fault: Fault, expected: Expected, evidence: Evidence) -> Iterator[str]:
     hub = evidence.hub
     for owner, site in sorted(evidence.sites.items()):
         if site.result and site.result != hub.result:
             yield f"{owner} has another result than the curator"
-        excused = not expected.has_result and fault.party in (owner, OWNERS)
+        excused = not expected.has_result and (owner == fault.host or fault.party == OWNERS)
         if hub.result and not site.result and not excused:
             yield f"{owner} does not have the result"
     if not hub.result:

@@ -63,7 +63,8 @@ def faults(
     """Inject faults into studies, one into each, and check what each study leaves behind.
 
     A study of three owners runs for every fault: kill -9, a cut network, a slow link, a full disk,
-    a wrong clock, late and missing owners, at any step of the protocol. Then every ledger must
+    a wrong clock, late and missing owners, at any step of the protocol; faults of openers have a
+    study with trust: aggregate. Then every ledger must
     verify and show each charge once, released bytes must be those from before the fault, and the
     result must be, bit for bit, the pooled stored bytes of the owners that took part. Exits with 90
     if a promise was broken.
@@ -73,6 +74,7 @@ def faults(
       dppca-simulate faults --fault owner-2:kill@draw --fault curator:kill@store
       dppca-simulate faults --fault owner-1:partition@send:20s --fault owner-3:slow@send
       dppca-simulate faults --fault curator:disk-full --fault owner-1:clock+2d
+      dppca-simulate faults --fault opener-1:kill@open --fault opener-2:key-lost
       dppca-simulate faults --all --runtime containers --output docs/reference/faults.md
     """
     from tests.fault_injection.catalogue import all_cases

@@ -13,7 +13,7 @@ class FaultCell(TypedDict):
     """One study with one fault, and what came of it."""
 
     fault: Annotated[str, "the fault, as `--fault` takes it"]
-    party: Annotated[str, "`curator` or the name of an owner"]
+    party: Annotated[str, "`curator`, or the name of an owner or opener"]
     kind: Annotated[FaultKind, "kind of the fault"]
     step: Annotated[str | None, "step of the protocol; null for a fault without one"]
     expected: Annotated[End, "how the study should end"]

@@ -1,7 +1,8 @@
 """What a data steward does with the messages of `dppca-owner`: run a command again, or stop.
 
-A steward contributes, and then asks for the result. A command that failed is run again, as the
-messages say, unless the answer is final. Nothing else is done at a site.
+A steward contributes, opens where the site is an opener, and then asks for the result. A command
+that failed is run again, as the messages say, unless the answer is final. Nothing else is done at a
+site.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dppca.common.errors import (
     IdentityError,
     LedgerCorruptError,
     NotReadyError,
+    OpeningRefusedError,
     StudyStateError,
 )
 from tests.fault_injection.fixture import STUDY_NAME
@@ -32,6 +34,7 @@ FINAL = {
         IdentityError,
         LedgerCorruptError,
         NotReadyError,
+        OpeningRefusedError,
         StudyStateError,
     )
 }
@@ -51,6 +54,10 @@ class OwnerDriver:
         What is done to this owner; None where it is done to somebody else.
     until
         When patience ends, by ``time.monotonic``.
+    digest
+        Of a study with ``trust: aggregate``, as another steward says it; else empty.
+    opens
+        Whether the site is an opener of the study.
     tell
         Told of every command that fails.
     commands
@@ -62,17 +69,22 @@ class OwnerDriver:
     fault: Fault | None
     until: float
     tell: Callable[[str, CompletedCommand], None]
+    digest: str = ""
+    opens: bool = False
     commands: int = 0
     _struck: bool = field(default=False, init=False)
 
-    def work(self, *, wait_s: float) -> None:
-        """Contribute, then wait so long for the result."""
-        self._insist("contribute", STUDY_NAME, "--yes")
-        self.ask(wait_s=wait_s)
+    def contribute(self) -> None:
+        """Contribute, and no more."""
+        compared = ("--digest", self.digest) if self.digest else ()
+        self._insist("contribute", STUDY_NAME, "--yes", *compared)
 
     def ask(self, *, wait_s: float) -> None:
-        """Wait so long for the result."""
-        self._insist("components", STUDY_NAME, "--wait", str(max(1, round(wait_s))))
+        """Open, where the site is an opener, and wait so long for the result."""
+        patience = ("--wait", str(max(1, round(wait_s))))
+        if self.opens:
+            self._insist("open", STUDY_NAME, *patience)
+        self._insist("components", STUDY_NAME, *patience)
 
     def _insist(self, *command: str) -> None:
         while True:
@@ -90,7 +102,8 @@ class OwnerDriver:
         """The step to be held at: once, in the command that has it."""
         if self.fault is None or self._struck or self.fault.step is None:
             return None
-        if (self.fault.step in _RESULT_STEPS) != (command == "components"):
+        asks = "components" if self.fault.step in _RESULT_STEPS else "contribute"
+        if command != ("open" if self.fault.is_of_opener else asks):
             return None
         self._struck = True
         return self.fault.step

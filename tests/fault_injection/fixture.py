@@ -7,9 +7,12 @@ second charge would not only be seen but refused.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -20,6 +23,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.tls import Role
 from dppca.curator.certificates.local import make_authority
+from dppca.curator.study.assembly import assemble_study
 from dppca.owner.site.enrolment import enrol
 from tests.fault_injection.catalogue import CERTIFICATE_DAYS
 
@@ -27,6 +31,8 @@ STUDY_NAME = "faults"
 DATA_SET = "rows"
 QUORUM = 2
 OWNERS = ("owner-1", "owner-2", "owner-3")
+OPENERS = OWNERS[:2]
+_OPENING_S = 5.0
 _ROWS = 60
 _SCHEMA = {
     "resolution_bits": 6,
@@ -37,6 +43,13 @@ _SCHEMA = {
         {"name": "work", "type": "categorical", "categories": ["private", "state", "other"]},
         {"name": "ill", "type": "binary", "values": ["no", "yes"]},
     ],
+}
+
+
+_MASKED: dict[str, Any] = {
+    "version": 2,
+    "quorum": len(OWNERS),
+    "privacy": {"mechanism": "laplace", "epsilon": "1.0", "trust": "aggregate", "colluders": 1},
 }
 
 
@@ -79,6 +92,7 @@ class Fixture:
             "path": rows,
             "epsilon": decimal_text(cost.epsilon),
             "delta": decimal_text(cost.delta),
+            "aggregate": {"colluders": _MASKED["privacy"]["colluders"]},
         }
         (self.site(owner) / "policy.yaml").write_text(
             yaml.safe_dump({"data_sets": {DATA_SET: budget}})
@@ -105,27 +119,48 @@ def make_fixture(folder: Path, *, hosts: tuple[str, ...]) -> Fixture:
     return scene
 
 
-def begin(scene: Fixture, *, deadline_s: float) -> Fixture:
-    """The scene with a study whose deadline is so far from now, written for the operator."""
-    begun = Fixture(make_study(datetime.now(UTC) + timedelta(seconds=deadline_s)), scene.folder)
+def begin(
+    scene: Fixture, *, deadline_s: float, identities: Mapping[str, Mapping[str, Any]]
+) -> Fixture:
+    """The scene with a study whose deadline is so far from now, written for the operator.
+
+    Parameters
+    ----------
+    identities
+        What ``dppca-owner identity`` said at each site of a study with ``trust: aggregate``, by
+        owner; empty for any other study.
+    """
+    deadline = datetime.now(UTC) + timedelta(seconds=deadline_s)
+    study = _make_masked(deadline, identities) if identities else make_study(deadline)
+    begun = Fixture(study, scene.folder)
     begun.study_file.write_bytes(begun.study.canonical_bytes())
     return begun
 
 
 def make_study(deadline: datetime) -> Study:
-    """The study of every cell; only the deadline differs."""
-    return study_from_mapping(
-        {
-            "name": STUDY_NAME,
-            "owners": list(OWNERS),
-            "quorum": QUORUM,
-            "deadline": deadline.isoformat(),
-            "privacy": {"mechanism": "laplace", "epsilon": "1.0"},
-            "components": {"count": 2},
-            "max_rows": 1_000_000,
-            "schema": _SCHEMA,
-        }
-    )
+    """The study of every cell with ``trust: owner``; only the deadline differs."""
+    return study_from_mapping(_document(deadline))
+
+
+def _make_masked(deadline: datetime, identities: Mapping[str, Mapping[str, Any]]) -> Study:
+    """The study of every cell with ``trust: aggregate``."""
+    open_by = deadline + timedelta(seconds=_OPENING_S)
+    draft = {**_document(deadline), **_MASKED, "open_by": open_by.isoformat()}
+    parts = [(owner, json.dumps(said)) for owner, said in identities.items()]
+    return assemble_study(yaml.safe_dump(draft), parts)[1]
+
+
+def _document(deadline: datetime) -> dict[str, Any]:
+    return {
+        "name": STUDY_NAME,
+        "owners": list(OWNERS),
+        "quorum": QUORUM,
+        "deadline": deadline.isoformat(),
+        "privacy": {"mechanism": "laplace", "epsilon": "1.0"},
+        "components": {"count": 2},
+        "max_rows": 1_000_000,
+        "schema": _SCHEMA,
+    }
 
 
 def _rows(*, seed: int) -> str:

@@ -181,6 +181,9 @@ class ContainerRuntime:
     def free(self, party: str) -> None:
         self._shell(self._keeper(party), "rm -f /mnt/filler")
 
+    def lose_key(self, owner: str) -> None:
+        self._shell(owner, "rm -f /site/openers/*.key")
+
     def copy_site(self, owner: str, to: Path) -> None:
         here = self._shell(owner, f"cd /site; ls -d {' '.join(LEDGER_FILES)} 2>/dev/null; true")
         for name in here.stdout.decode().split():
@@ -261,7 +264,7 @@ class ContainerRuntime:
             self._hosts.write_file(party, f"{folder}/{path.name}", path.read_bytes())
 
     def _has_tunnel(self, owner: str) -> bool:
-        return self._fault.kind is FaultKind.SLOW and self._fault.party in (owner, CURATOR)
+        return self._fault.kind is FaultKind.SLOW and self._fault.host in (owner, CURATOR)
 
     def _keeper(self, party: str) -> str:
         return f"{party}-disk"
@@ -276,10 +279,11 @@ class ContainerRuntime:
             service.pop("depends_on")
             service["volumes"] = [*_mounts(party), f"harness:{_SCRIPTS}"]
         if self._fault.kind is FaultKind.DISK_FULL:
-            own = _mounts(self._fault.party)[0].split(":")[0]
-            keeper = {**kept[self._fault.party], "volumes": [f"{own}:/mnt"], "network_mode": "none"}
+            host = self._fault.host
+            own = _mounts(host)[0].split(":")[0]
+            keeper = {**kept[host], "volumes": [f"{own}:/mnt"], "network_mode": "none"}
             keeper.pop("networks")
-            kept = {self._keeper(self._fault.party): keeper, **kept}
+            kept = {self._keeper(host): keeper, **kept}
             volumes[own] = {**volumes[own], "driver_opts": _SMALL_DISK}
         volumes["harness"] = volumes["operator"]
         return yaml.safe_dump({**document, "services": kept})

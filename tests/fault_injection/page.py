@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from tests.fault_injection.case import CaseOutcome
 from tests.fault_injection.catalogue import MEANING, End
 from tests.fault_injection.documents import FaultCell, FaultsDocument
-from tests.fault_injection.spec import CURATOR, FaultKind, list_steps
+from tests.fault_injection.spec import CURATOR, FaultKind, list_steps, role
 
 _PAGE = """# Faults, one at a time
 
 `dppca-simulate faults` runs a study of three owners for every fault, does the fault, lets everybody
 do what the messages say, and then checks what is left: every ledger verifies and shows each charge
 once; released bytes are those from before the fault; the curator has those very bytes; its result
-is, bit for bit, what the bytes *stored by the owners that took part* pool to; and the study ended
-as it should. It leaves with 90 where a promise was broken. The command works in a checkout of the
+is, bit for bit, what the bytes *stored by the owners that took part* pool to; a sealed set stays
+the same, and its openers opened it once and kept no opener key; and the study ended as it should.
+It leaves with 90 where a promise was broken. The command works in a checkout of the
 source code only: its harness is `tests/fault_injection`, which is not installed with `dppca`. This
 page is what it wrote (`make faults` writes it again):
 
@@ -34,12 +35,15 @@ dppca-simulate faults --fault owner-1:partition@send:20s  # cut for 20 s, then h
 dppca-simulate faults --fault owner-3:slow@send        # 2000 bytes a second from there on
 dppca-simulate faults --fault curator:disk-full        # from the first contribution on
 dppca-simulate faults --fault owner-1:clock+2d         # its clock is two days fast
+dppca-simulate faults --fault opener-1:kill@open       # in a study with trust: aggregate
 dppca-simulate faults --fault owner-2:late --fault owner-2:never --fault owners:never
 ```
 
 {runtimes}
 
-The study has a quorum of two and a deadline. A party is stopped exactly at its step
+The study has a quorum of two and a deadline. Faults of `opener-1` and `opener-2`, and of the
+curator while it seals and takes openings, are done in a study with `trust: aggregate`: a quorum of
+three, one colluder, and owner-1 and owner-2 as its openers. A party is stopped exactly at its step
 (`DPPCA_FAULT=hold@STEP`, decision 73), the fault is done from outside, and it goes on.
 
 {meanings}
@@ -122,7 +126,7 @@ def _grid(cells: Sequence[FaultCell]) -> list[str]:
         f"| step | {' | '.join(kinds)} |",
         f"| --- |{' --- |' * len(kinds)}",
     ]
-    for party in ("owner", CURATOR):
+    for party in ("owner", "opener", CURATOR):
         for step in list_steps(party):
             row = [_grid_cell(cells, party, step, kind) for kind in kinds]
             if any(row):
@@ -134,8 +138,7 @@ def _grid_cell(cells: Sequence[FaultCell], party: str, step: str, kind: FaultKin
     found = [
         _verdict(cell)
         for cell in cells
-        if (cell["party"] == CURATOR) == (party == CURATOR)
-        and (cell["step"], cell["kind"]) == (step, kind)
+        if role(cell["party"]) == party and (cell["step"], cell["kind"]) == (step, kind)
     ]
     return ", ".join(dict.fromkeys(found))
 

@@ -40,8 +40,13 @@ from tests.fault_injection.runtime import ClockSkew, CompletedCommand
 from tests.fault_injection.spec import CURATOR, Fault
 
 COMMAND_TIMEOUT_S = 900.0
-LEDGER_FILES = ("ledger.sqlite", "ledger.sqlite-journal", f"studies/{STUDY_NAME}/components.npz")
-"""What is looked at of a site; a journal is part of a ledger that was cut off."""
+LEDGER_FILES = (
+    "ledger.sqlite",
+    "ledger.sqlite-journal",
+    "openers/*.key",
+    f"studies/{STUDY_NAME}/components.npz",
+)
+"""What is looked at of a site, as patterns; a journal is part of a ledger that was cut off."""
 
 _FOLDER = Path(__file__).resolve().parent
 SCRIPTS = tuple(_FOLDER / f"{name}.py" for name in ("pooling", "relay", "skewed"))
@@ -162,12 +167,16 @@ class ProcessRuntime:
             self._full.discard(party)
             self._limit(party, resource.RLIM_INFINITY)
 
+    def lose_key(self, owner: str) -> None:
+        for key in (self._folder / "sites" / owner / "openers").glob("*.key"):
+            key.unlink()
+
     def copy_site(self, owner: str, to: Path) -> None:
-        for name in LEDGER_FILES:
-            source = self._folder / "sites" / owner / name
-            if source.exists():
-                (to / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, to / name)
+        site = self._folder / "sites" / owner
+        for source in (path for pattern in LEDGER_FILES for path in site.glob(pattern)):
+            copy = to / source.relative_to(site)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
 
     def copy_state(self, to: Path) -> None:
         if self._state.exists():

@@ -91,14 +91,17 @@ class Runtime(Protocol):
     def free(self, party: str) -> None:
         """Undo `fill`."""
 
+    def lose_key(self, owner: str) -> None:
+        """Remove an owner's opener keys."""
+
     def copy_site(self, owner: str, to: Path) -> None:
-        """Copy an owner's ledger, with its journal, and its components into a new folder."""
+        """Copy an owner's ledger with its journal, opener keys and components into a new folder."""
 
     def copy_state(self, to: Path) -> None:
         """Copy the curator's store into a new folder; the curator must be held or stopped."""
 
     def pool(self, payloads: Mapping[str, bytes]) -> bytes:
-        """What owners' vectors pool to (`tests.fault_injection.pooling`), where the curator ran.
+        """What owners' stored bytes pool to (`pooling`), where the curator ran.
 
         The curator must have stopped. Empty where it cannot be computed.
         """

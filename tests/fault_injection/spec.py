@@ -9,8 +9,12 @@
     PARTY:clock+OFFSET[@STEP]              from that step on, its clock is wrong by so much (or -)
     OWNER:late                             it begins after the study's deadline
     OWNER:never                            it never begins; `owners:never`: none of them does
+    OPENER:late                            it contributes, and comes to open after ``open_by``
+    OPENER:never                           it contributes, and never comes to open
+    OPENER:key-lost                        its opener key is gone before it comes to open
 
-PARTY is ``curator`` or an owner's name, such as ``owner-2``. STEP is one of the party's own
+PARTY is ``curator``, an owner's name, such as ``owner-2``, or ``opener-1`` or ``opener-2``: the
+same sites when they open a study with ``trust: aggregate``. STEP is one of the party's own
 (`catalogue`); without one a fault is there from the beginning. DURATION and OFFSET are a whole
 number and a unit: ``20s``, ``5m``, ``3h``, ``2d``. A fault without DURATION lasts until the study
 has ended, or its deadline has passed.
@@ -30,7 +34,11 @@ from dppca.common.names import is_party_name
 CURATOR = "curator"
 OWNERS = "owners"
 OWNER_STEPS: tuple[str, ...] = get_args(OwnerStep)
-CURATOR_STEPS: tuple[str, ...] = get_args(CuratorStep)
+OPENER_STEPS: tuple[str, ...] = ("check", "open", "destroy", "send")
+CURATOR_STEPS: tuple[str, ...] = tuple(step for step in get_args(CuratorStep) if step != "vote")
+"""Without votes: no study here has spare openers."""
+MASKED_STEPS: tuple[str, ...] = ("seal", "sealed", "opening", "opened")
+"""Steps of a curator that only a study with ``trust: aggregate`` has."""
 
 MIN_OFFSET_S = 3600
 """A smaller one could not be told from the length of a study."""
@@ -50,6 +58,7 @@ class FaultKind(StrEnum):
     CLOCK = "clock"
     LATE = "late"
     NEVER = "never"
+    KEY_LOST = "key-lost"
 
 
 _NEEDS_STEP = {FaultKind.KILL, FaultKind.PARTITION, FaultKind.SLOW}
@@ -81,6 +90,21 @@ class Fault:
     def is_of_curator(self) -> bool:
         """Whether it is done to the curator."""
         return self.party == CURATOR
+
+    @property
+    def is_of_opener(self) -> bool:
+        """Whether it is done to an owner that opens the study."""
+        return role(self.party) == "opener"
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether its study has ``trust: aggregate``."""
+        return self.is_of_opener or (self.is_of_curator and self.step in MASKED_STEPS)
+
+    @property
+    def host(self) -> str:
+        """The party whose machine it is done to: of ``opener-1`` this is ``owner-1``."""
+        return self.party.replace("opener", "owner") if self.is_of_opener else self.party
 
     def __str__(self) -> str:
         kind = self.kind.value
@@ -127,7 +151,12 @@ def length_text(seconds: int) -> str:
 
 def list_steps(party: str) -> tuple[str, ...]:
     """The steps of a party, in order."""
-    return CURATOR_STEPS if party == CURATOR else OWNER_STEPS
+    return {CURATOR: CURATOR_STEPS, "opener": OPENER_STEPS}.get(role(party), OWNER_STEPS)
+
+
+def role(party: str) -> str:
+    """A party's name without its number."""
+    return party.partition("-")[0]
 
 
 def _kind(text: str, written: str) -> tuple[FaultKind, int]:
@@ -166,8 +195,22 @@ def _require_sense(text: str, fault: Fault) -> None:
         raise _refused(text, "without a curator there is no study")
     if fault.party == OWNERS and kind is not FaultKind.NEVER:
         raise _refused(text, f"all owners at once may only be missing: {OWNERS}:never")
+    if kind is FaultKind.KEY_LOST and not fault.is_of_opener:
+        raise _refused(text, "only an opener can lose its opener key: opener-1:key-lost")
+    if fault.is_of_opener:
+        _require_sense_of_opener(text, fault)
     if fault.is_of_curator and kind is FaultKind.PARTITION and fault.duration_s is None:
         raise _refused(text, "a curator that is cut off for good is no curator: give a duration")
+
+
+def _require_sense_of_opener(text: str, fault: Fault) -> None:
+    if fault.party not in ("opener-1", "opener-2"):
+        raise _refused(text, "the openers are opener-1 and opener-2")
+    if fault.kind in (FaultKind.SLOW, FaultKind.CLOCK):
+        raise _refused(text, f"{fault.kind.value} is not done to openers, but to owners")
+    lasting = fault.step is None or fault.duration_s is None
+    if fault.kind in (FaultKind.PARTITION, FaultKind.DISK_FULL) and lasting:
+        raise _refused(text, "an opener that is held up needs a step and a duration")
 
 
 def _refused(text: str, reason: str) -> SettingError:

@@ -18,7 +18,10 @@ pytestmark = pytest.mark.faults
 
 CELLS = [
     "curator:disk-full@store:3s",
+    "curator:kill@seal",
     "curator:kill@store",
+    "opener-1:kill@destroy",
+    "opener-2:key-lost",
     "owner-1:partition@send:3s",
     "owner-2:kill@draw",
     "owner-3:clock+2d@fetch",

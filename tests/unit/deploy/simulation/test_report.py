@@ -33,6 +33,8 @@ COUNTS: dict[str, Any] = {
     "refuse_if_above": None,
     "above": {},
 }
+SCHEMA = demo_study().table
+VECTORS = np.eye(SCHEMA.layout.n_columns)[[3, 1, 0, 2, 4, 5, 6]]
 
 
 @pytest.fixture
@@ -63,6 +65,7 @@ def document() -> dict[str, Any]:
         n_held_out=4038,
         coded_by_rule=COUNTS,
         count=7,
+        vectors=VECTORS,
         eigenvalues=np.array([0.3, 0.2, 0.1, -0.05]),
         noise_edge=0.15,
         captured_variance=0.987,
@@ -110,7 +113,10 @@ def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) ->
 def test_the_markdown_marks_what_only_a_simulation_knows(document: dict[str, Any]) -> None:
     text = make_markdown(document)
     assert "Utility †" in text
+    largest = SCHEMA.column_names[int(np.argmax(np.abs(VECTORS[1])))]
+    assert f"| 2 | 0.2 | yes | +1.00 `{largest}" in text
     assert "variance captured, of the best possible †" in text
+    assert "commonest class would be right on 0.740 of the held-out rows †" in text
     assert "| owner-2 | 5,384 | 1 | 0 | 0.920 |" in text
     assert "| synthetic rows, coded | 0.9700 |" in text
     assert "| lncoins | 0 | 1,234 | 0 | 0 | 0 | 7.64% |" in text
