@@ -37,7 +37,7 @@ from dppca.common.schema import Numeric, Schema
 from dppca.common.schema.coding import Column, encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
-from dppca.curator.planning.plan import with_privacy
+from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.evaluate import captured_variance
 
 PAGE = ROOT / "docs" / "reference" / "forecast.md"

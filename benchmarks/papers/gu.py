@@ -14,6 +14,10 @@ where the released mean is kept; and decoded rows, valid under the schema, besid
 
 No noise: the model on exact moments, which tells what is lost to it and what to the noise.
 
+DP-SUBN3, with which the paper compares, and PrivBayes, which sees the rows of all owners: as they
+are here (`dppca.common.estimators.networks`), with the same epsilon for each owner's rows. Their
+rows are valid under the schema; they are coded to train on, so there is one accuracy.
+
 The random subspace has no place here: a model with arbitrary components generates noise.
 """
 
@@ -31,6 +35,8 @@ from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.machines import compute_true_epsilon
 from benchmarks.papers.rows import Coded, PaperSource, Target
 from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
+from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
+from dppca.common.estimators.networks.privbayes import PrivBayes
 from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
 from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.numerics.spectrum.pca import count_components, decompose
@@ -45,6 +51,8 @@ INDEPENDENT = "PPCA-DP-MH, p^2 draws"
 GAUSSIAN = "PPCA-DP-MH, Gaussian"
 ONCE = "PPCA-DP-MH, one noise in total"
 NO_NOISE = "the model without noise"
+NETWORK = "DP-SUBN3"
+CENTRAL = "PrivBayes"
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     DRAWN: {"latents": "drawn"},
     INDEPENDENT: {"noise": "independent"},
@@ -69,6 +77,8 @@ def compute(cell: Trial) -> TrialOutcome:
     truth = target.labels(data.schema, data.coded[held_out])
     if cell.method in (NO_PRIVACY, MAJORITY, NO_NOISE):
         return _without_noise(cell, data, target, training, held_out)
+    if cell.method in (NETWORK, CENTRAL):
+        return _from_network(cell, data, target, training, held_out)
     model = PPCADPMH(
         epsilon=cell.epsilon,
         max_rows_per_person=1,
@@ -103,6 +113,48 @@ def compute(cell: Trial) -> TrialOutcome:
         decoded_accuracy=tested(data.recoded(model.decoded_), None) if sound else None,
         seconds=seconds,
         delta=cell.delta,
+        true_epsilon=compute_true_epsilon(model),
+    )
+
+
+def _from_network(
+    cell: Trial,
+    data: Coded,
+    target: Target,
+    training: NDArray[np.intp],
+    held_out: NDArray[np.intp],
+) -> TrialOutcome:
+    settings: dict[str, Any] = {
+        "epsilon": cell.epsilon,
+        "schema": data.schema,
+        "max_rows_per_person": 1,
+        "entropy": cell.entropy,
+        "random_state": cell.noise_seed,
+    }
+    rows = data.values[training]
+    started = perf_counter()
+    model: DPSUBN3 | PrivBayes
+    if cell.method == CENTRAL:
+        model = PrivBayes(**settings).fit(rows)
+    else:
+        model = DPSUBN3(**settings).fit(
+            [rows[owner :: cell.owners] for owner in range(cell.owners)]
+        )
+    synthetic = data.recoded(model.sample(len(rows)))
+    seconds = perf_counter() - started
+    accuracy = svm_accuracy(
+        target.features(data.schema, synthetic),
+        target.labels(data.schema, synthetic),
+        test=target.features(data.schema, data.coded[held_out]),
+        truth=target.labels(data.schema, data.coded[held_out]),
+    )
+    return TrialOutcome(
+        n=len(training),
+        d=data.coded.shape[1],
+        k=0,
+        accuracy=accuracy,
+        decoded_accuracy=accuracy,
+        seconds=seconds,
         true_epsilon=compute_true_epsilon(model),
     )
 
@@ -175,16 +227,17 @@ def _cells(
     cells: list[Trial] = []
     for source in scope.sources(*wanted):
         for target in _targets(source, wanted):
-            cells += crossed(
-                source,
-                (*_CEILINGS, *forms),
-                seeds=scope.seeds(_PAPER_RUNS),
-                epsilons=epsilons,
-                owners=owners,
-                rows=(scope.limit(0, _QUICK_ROWS),),
-                components=(0,) if counts is None else _counts(source, counts, quick=scope.quick),
-                target=target,
-            )
+            shared: dict[str, Any] = {
+                "seeds": scope.seeds(_PAPER_RUNS),
+                "epsilons": epsilons,
+                "rows": (scope.limit(0, _QUICK_ROWS),),
+                "target": target,
+            }
+            k = (0,) if counts is None else _counts(source, counts, quick=scope.quick)
+            cells += crossed(source, (*_CEILINGS, *forms), owners=owners, components=k, **shared)
+            if counts is None:  # networks have no components
+                cells += crossed(source, [GridForm(NETWORK, SOUND)], owners=owners, **shared)
+                cells += crossed(source, [GridForm(CENTRAL, SOUND)], **shared)
     return tuple(cells)
 
 
@@ -243,6 +296,11 @@ _NOTES = (
     "indicators. The printed form's synthetic rows are computed from raw rows and so are not "
     "private at any epsilon.",
 )
+_NETWORK_NOTES = (
+    "`DP-SUBN3` and `PrivBayes` are our readings of them, with exact noise; PrivBayes sees the "
+    "rows of all owners together. What they draw is valid under the schema, so coded and "
+    "decoded rows are one.",
+)
 _FIG3_NOTES = (
     "`p^2 draws`: every entry of the second moment has noise of its own, as step 2 of the "
     "algorithm prints it, and the symmetric part is taken; elsewhere one triangle is mirrored.",
@@ -268,7 +326,7 @@ EXPERIMENTS = (
         grid=fig3_grid,
         compute=compute,
         printed=fig3_printed,
-        notes=(*_NOTES, *_FIG3_NOTES),
+        notes=(*_NOTES, *_NETWORK_NOTES, *_FIG3_NOTES),
     ),
     Experiment(
         name="gu-fig4",
@@ -277,6 +335,6 @@ EXPERIMENTS = (
         x="m",
         grid=fig4_grid,
         compute=compute,
-        notes=_NOTES,
+        notes=(*_NOTES, *_NETWORK_NOTES),
     ),
 )

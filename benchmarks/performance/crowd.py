@@ -75,6 +75,7 @@ def _sender(federation: CuratorProcess, study: Study, number: int, path: Path) -
         study_digest=bytes.fromhex(study.digest),
         release_id=stored.reservation.release_id,
         n_rows=stored.commitment.n_rows,
+        n_entries=len(stored.payload) // 8,
         ledger_length=history.length,
         ledger_head=history.head,
     )

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import tempfile
 import venv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Ask = Callable[[str, float | None], float | None]
+
+
+class GuestError(RuntimeError):
+    """A guest ended without an answer; its last words."""
 
 
 def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | None, str]:
@@ -44,32 +49,56 @@ def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | Non
 
 @contextmanager
 def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Iterator[Ask]:
-    """A process that answers every line it is sent with the seconds that it took.
+    """A process that answers every line it is sent with a number, mostly the seconds it took.
 
     Its answer is None, and the process ended, where that takes longer than the patience it is
     asked with, in seconds.
+
+    Raises
+    ------
+    GuestError
+        By a question: the process ended instead of an answer.
     """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     for library in ("OPENBLAS", "OMP", "MKL"):
         environment[f"{library}_NUM_THREADS"] = str(threads)
-    with subprocess.Popen(
-        [str(python), str(script), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-    ) as process:
+    with (
+        tempfile.TemporaryFile("w+") as words,
+        subprocess.Popen(
+            [str(python), str(script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            env=environment,
+            text=True,
+        ) as process,
+    ):
         to, back = process.stdin, process.stdout
         assert to is not None
         assert back is not None
 
         def ask(line: str, patience_s: float | None = None) -> float | None:
-            to.write(f"{line}\n")
-            to.flush()
+            try:
+                to.write(f"{line}\n")
+                to.flush()
+            except BrokenPipeError:
+                with suppress(BrokenPipeError):
+                    to.close()
+                return answer_of("")
             if not select.select([back], [], [], patience_s)[0]:
                 process.kill()
                 return None
-            return float(back.readline())
+            return answer_of(back.readline())
+
+        def answer_of(line: str) -> float:
+            try:
+                return float(line)
+            except ValueError:
+                process.kill()
+                code = process.wait()
+                words.seek(0)
+                said = words.read().strip()[-300:]
+                raise GuestError(said or line.strip() or f"it ended with {code}") from None
 
         yield ask
         if process.poll() is None:

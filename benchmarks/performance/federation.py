@@ -12,12 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.errors import UnreachableError
 from dppca.common.files import CredentialFolder
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate, draw
+from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import LocalFederation, Processes
@@ -56,35 +57,51 @@ def owner_name(number: int) -> str:
     return f"owner-{number:05d}"
 
 
-def make_release(study: Study, number: int, *, before: int = 0) -> tuple[StoredRelease, History]:
-    """A release as an owner's ledger holds it, of moments that are made up; repeatable.
-
-    ``before`` is how many releases this owner made before.
-    """
+def make_moments(study: Study, number: int) -> Moments:
+    """Moments of an owner that are made up; repeatable."""
     layout = study.table.layout
     rng = np.random.default_rng(number)
     bound = ROWS * 4**layout.resolution_bits // 8
     packed = rng.integers(-bound, bound, layout.n_entries)
     i, j = layout.product_index
     packed[layout.n_sums :][i == j] += 4 * bound  # positive variances
-    release_id = hashlib.sha256(f"{study.digest}{number}".encode()).digest()[:16]
+    return Moments(ROWS, packed)
+
+
+def make_release(study: Study, number: int, *, before: int = 0) -> tuple[StoredRelease, History]:
+    """A release as an owner's ledger holds it, of moments that are made up; repeatable.
+
+    ``before`` is how many releases this owner made before.
+    """
     release = draw(
         study,
         calibrate(study),
-        Moments(ROWS, packed),
-        release_id=release_id,
+        make_moments(study, number),
+        release_id=make_release_id(study, number),
         ledger_sequence=0,
         entropy=SeededEntropy(number),
     )
+    return store(study, release, before=before)
+
+
+def make_release_id(study: Study, number: int) -> bytes:
+    """The 16 bytes that name an owner's release."""
+    return hashlib.sha256(f"{study.digest}{number}".encode()).digest()[:16]
+
+
+def store(
+    study: Study, release: Release | MaskedRelease, *, before: int
+) -> tuple[StoredRelease, History]:
+    """A release as an owner's ledger holds it."""
     budget = Budget(Decimal(100), Decimal("1e-6"))
     request = request_contribution(study, data_set="benchmark", budget=budget)
     payload, receipt = release.payload(), release.receipt.canonical_bytes()
     stored = StoredRelease(
-        reservation=Reservation(0, _TIME, release_id, request),
+        reservation=Reservation(0, _TIME, release.release_id, request),
         commitment=commitment(
             sequence=1,
             now=datetime.now(UTC),
-            release_id=release_id,
+            release_id=release.release_id,
             n_rows=ROWS,
             payload=payload,
             receipt=receipt,
@@ -92,7 +109,8 @@ def make_release(study: Study, number: int, *, before: int = 0) -> tuple[StoredR
         payload=payload,
         receipt=receipt,
     )
-    return stored, History(length=2 * (before + 1), head=hashlib.sha256(release_id).digest())
+    head = hashlib.sha256(release.release_id).digest()
+    return stored, History(length=2 * (before + 1), head=head)
 
 
 class CuratorProcess(LocalFederation):

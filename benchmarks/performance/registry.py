@@ -12,7 +12,7 @@ from dppca.common.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "libraries", "resolution", "noise"),
-    *("synthesis", "curator_load", "whole_round", "sizing"),
+    *("synthesis", "curator_load", "whole_round", "masked_round", "secagg", "sizing"),
 )
 """Modules of this package, in the order of the page."""
 

@@ -31,7 +31,8 @@ METHOD = "/floor.Floor/Round"
 _WAIT_S = 600.0
 
 
-def _await_go() -> None:
+def await_go() -> None:
+    """Say that this party is ready, and wait for the word."""
     print("ready", flush=True)
     if sys.stdin.readline().strip() != "go":
         raise SystemExit(1)
@@ -43,7 +44,7 @@ def ours(address: str, folder: str, study_file: str, number: str, before: str) -
     stored, history = make_release(study, int(number), before=int(before))
     with CuratorClient(address, credentials_in(Path(folder))) as client:
         client.require_serving()
-        _await_go()
+        await_go()
         client.contribute(stored, history)
         found = client.wait(study, wait_s=_WAIT_S)
         content = client.download(study, found)
@@ -58,7 +59,7 @@ def floor(address: str, folder: str, size: str) -> None:
     with open_channel(address, credentials_in(Path(folder))) as channel:
         grpc.channel_ready_future(channel).result(timeout=_WAIT_S)
         call: Any = channel.stream_stream(METHOD)
-        _await_go()
+        await_go()
         pieces = (content[i : i + CHUNK_BYTES] for i in range(0, len(content), CHUNK_BYTES))
         received = sum(len(piece) for piece in call(pieces, timeout=_WAIT_S))
         print("done", flush=True)

@@ -15,9 +15,9 @@ from benchmarks.performance.environments import make_environment, open_guest
 from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.studies import ROOT
-from benchmarks.synthesis.forms import find_form, forms_of
+from benchmarks.synthesis.forms import TARGETED, find_form
 from benchmarks.synthesis.subjects import load_subject
-from benchmarks.synthesis.trials import ONE_NOISE, make_study, release
+from benchmarks.synthesis.trials import make_study, release
 from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.threads import one_blas_thread
@@ -41,16 +41,16 @@ installed its row says so. A ratio above 1 means that DPPCA is the faster, fit a
 ROWS = 36_000
 PATIENCE_S = 1200.0
 _BINS = 32
-_GUEST = Path(__file__).with_name("synthesis_guest.py")
-_SDV, _PGM = "SDV GaussianCopula", "Private-PGM (dpmm, MST)"
+GUEST = Path(__file__).with_name("synthesis_guest.py")
+SDV, PGM = "SDV GaussianCopula", "Private-PGM (dpmm, MST)"
 _SDV_NEEDS = (
     *("copulas==0.14.1", "rdt==2.0.0", "sdmetrics==0.32.0", "pandas==2.3.3", "numpy==2.4.6"),
     *("boto3==1.44.5", "cloudpickle==3.1.2", "graphviz==0.21", "platformdirs==4.14.7"),
     *("plotly==7.1.0", "tqdm==4.70.1", "Faker==40.54.0", "PyYAML==6.0.3"),
 )
-_ENVIRONMENTS = {
-    _SDV: ("sdv-2.0.0", (_SDV_NEEDS, ("--no-deps", "sdv==2.0.0"))),
-    _PGM: ("dpmm-0.1.9", (("dpmm==0.1.9",),)),
+ENVIRONMENTS = {
+    SDV: ("sdv-2.0.0", (_SDV_NEEDS, ("--no-deps", "sdv==2.0.0"))),
+    PGM: ("dpmm-0.1.9", (("dpmm==0.1.9",),)),
 }
 
 
@@ -62,12 +62,12 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         document, columns = _wide(n_rows, numerics=2, binaries=1, categoricals=(3,))
         return [_race(plan, document, columns, n_rows, environments, "Tiny")]
     adult = load_subject("adult")
-    form = find_form(adult, [name for name in forms_of("adult") if not name.endswith("bins")][-1])
+    form = find_form(adult, TARGETED)
     first = [column[:n_rows] for column in adult.columns]
     wide = _wide(n_rows, numerics=20, binaries=10, categoricals=(9,) * 30 + (10,) * 20)
-    others = {name: python for name, python in environments.items() if name != _PGM}
+    others = {name: python for name, python in environments.items() if name != PGM}
     return [
-        _race(plan, form.document, form.forward(first), n_rows, environments, "Adult"),
+        _race(plan, form.document, first, n_rows, environments, "Adult"),
         _race(plan, *wide, n_rows, others, "80 attributes"),
     ]
 
@@ -80,7 +80,7 @@ def _race(
     environments: Mapping[str, Path | None],
     what: str,
 ) -> FigureTable:
-    study = make_study(document, "gaussian", "1", ONE_NOISE)
+    study = make_study(document, "gaussian", "1", owners=1)
     schema, calibration = study.table, calibrate(study)
     with one_blas_thread():
         moments = accumulate_moments(schema, columns)
@@ -110,13 +110,13 @@ def _race(
                 continue
             plan.say(f"{name} fits {what}")
             ask = stack.enter_context(
-                open_guest(python, _GUEST, name, str(path), str(n_rows), threads=1)
+                open_guest(python, GUEST, name, str(path), str(n_rows), threads=1)
             )
             first = ask("fit", PATIENCE_S)
             if first is None:
                 notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 continue
-            if name == _PGM:
+            if name == PGM:
                 once[name] = first
             else:
                 fits.append(BenchmarkSubject(name, partial(ask, "fit", None)))
@@ -149,7 +149,7 @@ def _race(
 def _install(plan: BenchmarkPlan) -> dict[str, Path | None]:
     """Interpreters of environments, by contestant; None where one could not be made."""
     made = {}
-    for name, (folder, installs) in _ENVIRONMENTS.items():
+    for name, (folder, installs) in ENVIRONMENTS.items():
         plan.say(f"an environment for {name}")
         python, fault = make_environment(ROOT / "build/tools" / folder, *installs)
         if python is None:

@@ -9,6 +9,7 @@ import click
 from benchmarks.synthesis.grid import DRAWS, SPLITS, list_trials, run_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
+from benchmarks.synthesis.trials import run_trial
 from dppca.common.console import run
 from dppca.common.errors import SettingError
 
@@ -40,7 +41,8 @@ def cli(names: tuple[str, ...], *, splits: int, draws: int, path: Path, write: b
         raise SettingError("the page is of all splits and draws: leave out --splits and --draws")
     cells = []
     for name in names or SUBJECTS:
-        cells += summarize(run_trials(list(list_trials(name, splits=splits, draws=draws)), path))
+        trials = list(list_trials(name, splits=splits, draws=draws))
+        cells += summarize(run_trials(trials, path, run=run_trial))
         if write:
             keep(cells)
     click.echo(page(cells))

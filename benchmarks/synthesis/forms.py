@@ -1,105 +1,60 @@
-"""What of a row a study releases: a schema, and how values are brought to it and back."""
+"""What of a row a study releases: its schema."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from benchmarks.synthesis.subjects import Subject
 from dppca.common.errors import SettingError
-from dppca.common.schema import Column, Numeric
 from dppca.deploy.simulation.demo import demo_study
 
 PLAIN, SHAPED, TARGETED = "plain", "shaped", "shaped, targets"
 GIVEN = ("resolution_bits", "max_rows_per_person")
-FORMS = (PLAIN, SHAPED, TARGETED, "8 bins", "16 bins")
+BINS_TARGETED = "shaped, targets, 40 bins"
+BINS = {"8 bins": 8, "16 bins": 16, BINS_TARGETED: 40}
+"""Forms with bins of some numerics in products: as their shape says, or so many equal ones."""
+FORMS = (PLAIN, SHAPED, TARGETED, *BINS)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A study's schema for a data set.
-
-    Attributes
-    ----------
-    document
-        Of the schema, without what is `GIVEN` for all.
-    bins
-        Number of equal bins of each numeric that is coded as a categorical, by its index.
-    """
+    """A study's schema for a data set: ``document`` is without what is `GIVEN` for all."""
 
     subject: Subject
     document: Mapping[str, Any]
-    bins: Mapping[int, int]
-
-    def forward(self, columns: Sequence[Column]) -> list[Column]:
-        """Values as the schema has them."""
-        coded = list(columns)
-        for index, count in self.bins.items():
-            lower, width = self._first_bin(index)
-            cells = np.floor((columns[index] - lower) / width)
-            coded[index] = np.clip(cells, 0, count - 1).astype(np.int32)
-        return coded
-
-    def backward(self, columns: Sequence[Column], rng: np.random.Generator) -> list[Column]:
-        """Values as the data set has them; evenly within a bin."""
-        values = list(columns)
-        for index in self.bins:
-            lower, width = self._first_bin(index)
-            values[index] = lower + (columns[index] + rng.random(len(columns[index]))) * width
-        return values
-
-    def _first_bin(self, index: int) -> tuple[float, float]:
-        attribute = self.subject.schema.attributes[index]
-        assert isinstance(attribute, Numeric)
-        assert attribute.lower is not None
-        assert attribute.upper is not None
-        return attribute.lower, (attribute.upper - attribute.lower) / self.bins[index]
 
 
 def find_form(subject: Subject, name: str) -> Form:
     """The form called ``name`` of a data set."""
     if name not in forms_of(subject.name):
         raise SettingError(f"there is no form {name} of {subject.name}")
-    if name.endswith("bins"):
-        return _binned(int(name.split()[0]), subject)
     if subject.name == "demo" and name == SHAPED:
         own = demo_study().table.model_dump(mode="json")
-        return Form(subject, {key: own[key] for key in own if key not in GIVEN}, {})
-    document: dict[str, Any] = {"attributes": _attributes(subject)}
-    if name != PLAIN:
-        shapes = SHAPES[subject.name]
+        return Form(subject, {key: own[key] for key in own if key not in GIVEN})
+    attributes = _attributes(subject)
+    document: dict[str, Any] = {"attributes": attributes}
+    if name in (SHAPED, TARGETED, BINS_TARGETED):
         document["sum_weight"] = 0.5
-        document["attributes"] = [
-            each | {"histogram": True} | shapes[each["name"]] if each["name"] in shapes else each
-            for each in document["attributes"]
-        ]
-    if name == TARGETED:
+        for each in attributes:
+            if each["name"] in SHAPES[subject.name]:
+                each.update({"histogram": True} | SHAPES[subject.name][each["name"]])
+    if name in (TARGETED, BINS_TARGETED):
         document["targets"] = list({target.attribute: None for target in subject.targets})
-    return Form(subject, document, {})
+    if name in BINS:
+        for each in attributes:
+            if each["name"] in BINNED[subject.name]:
+                each.pop("histogram", None)
+                each.update({"bins": each.get("bins", BINS[name]), "products": "bins"})
+    return Form(subject, document)
 
 
 def forms_of(subject: str) -> list[str]:
     """Forms that are tried for a data set, by name."""
-    shaped = subject in SHAPES
+    shaped, binned = subject in SHAPES, subject in BINNED
     asked = {PLAIN: True, SHAPED: shaped or subject == "demo", TARGETED: shaped}
-    return [name for name in FORMS if asked.get(name, subject in BINNED)]
-
-
-def _binned(count: int, subject: Subject) -> Form:
-    """Chosen numerics as categoricals of equal bins."""
-    attributes, bins = _attributes(subject), {}
-    for name in BINNED[subject.name]:
-        index = subject.schema.index_of(name)
-        bins[index] = count
-        attributes[index] = {
-            "name": name,
-            "type": "categorical",
-            "categories": list(range(bins[index])),
-        }
-    return Form(subject, {"attributes": attributes}, bins)
+    return [name for name in FORMS if asked.get(name, binned)]
 
 
 def _attributes(subject: Subject) -> list[dict[str, Any]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from benchmarks.synthesis.forms import PLAIN, TARGETED, forms_of
-from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial, run_trial
+from benchmarks.synthesis.forms import BINS, BINS_TARGETED, PLAIN, TARGETED, forms_of
+from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial
 from dppca.common.console import progress
 from dppca.common.errors import DataError
 from dppca.common.numerics.threads import one_blas_thread
@@ -35,7 +35,7 @@ def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> It
 
 def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
     for form in forms_of(subject):
-        if form.endswith("bins"):
+        if form in BINS and form != BINS_TARGETED:
             yield from ((form, FIELD, "gaussian", each, OWN_NOISE) for each in BINNED_EPSILONS)
             continue
         for mechanism in MECHANISMS:
@@ -47,8 +47,33 @@ def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
                     yield form, FIELD, mechanism, epsilon, ONE_NOISE
 
 
-def run_trials(trials: Sequence[Trial], path: Path) -> list[dict[str, Any]]:
-    """Results of all trials: from the file, or computed and added to it as one line each."""
+class AnyTrial(Protocol):
+    """A trial of any benchmark: a dataclass with a name for its results."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def subject(self) -> str:
+        """The data set."""
+
+    @property
+    def key(self) -> str:
+        """What it is known by."""
+
+
+_TrialT = TypeVar("_TrialT", bound=AnyTrial)
+
+
+def run_trials(
+    trials: Sequence[_TrialT], path: Path, *, run: Callable[[_TrialT], Any]
+) -> list[dict[str, Any]]:
+    """Results of all trials: from the file, or computed and added to it as one line each.
+
+    Parameters
+    ----------
+    run
+        Computes one, as a dataclass.
+    """
     done = read_results(path)
     missing = [trial for trial in trials if trial.key not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +83,7 @@ def run_trials(trials: Sequence[Trial], path: Path) -> list[dict[str, Any]]:
         progress(trials[0].subject, len(missing)) as bar,
     ):
         for trial in missing:
-            found = {"key": trial.key, **asdict(trial), **asdict(run_trial(trial))}
+            found = {"key": trial.key, **asdict(trial), **asdict(run(trial))}
             file.write(json.dumps(found) + "\n")
             file.flush()
             os.fsync(file.fileno())

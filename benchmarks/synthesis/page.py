@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from benchmarks.synthesis.asked import ASKED, GAIN, HISTOGRAMS, PAIRS, Asked
-from benchmarks.synthesis.forms import FORMS, PLAIN
+from benchmarks.synthesis.forms import BINS, FORMS, PLAIN
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, REAL
 
@@ -23,6 +23,7 @@ JSON_FILE = FOLDER / "synthesis.json"
 PAGE = FOLDER / "synthesis.md"
 _CELL = ("subject", "form", "decoder", "mechanism", "epsilon", "noise")
 _RUN = ("split", "draw")
+_RUNS = 6  # of a cell, unless its row says another number
 
 _HEAD = """# What synthetic rows are worth
 
@@ -40,15 +41,21 @@ against the training rows. Behind ± is the standard error of a mean, most of it
 
 *Plain* is a release without histograms, scores or targets, *shaped* has what is known of each
 numeric, with sums of half weight, *targets* weights what is predicted twice. *8 bins* and *16 bins*
-are plain but for a few numerics, which are categoricals of equal bins: these have products with
-all other attributes. *Thresholds* are the rows of the decoder before
+are plain but for a few numerics, which have `products: bins`
+([130](../decisions/0130-products-of-bins.md)). *Thresholds* are the rows of the decoder before
 [122](../decisions/0122-decoded-rows-are-drawn-from-a-field.md), made of the plain release; a gain
 is over them, split by split and draw by draw. The data sets, their public bounds and where they are
 from are in `benchmarks/synthesis/subjects.py`, the forms of a release in `forms.py`, what was asked
 in `asked.py`.
 
-The field's rows are of commit adacb48, but for NLTCS; these and the rows of the decoder before are
-of 3640648 and after, and the code that makes them has not changed since.
+*40 bins* are shaped, with targets, and `products: bins` for the same few numerics, whose bins are
+those of their shape, or 40. A row that says a number of runs has fewer than six: so many splits and
+draws were made. Seconds are of a machine that was more or less busy: `make bench` has timings.
+
+The field's rows are of [130](../decisions/0130-products-of-bins.md)'s commit, which changed where
+couplings begin; those of the demo, and of Adult with targets and Laplace noise from ε = 0.2 on (0.1
+where the noise is drawn once), are of adacb48. NLTCS and the rows of the decoder before are of
+3640648 and after, and the code that makes them has not changed since.
 """
 
 
@@ -124,7 +131,7 @@ def judged(asked: Asked, cells: Sequence[Mapping[str, Any]]) -> list[float] | No
         for cell in cells
         if cell["decoder"] == FIELD
         and all(getattr(asked, n) == cell[n] for n in ("subject", "mechanism", "epsilon", "noise"))
-        and not cell["form"].endswith("bins")
+        and cell["form"] not in BINS
     }
     if not found:
         return None
@@ -198,8 +205,10 @@ def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
             row = ["", REAL, "none", "", ""]
         else:
             row = [cell["form"], cell["decoder"], cell["mechanism"], cell["noise"], cell["epsilon"]]
+            notes = [f"{cell['runs']} runs"] if cell["runs"] < _RUNS else []
             if cell["not_converged"]:
-                row[1] += f" ({cell['not_converged']} of {cell['runs']} not converged)"
+                notes.append(f"{cell['not_converged']} of {cell['runs']} not converged")
+            row[1] += f" ({', '.join(notes)})" if notes else ""
         row += [_shown(cell["accuracy"][name]) for name in targets]
         row.append("" if cell["decoder"] == REAL else _shown(cell["pairs"]))
         if numerics:

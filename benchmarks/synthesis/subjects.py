@@ -147,7 +147,7 @@ def _without_shape(attribute: Any) -> dict[str, Any]:
 def _fair() -> Subject:
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
-        raise DataError("the survey ships inside statsmodels: pip install 'dppca[demo]'")
+        raise DataError("the survey ships inside statsmodels: pip install statsmodels")
     package = Path(next(iter(spec.submodule_search_locations)))
     names, rows = _read_csv((package / "datasets/fair/fair.csv").read_text())
     time = names.index("affairs")

@@ -110,16 +110,17 @@ class Worth:
 
 def run_trial(trial: Trial) -> Worth:
     """Release, make rows, judge them."""
-    subject = _subject(trial.subject)
+    subject = cached_subject(trial.subject)
     training, _ = split_rows(subject.n_rows, trial.split)
     if trial.decoder == REAL:
         real = [column[training] for column in subject.columns]
         return judge(subject, real, trial.split, seconds=0.0, method=REAL, misfit=None)
-    form = _form(trial.subject, trial.form)
-    study = make_study(form.document, trial.mechanism, trial.epsilon, trial.noise)
+    form = cached_form(trial.subject, trial.form)
+    owners = OWNERS if trial.noise == OWN_NOISE else 1  # once: as one owner with all rows
+    study = make_study(form.document, trial.mechanism, trial.epsilon, owners=owners)
     calibration = calibrate(study)
     seed = [trial.split, trial.draw]
-    moments = _moments(trial.subject, trial.form, trial.split, len(study.owners))
+    moments = cached_moments(trial.subject, trial.form, trial.split, len(study.owners))
     result = release(study, calibration, moments, rng=np.random.default_rng([*seed, 1]))
     n_rows = min(len(training), subject.most_rows or len(training))
     rng, begin = np.random.default_rng([*seed, 2]), perf_counter()
@@ -131,8 +132,7 @@ def run_trial(trial: Trial) -> Worth:
     else:
         columns = decode_before(result, study, calibration, n_rows, rng)
     seconds = perf_counter() - begin
-    values = form.backward(columns, rng)
-    return judge(subject, values, trial.split, seconds=seconds, method=method, misfit=misfit)
+    return judge(subject, columns, trial.split, seconds=seconds, method=method, misfit=misfit)
 
 
 def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -142,12 +142,11 @@ def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.i
     return order[held_out:], order[:held_out]
 
 
-def make_study(document: Mapping[str, Any], mechanism: str, epsilon: str, noise: str) -> Study:
-    """A study of the schema; ``noise`` once is that of a single owner with all rows."""
+def make_study(document: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
+    """A study of the schema."""
     privacy = {"mechanism": mechanism, "epsilon": epsilon}
     if mechanism == "gaussian":
         privacy["delta"] = DELTA
-    owners = OWNERS if noise == OWN_NOISE else 1
     return study_from_mapping(
         {
             "name": "synthesis",
@@ -233,7 +232,7 @@ def judge(
     real = _reference(subject.name, split)
     pairs = [
         float(np.abs(a - b).sum() / 2)
-        for a, b in zip(_pair_tables(subject, columns), real.pairs, strict=True)
+        for a, b in zip(pair_tables(subject, columns), real.pairs, strict=True)
     ]
     histograms = _histograms(subject.schema, columns)
     marginals = {
@@ -243,9 +242,9 @@ def judge(
     coded = encode(subject.schema, columns) / real.unit
     accuracy = {
         target.name: svm_accuracy(
-            _features(subject.schema, target, coded),
+            target_features(subject.schema, target, coded),
             target_labels(subject.schema, target, columns),
-            test=_features(subject.schema, target, real.test),
+            test=target_features(subject.schema, target, real.test),
             truth=real.truth[target.name],
         )
         for target in subject.targets
@@ -274,25 +273,27 @@ class _Reference:
 
 
 @lru_cache(1)
-def _subject(name: str) -> Subject:
+def cached_subject(name: str) -> Subject:
+    """A data set; the last one is kept."""
     return load_subject(name)
 
 
 @lru_cache(8)
-def _form(subject: str, form: str) -> Form:
-    return find_form(_subject(subject), form)
+def cached_form(subject: str, form: str) -> Form:
+    """What of a data set's rows is released."""
+    return find_form(cached_subject(subject), form)
 
 
 @lru_cache(8)
 def _reference(name: str, split: int) -> _Reference:
-    subject = _subject(name)
+    subject = cached_subject(name)
     training, test = split_rows(subject.n_rows, split)
     seen = [column[training] for column in subject.columns]
     unseen = [column[test] for column in subject.columns]
     unit = float(1 << subject.schema.resolution_bits)
     return _Reference(
         unit,
-        _pair_tables(subject, seen),
+        pair_tables(subject, seen),
         _histograms(subject.schema, seen),
         encode(subject.schema, unseen) / unit,
         {each.name: target_labels(subject.schema, each, unseen) for each in subject.targets},
@@ -300,15 +301,18 @@ def _reference(name: str, split: int) -> _Reference:
 
 
 @lru_cache(16)
-def _moments(subject: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
-    data, released = _subject(subject), _form(subject, form)
+def cached_moments(subject: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
+    """Each owner's exact moments of a split."""
+    data, released = cached_subject(subject), cached_form(subject, form)
     schema = Schema.from_document({"resolution_bits": 10, **released.document})
-    columns = released.forward(data.columns)
     parts = np.array_split(split_rows(data.n_rows, split)[0], owners)
-    return tuple(accumulate_moments(schema, [c[part] for c in columns]) for part in parts)
+    return tuple(accumulate_moments(schema, [c[part] for c in data.columns]) for part in parts)
 
 
-def _features(schema: Schema, target: Target, coded: NDArray[np.float64]) -> NDArray[np.float64]:
+def target_features(
+    schema: Schema, target: Target, coded: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Coded columns that a target is predicted from."""
     groups = [schema.layout.groups[schema.index_of(name)] for name in target.hidden]
     return np.delete(coded, np.concatenate([np.arange(*group) for group in groups]), axis=1)
 
@@ -322,7 +326,10 @@ def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, NDArray[
     return found
 
 
-def _pair_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np.float64]]:
+def attribute_cells(
+    subject: Subject, columns: Sequence[Column]
+) -> tuple[list[NDArray[np.int64]], list[int]]:
+    """Each attribute's cells for the tables, shape (n_rows,) each, and how many there are."""
     cells, sizes = [], []
     for attribute, column in zip(subject.schema.attributes, columns, strict=True):
         if not isinstance(attribute, Numeric):
@@ -335,6 +342,12 @@ def _pair_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np
         else:
             cells.append(_equal_cells(attribute, column, CELLS))
             sizes.append(CELLS)
+    return cells, sizes
+
+
+def pair_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np.float64]]:
+    """Shares of the rows in the cells of every pair of attributes."""
+    cells, sizes = attribute_cells(subject, columns)
     n_rows = len(cells[0])
     return [
         np.bincount(cells[i] * sizes[j] + cells[j], minlength=sizes[i] * sizes[j]) / n_rows

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.performance.environments import make_environment, open_guest
+import pytest
+
+from benchmarks.performance.environments import GuestError, make_environment, open_guest
 
 GUEST = """
 import os, sys, time
@@ -34,3 +36,25 @@ def test_what_cannot_be_installed_is_said_and_what_can_is_installed_once(tmp_pat
     (folder / "mark").touch()
     make_environment(folder, ("--no-index", "pip"))
     assert (folder / "mark").exists(), "it was not made again"
+
+
+def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(tmp_path: Path) -> None:
+    script = tmp_path / "guest.py"
+    script.write_text("import sys\nsys.stdin.readline()\nsys.exit('no such model')\n")
+    with (
+        pytest.raises(GuestError, match="no such model"),
+        open_guest(Path(sys.executable), script, threads=1) as ask,
+    ):
+        ask("fit", 60.0)
+    script.write_text("raise SystemExit(3)\n")
+    with (
+        pytest.raises(GuestError, match="ended with 3"),
+        open_guest(Path(sys.executable), script, threads=1) as ask,
+    ):
+        ask("fit", 60.0)
+    script.write_text("print('hello', flush=True)\n")
+    with (
+        pytest.raises(GuestError, match="hello"),
+        open_guest(Path(sys.executable), script, threads=1) as ask,
+    ):
+        ask("fit", 60.0)

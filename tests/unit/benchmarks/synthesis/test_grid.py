@@ -39,20 +39,19 @@ def test_one_noise_for_all_owners_is_for_the_form_that_is_asked_for() -> None:
     assert forms("fair") == set()
 
 
-def test_finished_trials_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_trials_are_not_run_again(tmp_path: Path) -> None:
     ran: list[Trial] = []
 
     def run_trial(trial: Trial) -> Worth:
         ran.append(trial)
         return WORTH
 
-    monkeypatch.setattr(grid, "run_trial", run_trial)
     trials = [Trial("fair", PLAIN, FIELD, "laplace", "1", OWN_NOISE, s, 0) for s in range(3)]
     path = tmp_path / "deeper" / "cells.jsonl"
-    grid.run_trials(trials[:2], path)
+    grid.run_trials(trials[:2], path, run=run_trial)
     with path.open("a") as file:
         file.write('{"key": "cut sho')
-    found = grid.run_trials(trials, path)
+    found = grid.run_trials(trials, path, run=run_trial)
     assert ran == trials
     assert [each["split"] for each in found] == [0, 1, 2]
     assert found[2]["accuracy"] == WORTH.accuracy

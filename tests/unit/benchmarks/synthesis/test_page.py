@@ -83,7 +83,7 @@ def test_a_cell_that_misses_says_by_how_much() -> None:
 def test_rows_of_a_fit_that_did_not_converge_are_counted() -> None:
     method = "thresholds: the field did not converge"
     text = page.page(page.summarize([run(0, 0.7, method=method), run(1, 0.7)]))
-    assert "field (1 of 2 not converged)" in text
+    assert "field (2 runs, 1 of 2 not converged)" in text
 
 
 def test_the_page_is_made_from_the_committed_figures() -> None:

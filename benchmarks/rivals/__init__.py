@@ -1,0 +1,1 @@
+"""What this software makes beside what a user would take instead, on the same rows."""

@@ -1,0 +1,97 @@
+"""``python -m benchmarks.rivals NAME``: what a user would take instead, on the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks.performance.machine import machine_facts
+from benchmarks.rivals import page, parties, pca, synthetic
+from benchmarks.rivals.cells import read_cells, run_cells, summarize
+from benchmarks.rivals.neighbours import Neighbours
+from dppca.common.console import run
+from dppca.common.errors import SettingError
+
+SPLITS = 3
+_NEIGHBOURS = {"both": "", "replaced": Neighbours.REPLACED, "added": Neighbours.ADDED}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("name", type=click.Choice(page.NAMES), metavar="NAME")
+@click.option(
+    "--splits", type=click.IntRange(min=1), default=SPLITS, show_default=True, help="Or draws."
+)
+@click.option("--only", default="", help="Only contestants whose name has this in it.")
+@click.option(
+    "--neighbours",
+    type=click.Choice(list(_NEIGHBOURS)),
+    default="both",
+    show_default=True,
+    help="What our synthetic rows' noise is for: a row replaced, or one added or removed.",
+)
+@click.option("--again", is_flag=True, help="Run cells that the file has once more.")
+@click.option("--as-is", is_flag=True, help="Run nothing: take what the file has.")
+@click.option(
+    "--cells",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/rivals"),
+    show_default=True,
+    help="Folder of finished cells, which are not run again: of this version only.",
+)
+@click.option("--write", is_flag=True, help="Put the figures into docs/explanation/comparison.*")
+def cli(
+    name: str,
+    *,
+    splits: int,
+    only: str,
+    neighbours: str,
+    again: bool,
+    as_is: bool,
+    folder: Path,
+    write: bool,
+) -> None:
+    """Set our synthetic rows or components beside those of other makers.
+
+    NAME is a data set (nltcs, demo, adult) for synthetic rows, pca for components of one table, or
+    parties for components of several parties' tables.
+
+    \b
+    Examples:
+      python -m benchmarks.rivals nltcs --only DPPCA --neighbours added
+      python -m benchmarks.rivals pca --write
+    """
+    if again and as_is:
+        raise SettingError("--again runs cells and --as-is none: leave out one of them")
+    if write and (splits, only, neighbours) != (SPLITS, "", "both"):
+        raise SettingError(
+            "the page is of all contestants: leave out --splits, --only and --neighbours"
+        )
+    by: tuple[str, ...]
+    if name in synthetic.SUBJECTS:
+        cells = list(
+            synthetic.list_cells(name, splits=splits, only=only, neighbours=_NEIGHBOURS[neighbours])
+        )
+        by = synthetic.BY
+    elif name == "pca":
+        cells, by = list(pca.list_cells(splits=splits, only=only)), pca.BY
+    else:
+        cells, by = list(parties.list_cells(splits=splits, only=only)), parties.BY
+    path = folder / f"{name}.jsonl"
+    if as_is:
+        found = read_cells(cells, path)
+    else:
+        found = run_cells(cells, path, again=again, say=lambda text: click.echo(text, err=True))
+    section = {
+        "command": f"python -m benchmarks.rivals {name}",
+        "machine": machine_facts(),
+        "cells": summarize(found, by),
+    }
+    if write:
+        page.keep(name, section)
+    click.echo(page.section_text(name, section))
+
+
+if __name__ == "__main__":
+    run(cli)

@@ -1,0 +1,148 @@
+"""The page of comparisons, made from the committed means.
+
+`docs/explanation/comparison.json` holds one section per command: its cells and the
+machine. `docs/explanation/comparison.md` is that file in words, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rivals import parties, pca, synthetic
+from benchmarks.rivals.prose import ABOUT, HEAD
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
+JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"
+NAMES = (*synthetic.SUBJECTS, "pca", "parties")
+Sections = dict[str, dict[str, Any]]
+
+
+def keep(name: str, section: Mapping[str, Any]) -> None:
+    """Put a section into the committed file in place of an older one, and make the page again."""
+    known: Sections = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else {}
+    known[name] = dict(section)
+    ordered = {each: known[each] for each in NAMES if each in known}
+    parts = []
+    for each, found in ordered.items():
+        cells = ",\n".join(json.dumps(cell, ensure_ascii=False) for cell in found["cells"])
+        others = {key: value for key, value in found.items() if key != "cells"}
+        head = json.dumps(others, ensure_ascii=False)[:-1]
+        parts.append(f'"{each}": {head}, "cells": [\n{cells}\n]}}')
+    JSON_FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    PAGE.write_text(page(ordered))
+
+
+def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for name in NAMES:
+        if name in sections:
+            parts += [ABOUT[name], section_text(name, sections[name])]
+    return "\n".join(parts)
+
+
+def section_text(name: str, section: Mapping[str, Any]) -> str:
+    """The tables of one command, what could not be run, and how it was measured."""
+    cells = section["cells"]
+    if name in synthetic.SUBJECTS:
+        tables = _synthetic_table(cells)
+    else:
+        by = "owners" if name == "parties" else "components"
+        contestants = parties.CONTESTANTS if name == "parties" else pca.CONTESTANTS
+        tables = _captured_tables(cells, by, contestants)
+    facts = section["machine"]
+    made = (
+        f"`{section['command']} --write`: {facts['processor']}, cores {facts['cores']}, memory "
+        f"{facts['memory']}, Python {facts['Python']}, numpy {facts['numpy']}."
+    )
+    return "\n".join([tables, *_not_run(cells), made, ""])
+
+
+def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    done = [cell for cell in cells if cell["runs"]]
+    targets = list(done[0]["linear"]) if done else []
+    header = ["rows of", "owners", "ε", *(f"{name}, linear" for name in targets)]
+    header += [
+        *(f"{name}, RBF" for name in targets),
+        "one-way",
+        "two-way",
+        "seconds",
+        "MiB",
+        "runs",
+    ]
+    parts = []
+    groups = dict.fromkeys(cell["neighbours"] for cell in done)
+    for neighbours in groups:
+        title = f"Neighbours: {neighbours}." if neighbours else "Without privacy."
+        lines = [f"{title}\n", f"| {' | '.join(header)} |"]
+        lines.append("| --- |" + " ---: |" * (len(header) - 1))
+        for cell in done:
+            if cell["neighbours"] != neighbours:
+                continue
+            row = [cell["contestant"], str(cell["owners"]) if neighbours else "", cell["epsilon"]]
+            row += [_shown(cell["linear"][name]) for name in targets]
+            row += [_shown(cell["rbf"][name]) for name in targets]
+            row += [_shown(cell[name]) for name in ("singles", "pairs")]
+            row += [_shown(cell.get("seconds"), 1), _mean(cell.get("mib"), 0), str(cell["runs"])]
+            lines.append(f"| {' | '.join(row)} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _captured_tables(
+    cells: Sequence[Mapping[str, Any]], by: str, contestants: Sequence[str]
+) -> str:
+    """One table per data set and number of owners or components; a column per epsilon."""
+    parts = []
+    for subject, count in dict.fromkeys((cell["subject"], cell[by]) for cell in cells):
+        found = {
+            (cell["contestant"], cell["epsilon"]): cell
+            for cell in cells
+            if (cell["subject"], cell[by]) == (subject, count)
+        }
+        header = [f"{subject}, {count} {by}", *(f"ε = {each}" for each in synthetic.EPSILONS)]
+        lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
+        for who in contestants:
+            if not any(name == who for name, _ in found):
+                continue
+            row = [who]
+            for epsilon in synthetic.EPSILONS:
+                cell = found.get((who, epsilon)) or found.get((who, ""))
+                row.append(_shown(cell.get("captured")) if cell else "–")
+            lines.append(f"| {' | '.join(row)} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _not_run(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each reason, with the number of runs of each contestant that it kept away."""
+    reasons: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        for reason, runs in cell["faults"].items():
+            where = cell["contestant"]
+            if "components" in cell:
+                where += f", {cell['subject']}"
+            counts = reasons.setdefault(reason, {})
+            counts[where] = counts.get(where, 0) + runs
+    if not reasons:
+        return []
+    lines = [
+        f"- {reason}: {'; '.join(f'{who} ({runs})' for who, runs in counts.items())}."
+        for reason, counts in reasons.items()
+    ]
+    return ["Not run, with the number of runs:\n", *lines, ""]
+
+
+def _shown(measured: Sequence[float] | None, digits: int = 3) -> str:
+    """Mean and standard error; a dash where nothing was measured."""
+    if measured is None:
+        return "–"
+    mean, error = measured
+    return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if error else "")
+
+
+def _mean(measured: Sequence[float] | None, digits: int) -> str:
+    return "–" if measured is None else f"{measured[0]:,.{digits}f}"

@@ -1,0 +1,82 @@
+"""Components of rows that several parties hold: ours, DPdisPCA, local-then-merged subspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from benchmarks.rivals.cells import Cell, Found
+from benchmarks.rivals.component_tables import (
+    BALL,
+    BOX,
+    TABLES,
+    deal,
+    read_table,
+    release,
+    study_of,
+)
+from benchmarks.rivals.merging import (
+    distributed_components,
+    merged_components,
+    published_sites,
+    sound_sites,
+)
+from benchmarks.rivals.synthetic import DELTA, EPSILONS
+
+BY = ("subject", "owners", "epsilon", "contestant")
+OWNERS = (2, 3, 10)
+COMPONENTS = 5
+EXACT = "exact, no privacy"
+OURS, OURS_BALL = f"DPPCA, {BOX}", f"DPPCA, {BALL}"
+SOUND, PUBLISHED, MERGED = "DPdisPCA, sound", "DPdisPCA, published-method", "local, then merged"
+CONTESTANTS = (EXACT, OURS, OURS_BALL, SOUND, MERGED, PUBLISHED)
+
+
+def list_cells(*, splits: int, only: str) -> Iterator[Cell]:
+    """All cells of the table; ``splits`` is the number of deals and draws."""
+    for subject in TABLES:
+        for split in range(splits):
+            for owners in OWNERS:
+                for epsilon in EPSILONS:
+                    for who in CONTESTANTS:
+                        if only.lower() not in who.lower():
+                            continue
+                        facts: dict[str, str | int] = {
+                            "subject": subject,
+                            "contestant": who,
+                            "owners": owners,
+                            "epsilon": epsilon,
+                            "split": split,
+                        }
+                        yield Cell(facts, partial(captured, subject, who, owners, epsilon, split))
+
+
+def captured(subject: str, who: str, owners: int, epsilon: str, split: int) -> Found:
+    """Captured share of the variance by the first components.
+
+    DPdisPCA's sound form, the merged subspaces and ours of rows in a ball are made of one release,
+    noise and all.
+    """
+    table = read_table(subject)
+    if who == EXACT:
+        vectors = np.linalg.eigh(table.covariance)[1][:, ::-1].T
+        return {"captured": table.captured(vectors[:COMPONENTS])}
+    if who == PUBLISHED:
+        parts = [table.rows[part] / table.norm for part in deal(len(table.rows), owners, split)]
+        rng = np.random.default_rng([split, owners])
+        sites = published_sites(parts, epsilon=float(epsilon), delta=float(DELTA), rng=rng)
+    else:
+        form = BOX if who == OURS else BALL
+        study = study_of(table, form, owners=owners, epsilon=epsilon, delta=DELTA)
+        released = release(table, study, form, seed=split)
+        if who in (OURS, OURS_BALL):
+            return {"captured": table.captured(released.pooled().vectors[:COMPONENTS])}
+        sites = sound_sites(study.table, released.vectors, released.n_rows)
+    if who == MERGED:
+        return {"captured": table.captured(merged_components(sites, k=COMPONENTS))}
+    found = distributed_components(
+        sites, k=COMPONENTS, intermediate=2 * COMPONENTS, signed=who == SOUND
+    )
+    return {"captured": table.captured(found)}

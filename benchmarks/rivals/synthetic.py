@@ -1,0 +1,189 @@
+"""Synthetic rows side by side: who takes part, and one contestant's run.
+
+Ours is what a study releases of the data set in the last of the forms that `benchmarks.synthesis`
+tries (Adult with histograms and targets, the demo as it is shipped, NLTCS plain), each owner with
+noise of its own, for neighbours of either kind (`benchmarks.rivals.neighbours`). The others are
+given the cells of the tables that all are judged by, so that none loses by a coarser cut than its
+judge's; their values are spread evenly over a cell. Every run is a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.performance.environments import Ask, open_guest
+from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV
+from benchmarks.rivals.cells import Cell, Found, PatienceError, find_environment
+from benchmarks.rivals.judging import judge_rows, read_subject, values_of
+from benchmarks.rivals.neighbours import Neighbours, make_study
+from benchmarks.synthesis.forms import find_form, forms_of
+from benchmarks.synthesis.trials import REAL, attribute_cells, split_rows
+from dppca.common.schema import Column, Numeric
+
+SUBJECTS = ("nltcs", "demo", "adult")
+BY = ("subject", "contestant", "owners", "neighbours", "epsilon")
+OURS, OURS_PURE = "DPPCA", "DPPCA, δ = 0"
+PRIVBAYES, SUBN3 = "PrivBayes, δ = 0", "DP-SUBN3, δ = 0"
+HERE = (OURS, OURS_PURE, PRIVBAYES, SUBN3)
+"""Made by this software; the last two are its estimators of other papers' methods."""
+OWNERS = (1, 3, 10)
+EPSILONS = ("0.1", "0.2", "0.5", "1")
+DELTA = "1e-9"
+_OURS_GUEST = Path(__file__).with_name("ours_guest.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One line of a table.
+
+    Attributes
+    ----------
+    neighbours
+        Empty where nothing is private.
+    environment
+        Of `benchmarks.performance.synthesis`; empty for ours and for real rows.
+    owners
+        Who hold the rows.
+    patience_s
+        For a fit, and for its rows.
+    """
+
+    name: str
+    neighbours: str
+    environment: str = ""
+    owners: int = 1
+    patience_s: float = 900.0
+
+
+CONTESTANTS = (
+    Contestant(REAL, ""),
+    *(Contestant(OURS, relation, owners=owners) for relation in Neighbours for owners in OWNERS),
+    Contestant("SDV GaussianCopula", "", SDV),
+    *(Contestant(OURS_PURE, Neighbours.REPLACED, owners=owners) for owners in OWNERS),
+    Contestant(PRIVBAYES, Neighbours.REPLACED),
+    *(Contestant(SUBN3, Neighbours.REPLACED, owners=owners) for owners in OWNERS[1:]),
+    Contestant("PrivBayes (dpmm)", Neighbours.ADDED, PGM),
+    Contestant("MST (dpmm)", Neighbours.ADDED, PGM, patience_s=1800.0),
+    Contestant("AIM (dpmm)", Neighbours.ADDED, PGM, patience_s=720.0),
+)
+"""Those that take the least time first."""
+
+
+def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iterator[Cell]:
+    """Cells of a data set: of contestants whose name has ``only``, ours for ``neighbours`` or all.
+
+    Every epsilon of a split comes before the next split.
+    """
+    for who in CONTESTANTS:
+        if only.lower() not in who.name.lower():
+            continue
+        if who.name in HERE and neighbours not in ("", who.neighbours):
+            continue
+        for split in range(splits):
+            for epsilon in EPSILONS if who.neighbours else ("",):
+                facts: dict[str, str | int] = {
+                    "subject": subject,
+                    "contestant": who.name,
+                    "owners": who.owners,
+                    "neighbours": str(who.neighbours),
+                    "epsilon": epsilon,
+                    "split": split,
+                }
+                yield Cell(facts, partial(run_contestant, subject, who, epsilon, split))
+
+
+def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Found:
+    """Rows of one contestant, what they took and what they are worth.
+
+    Raises
+    ------
+    NotRunError, GuestError
+        There are none, and why.
+    """
+    subject = read_subject(name)
+    training, _ = split_rows(subject.n_rows, split)
+    columns = [column[training] for column in subject.columns]
+    if who.name == REAL:
+        return asdict(judge_rows(name, columns, split))
+    n_rows = min(len(training), subject.most_rows or len(training))
+    with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
+        folder = Path(scratch)
+        _write_table(name, columns, folder / "table.npz")
+        open_one = _open_ours if who.name in HERE else _open_other
+        with open_one(name, who, epsilon, split, n_rows, folder) as ask:
+            seconds = 0.0
+            for word in ("fit", "rows"):
+                took = ask(word, who.patience_s)
+                if took is None:
+                    raise PatienceError(who.patience_s)
+                seconds += took
+            peak = ask("peak", None)
+            ask(f"save {folder / 'rows.npy'}", None)
+        made = _columns(name, who, np.load(folder / "rows.npy"), split)
+    return {**asdict(judge_rows(name, made, split)), "seconds": seconds, "mib": peak}
+
+
+def _write_table(name: str, columns: list[Column], path: Path) -> None:
+    subject = read_subject(name)
+    codes, sizes = attribute_cells(subject, columns)
+    np.savez(
+        path,
+        values=np.column_stack(columns),
+        codes=np.column_stack(codes),
+        sizes=sizes,
+        numeric=[isinstance(each, Numeric) for each in subject.schema.attributes],
+    )
+
+
+def _open_ours(
+    name: str, who: Contestant, epsilon: str, split: int, n_rows: int, folder: Path
+) -> AbstractContextManager[Ask]:
+    form = [each for each in forms_of(name) if not each.endswith("bins")][-1]
+    study = make_study(
+        find_form(read_subject(name), form).document,
+        epsilon=epsilon,
+        delta=DELTA if who.name == OURS else "",
+        owners=who.owners,
+        neighbours=Neighbours(who.neighbours),
+    )
+    document = folder / "study.json"
+    document.write_bytes(study.canonical_bytes())
+    table = folder / "table.npz"
+    given = (str(document), str(table), str(n_rows), str(split), who.neighbours, who.name)
+    return open_guest(Path(sys.executable), _OURS_GUEST, *given, threads=1)
+
+
+def _open_other(
+    name: str,  # noqa: ARG001 - as `_open_ours`
+    who: Contestant,
+    epsilon: str,
+    split: int,
+    n_rows: int,
+    folder: Path,
+) -> AbstractContextManager[Ask]:
+    environment, installs = ENVIRONMENTS[who.environment]
+    python = find_environment(environment, *installs)
+    given = (who.name, str(folder / "table.npz"), str(n_rows), epsilon or "1", DELTA, str(split))
+    return open_guest(python, GUEST, *given, threads=1)
+
+
+def _columns(name: str, who: Contestant, rows: NDArray[np.float64], split: int) -> list[Column]:
+    """What a guest saved, as columns of values."""
+    subject = read_subject(name)
+    if who.environment == PGM:
+        return values_of(subject, rows, np.random.default_rng(split))
+    return [
+        np.clip(column, attribute.lower, attribute.upper)
+        if isinstance(attribute, Numeric)
+        else column.astype(np.int32)
+        for attribute, column in zip(subject.schema.attributes, rows.T.copy(), strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""What a masked sum gains: the same studies with either kind of trust."""

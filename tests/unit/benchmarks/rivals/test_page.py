@@ -1,0 +1,92 @@
+"""The page of comparisons."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from benchmarks.rivals import page, parties, pca, synthetic
+
+MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")
+
+
+def section(*cells: dict[str, Any]) -> dict[str, Any]:
+    return {"command": "python -m benchmarks.rivals x", "machine": MACHINE, "cells": list(cells)}
+
+
+def synthetic_cell(**changes: Any) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "subject": "nltcs",
+        "contestant": "DPPCA",
+        "owners": 3,
+        "neighbours": "one row replaced",
+        "epsilon": "0.1",
+        "runs": 3,
+        "faults": {},
+        "linear": {"money": [0.8, 0.01]},
+        "rbf": {"money": [0.7, 0.0]},
+        "singles": [0.1, 0.0],
+        "pairs": [0.2, 0.0],
+        "seconds": [12.34, 0.0],
+        "mib": [1234.5, 1.0],
+    }
+    return cell | changes
+
+
+def test_each_relation_has_a_table_of_its_own() -> None:
+    added = synthetic_cell(contestant="MST", neighbours="one row added or removed")
+    text = page.section_text("nltcs", section(synthetic_cell(), added))
+    first, second = text.split("Neighbours: one row added or removed.")
+    assert "Neighbours: one row replaced." in first
+    assert "| DPPCA | 3 | 0.1 | 0.800 ± 0.010 | 0.700 | 0.100 | 0.200 | 12.3 | 1,234 | 3 |" in first
+    assert "MST" in second
+    assert "MST" not in first
+
+
+def test_what_was_not_run_says_why() -> None:
+    fault = {"runs": 0, "faults": {"not done in 60 s": 1, "not tried": 2}}
+    bare = {key: synthetic_cell()[key] for key in (*synthetic.BY,)}
+    text = page.section_text(
+        "nltcs", section(synthetic_cell(), bare | fault | {"contestant": "AIM"})
+    )
+    assert "| AIM |" not in text
+    assert "- not done in 60 s: AIM (1)." in text
+    assert "- not tried: AIM (2)." in text
+
+
+def test_components_have_a_column_for_each_epsilon_and_a_dash_where_nothing_ran() -> None:
+    def cell(who: str, epsilon: str, **figures: Any) -> dict[str, Any]:
+        known = {"subject": "musk", "contestant": who, "components": 3, "epsilon": epsilon}
+        return {**known, "runs": 1, "faults": {}, **figures}
+
+    text = page.section_text(
+        "pca",
+        section(
+            cell(pca.EXACT, "", captured=[0.6, 0.0]),
+            cell(pca.GUESTS[0], "0.1", captured=[0.5, 0.0]),
+            cell(pca.GUESTS[0], "1", runs=0, faults={"slow": 1}),
+        ),
+    )
+    assert f"| {pca.EXACT} | 0.600 | 0.600 | 0.600 | 0.600 |" in text
+    assert f"| {pca.GUESTS[0]} | 0.500 | – | – | – |" in text
+    assert f"- slow: {pca.GUESTS[0]}, musk (1)." in text
+
+
+def test_the_page_is_made_from_the_committed_figures() -> None:
+    sections = json.loads(page.JSON_FILE.read_text())
+    assert list(sections) == list(page.NAMES)
+    assert page.PAGE.read_text() == page.page(sections)
+
+
+def test_every_cell_of_a_full_run_is_on_the_page() -> None:
+    sections = json.loads(page.JSON_FILE.read_text())
+    for name in page.NAMES:
+        if name in synthetic.SUBJECTS:
+            cells = synthetic.list_cells(name, splits=1, only="", neighbours="")
+            by = synthetic.BY
+        else:
+            module, by = (pca, pca.BY) if name == "pca" else (parties, parties.BY)
+            cells = module.list_cells(splits=1, only="")
+        asked = {tuple(cell.facts[each] for each in by) for cell in cells}
+        kept = {tuple(cell[each] for each in by) for cell in sections[name]["cells"]}
+        assert kept == asked, name
