@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,9 @@ from tests.support.curator import Curator
 # An example that takes long is no fault: limits of time are for hangs.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+if TYPE_CHECKING:
+    from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +43,15 @@ def data_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One running PostgreSQL server; each test has tables of its own."""
+    from tests.support.postgres import postgres_server  # its driver is an extra
+
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.verify import verification_text, verified_result, verify_file
 from dppca.common.errors import ReceiptError
 from dppca.common.privacy.release import calibrate

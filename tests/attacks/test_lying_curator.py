@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
-from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import Signer, make_signer, signed_document
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.messages import Header
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, Share, largest_result, result_from_bytes, result_to_bytes

@@ -318,6 +318,14 @@ def test_what_a_result_claims_stays_within_its_line() -> None:
         "epsilon": f"1{CLIPBOARD}",
         "delta": "0",
         "path": "p",
+        "plots": {},
+        "components": [
+            {
+                "eigenvalue": 1.0,
+                "above_noise": True,
+                "loadings": [{"attribute": f"a{TITLE}", "label": "b\nVERIFIED", "loading": 0.5}],
+            }
+        ],
         "assumptions": [f"none{TITLE}", "none\nVERIFIED"],
         "disowned": f"stolen{TITLE}\nVERIFIED",
     }

@@ -48,11 +48,50 @@ def test_every_option_is_explained(name: str) -> None:
             assert parameter.help, f"{name} {parameter.opts[0]}"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_a_short_h(name: str) -> None:
+    assert "-h, --help" in COMMANDS[name].command.get_help(COMMANDS[name])
+
+
 @pytest.mark.parametrize(
-    "module", ["dppca.owner.cli", "dppca.curator.cli", "dppca.deploy.simulation.cli"]
+    ("program", "written", "meant"),
+    [
+        ("dppca-owner", "revew", "review"),
+        ("dppca-owner budget", "exprt", "export"),
+        ("dppca-curator", "stdy", "study"),
+        ("dppca-simulate", "dmo", "demo"),
+    ],
+)
+def test_a_command_that_is_written_wrongly_is_guessed(
+    program: str, written: str, meant: str
+) -> None:
+    name, *group = program.split()
+    for line in ([*group, written], [*group, "qqqqqqqq"]):
+        with pytest.raises(click.UsageError) as refused:
+            programs()[name].main(line, standalone_mode=False)
+        said = refused.value.format_message()
+        assert f"No such command {line[-1]!r}" in said
+        assert (f"Did you mean {meant!r}" in said) == (line[-1] == written)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "dppca.owner.cli",
+        "dppca.curator.cli",
+        "dppca.deploy.simulation.cli",
+        *(f"dppca.owner.commands.{name}" for name in ("budget", "review", "selftest", "verify")),
+    ],
 )
 def test_help_loads_none_of_the_heavy_libraries(module: str) -> None:
     heavy = ["grpc", "sklearn", "scipy", "pyarrow", "skops", "cryptography", "matplotlib"]
     code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_reading_a_ledger_and_verifying_components_load_no_scikit_learn() -> None:
+    modules = "dppca.owner.commands.budget_totals, dppca.common.attestation.verify"
+    code = f"import sys, {modules}; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

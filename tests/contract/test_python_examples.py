@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from importlib import import_module
 
 import pytest
 
@@ -21,6 +22,31 @@ def test_the_examples_of_the_python_interface_run() -> None:
     said: list[str] = []
     runner.run(examples, out=said.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def _modules_with_examples() -> list[str]:
+    """Every module of the product with an example in a docstring, found by its text."""
+    found = [
+        path
+        for room in ("common", "curator", "deploy", "dppca", "owner")
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if ">>> " in path.read_text()
+    ]
+    return [f"dppca.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}" for path in found]
+
+
+def test_examples_are_found() -> None:
+    assert {
+        "dppca.curator.planning.notebook",
+        "dppca.owner.records.frames",
+    } <= set(_modules_with_examples())
+
+
+@pytest.mark.parametrize("module", _modules_with_examples())
+def test_the_examples_in_docstrings_run(module: str) -> None:
+    result = doctest.testmod(import_module(module), optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 @pytest.mark.parametrize("name", sorted(dppca.__all__))

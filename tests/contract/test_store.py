@@ -29,6 +29,8 @@ from dppca.curator.study.study_record import (
     StudyRecord,
 )
 from tests.support.census import header_of, make_release, make_study
+from tests.support.masked_records import MaskedRecords
+from tests.support.masked_studies import make_masked_study
 from tests.support.old_store import CREATED_S, write_version_1
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -141,6 +143,35 @@ def test_the_longest_chain_is_remembered_over_all_studies(opener: Opener) -> Non
         assert chain is not None
         assert chain.length == 7
         assert len(found.history("owner-1").releases) == 2
+
+
+def test_a_masked_sum_is_as_it_was_after_a_restart(opener: Opener, tmp_path: Path) -> None:
+    masked = MaskedRecords(make_masked_study(4, 4, spares=1))
+    openings = [masked.opening("owner-2", (0, 3)), masked.opening("owner-1", (2,))]
+    record = masked.voted
+    for opening in openings:
+        record = masked.opened(record, opening)
+    masked.keep(opener(), record, *openings)
+    again = opener()
+    assert again.study(record.digest) == record
+    assert record.sealing is not None
+    assert (len(record.votes), len(record.openings)) == (3, 2)
+    for stored, opening in zip(record.openings, (openings[1], openings[0]), strict=True):
+        assert again.read(stored.sha256) == opening.total
+    for contribution in record.contributions:
+        assert again.read(contribution.sha256) == masked.releases[contribution.owner].content
+    blobs = {path.name for path in (tmp_path / "state" / "blobs").iterdir()}
+    assert len(blobs) == 6
+
+
+def test_a_set_is_sealed_once(opener: Opener) -> None:
+    masked = MaskedRecords(make_masked_study())
+    store = opener()
+    masked.keep(store, masked.sealed)
+    assert masked.sealed.sealing is not None
+    other = replace(masked.sealed, sealing=replace(masked.sealed.sealing, set_digest=b"o" * 32))
+    store.save(other)
+    assert opener().study(masked.sealed.digest) == masked.sealed
 
 
 def test_a_failed_transaction_leaves_the_store_as_it_was(opener: Opener) -> None:

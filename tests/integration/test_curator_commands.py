@@ -23,6 +23,7 @@ from tests.support.census import arrow, decoded_rows, make_release, make_study
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
+from tests.support.masked_sites import MaskedHub
 from tests.support.patience import WAIT_S
 
 pytestmark = pytest.mark.integration
@@ -208,3 +209,67 @@ def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -
         )
     finally:
         assert curator.terminate() == 0
+
+
+def test_a_sealed_study_shows_who_has_voted_and_opened(
+    curator: Curator, connection: tuple[object, ...], tmp_path: Path
+) -> None:
+    sites = MaskedHub(curator).join(4, 4, spares=1, name="masked")
+    code, shown = run_curator("study", "show", "masked", *connection)
+    assert (code, shown["state"], shown["sealed_s"], shown["set_digest"]) == (0, "open", None, None)
+    sites.contribute()
+    sites.until_sealed()
+    for opener in sites.openers[:3]:
+        opener.vote()
+    sites.openers[1].open()
+
+    code, shown = run_curator("study", "show", "masked", *connection)
+    assert (code, shown["state"]) == (0, "sealed")
+    assert shown["set_digest"] == sites.openers[0].shown().digest
+    assert shown["missing_openers"] == ["owner-1", "owner-3", "owner-4"]
+    steps = [(each["opener"], each["voted_s"], each["opened_s"]) for each in shown["who"]]
+    assert [(opener, voted is None, opened is None) for opener, voted, opened in steps] == [
+        (True, False, True),
+        (True, False, False),
+        (True, False, True),
+        (True, True, True),
+    ]
+    text = run_plainly("study", "show", "masked", *connection)
+    assert "Study masked is sealed: 4 of 4 owners have contributed." in text
+    assert f"set {shown['set_digest']}" in text
+    assert "Waits to be opened by: owner-1, owner-3, owner-4" in text
+    lines = [line for line in text.splitlines() if line.startswith("  owner-")]
+    assert "; opener: voted 20" in lines[1]
+    assert ", opened 20" in lines[1]
+    assert lines[3].endswith("; opener")
+
+    output = tmp_path / "components.npz"
+    code, refusal = run_curator("study", "components", "masked", "--output", output, *connection)
+    assert (code, refusal["error"]["class"]) == (50, "NotReadyError")
+    assert "waits to be opened by owner-1, owner-3, owner-4" in refusal["error"]["message"]
+    sites.openers[0].open()
+    assert sites.wait().total_bytes > 0
+    code, made = run_curator("study", "components", "masked", "--output", output, *connection)
+    assert (code, made["bytes"]) == (0, output.stat().st_size)
+
+
+def test_a_sealed_study_can_be_aborted(curator: Curator, connection: tuple[object, ...]) -> None:
+    sites = MaskedHub(curator).join(name="given-up")
+    sites.contribute()
+    sites.until_sealed()
+    reason = ("--reason", "An opener is gone.")
+    code, ended = run_curator("study", "abort", "given-up", *reason, *connection)
+    assert (code, ended["state"]) == (0, "aborted")
+    assert sites.wait().reason == "An opener is gone."
+
+
+def run_plainly(*arguments: object) -> str:
+    """What a command prints for people."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=True,
+    )
+    return done.stdout

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
+import dppca
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
@@ -282,7 +283,17 @@ def test_components_come_once_everybody_has_contributed(
     assert sorted(found["contributed"]) == sorted([site.name, other.name])
     assert found["bytes"] == copy.stat().st_size
     assert len(found["eigenvalues"]) == study.table.layout.n_columns
-    assert site.run("components", study.name)[1]["path"].endswith("components.npz")
+    pictures = tmp_path / "pictures"
+    again = site.run("components", study.name, "--plots", str(pictures))[1]
+    assert again["path"].endswith("components.npz")
+    assert again["plots"] == {
+        name: str(pictures / f"{name}.png") for name in ("loadings", "biplot")
+    }
+    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in again["plots"].values())
+    named = dppca.read_result(copy).largest_loadings()
+    assert [[each["loading"] for each in one["loadings"]] for one in found["components"]] == [
+        [each.value for each in one] for one in named
+    ]
 
 
 @pytest.fixture

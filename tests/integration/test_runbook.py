@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,49 +18,22 @@ from tests.support.census import make_release, make_study
 from tests.support.curator import Curator
 from tests.support.old_store import CREATED_S, write_version_1
 from tests.support.owner_site import OwnerSite
-from tests.support.patience import run_watched
+from tests.support.page_shell import PageShell, read_blocks, require_all_tested
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/runbook.md"
-BLOCKS = dict(re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", PAGE.read_text(), re.S))
+BLOCKS = read_blocks(PAGE)
 STUDY = make_study(owners=["owner-1", "owner-2"])
 
 
-@dataclass
-class Operator:
-    """Somebody at a shell, with the runbook and its variables."""
-
-    folder: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        commands = self.folder / "bin"
-        commands.mkdir()
-        for name in ("owner", "curator"):
-            script = commands / f"dppca-{name}"
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{name}.cli "$@"\n')
-            script.chmod(0o755)
-        self.variables |= {
-            "PATH": f"{commands}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-
-    def run(self, block: str) -> str:
-        """Standard output of one block, all of whose commands succeed."""
-        done = run_watched(["sh", "-euc", BLOCKS[block]], cwd=self.folder, env=self.variables)
-        assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
-        return done.stdout
+@pytest.fixture
+def operator(tmp_path: Path) -> PageShell:
+    return PageShell(tmp_path, BLOCKS)
 
 
 @pytest.fixture
-def operator(tmp_path: Path) -> Operator:
-    return Operator(tmp_path)
-
-
-@pytest.fixture
-def curator(tmp_path: Path, operator: Operator) -> Iterator[Curator]:
+def curator(tmp_path: Path, operator: PageShell) -> Iterator[Curator]:
     """A curator whose certificates come from a real authority."""
     now, authority = datetime.now(UTC), tmp_path / "authority"
     pki.init_authority(authority, name="demo", days=90, now=now)
@@ -99,12 +68,10 @@ def credentials_in(folder: Path) -> Credentials:
 
 
 def test_every_block_of_the_runbook_that_is_called_sh_is_tested() -> None:
-    assert len(BLOCKS) == len(re.findall(r"^```sh$", PAGE.read_text(), re.M))
-    called = set(re.findall(r'\.run\("([\w-]+)"\)', Path(__file__).read_text()))
-    assert called == set(BLOCKS)
+    require_all_tested(PAGE, Path(__file__))
 
 
-def test_a_site_that_lost_its_ledger(curator: Curator, operator: Operator, tmp_path: Path) -> None:
+def test_a_site_that_lost_its_ledger(curator: Curator, operator: PageShell, tmp_path: Path) -> None:
     study = make_study(owners=["owner-1", "owner-2"])
     operator.variables |= {"OWNER": "owner-1", "SITE": str(tmp_path / "owner-1")}
     for block in ("enrol-site", "enrol-hub", "enrol-done"):
@@ -125,7 +92,7 @@ def test_a_site_that_lost_its_ledger(curator: Curator, operator: Operator, tmp_p
 
 
 def test_from_enrolment_to_a_restored_curator(
-    curator: Curator, operator: Operator, tmp_path: Path
+    curator: Curator, operator: PageShell, tmp_path: Path
 ) -> None:
     owners = {}
     for name in STUDY.owners:
@@ -169,7 +136,7 @@ def test_from_enrolment_to_a_restored_curator(
 
 
 def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
-    curator: Curator, operator: Operator, tmp_path: Path
+    curator: Curator, operator: PageShell, tmp_path: Path
 ) -> None:
     operator.run("back-up")
     operator.run("back-up-keys")
@@ -184,7 +151,7 @@ def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
 
 
 def test_the_way_back_from_an_upgrade_is_the_store_before_it(
-    operator: Operator, tmp_path: Path
+    operator: PageShell, tmp_path: Path
 ) -> None:
     state = tmp_path / "state"
     write_version_1(state, STUDY)

@@ -38,6 +38,7 @@ from dppca.owner.synthesis.rows import synthesize
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, run_watched
 from tests.support.pooling import pooled_result
+from tests.support.studies import study_document as plain_document
 from tests.support.tables import drawn_table
 
 pytestmark = pytest.mark.integration
@@ -103,6 +104,21 @@ def test_the_demos_decoded_numerics_have_the_shape_of_the_real_ones(demo: dict[s
             assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.1, attribute.name
 
 
+def test_a_study_in_which_the_curator_sees_one_sum(survey: DataSet, tmp_path: Path) -> None:
+    options = ("--target", "outside", "--seed", "1", "--trust", "aggregate")
+    openers = ("--colluders", "1", "--openers", "4", "--spares", "1")
+    report = run_study(survey, tmp_path, *options, *openers, owners=4, epsilon="1")
+    assert report["privacy"]["federation"]["epsilon"] == "1"
+    assert any("computational" in each for each in report["privacy"]["assumptions"])
+    assert [each["charged"]["epsilon"] for each in report["owners"]] == ["1"] * 4
+    steps = [each["name"] for each in report["steps"]]
+    assert steps[:3] == ["init", "contribute", "open"]
+    assert report["utility"]["tstr_accuracy"] > report["utility"]["majority"] + 0.02
+    study = json.loads(Path(report["files"]["study"]).read_text())
+    assert study["privacy"]["trust"] == "aggregate"
+    assert sorted(study["openers"]) == [f"owner-{number}" for number in range(1, 5)]
+
+
 def test_every_owner_of_the_demo_was_charged_what_the_study_says(demo: dict[str, Any]) -> None:
     assert [owner["name"] for owner in demo["owners"]] == ["owner-1", "owner-2", "owner-3"]
     assert sum(owner["rows"] for owner in demo["owners"]) == 20_190 - 4_038
@@ -133,6 +149,44 @@ def test_ten_owners_of_adult_run_end_to_end(census: DataSet, tmp_path: Path) -> 
     assert len(report["owners"]) == 10
     assert all((o["epsilon"], o["delta"]) == (1.0, 1e-9) for o in report["owners"])
     assert len(report["components"]["eigenvalues"]) == 104
+
+
+def test_products_of_bins_let_decoded_rows_keep_a_peak_in_the_middle(
+    tmp_path: Path,
+) -> None:
+    """From the study file to the accuracy of a linear machine that is trained on decoded rows."""
+    rng = np.random.default_rng(4)
+    age, noise = rng.uniform(0, 100, 9000), rng.random(9000) < 0.05
+    works = np.where((np.abs(age - 45) < 20) ^ noise, "yes", "no")
+    lines = [
+        f"{a:.2f},{w},{r}"
+        for a, w, r in zip(age, works, rng.choice(list("xyz"), 9000), strict=True)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(["age,works,region", *lines]) + "\n")
+    attributes: list[dict[str, Any]] = [
+        {
+            "name": "age",
+            "type": "numeric",
+            "lower": 0,
+            "upper": 100,
+            "bins": 20,
+            "products": "bins",
+        },
+        {"name": "works", "type": "binary", "values": ["no", "yes"]},
+        {"name": "region", "type": "categorical", "categories": list("xyz")},
+    ]
+    document = plain_document(attributes, owners=["owner-1", "owner-2"], sum_weight=0.5)
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(document))
+    files = ("--study", str(tmp_path / "study.yaml"), "--data", str(tmp_path / "rows.csv"))
+    more = ("--target", "works", "--seed", "1", "--owners", "2", "--output", str(tmp_path / "out"))
+    report = simulate("run", *files, *more)
+    decoded = parquet.read_table(report["files"]["synthetic_decoded"])
+    ages = decoded["age"].to_numpy()
+    assert np.abs(np.histogram(ages, 20, (0, 100))[0] / len(ages) - 0.05).max() < 0.02
+    assert len(np.unique(ages)) > 0.9 * len(ages)
+    middle = decoded["works"].to_numpy(zero_copy_only=False)[np.abs(ages - 45) < 20] == "yes"
+    assert middle.mean() > 0.85
+    assert report["utility"]["tstr_accuracy_decoded"] >= 0.9
 
 
 def test_rows_can_be_divided_by_a_column(survey: DataSet, tmp_path: Path) -> None:

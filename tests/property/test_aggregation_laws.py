@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import event, given, settings
@@ -19,6 +21,7 @@ from dppca.common.errors import DppcaError, LimitError, UploadError
 from dppca.common.signing import Purpose, sign
 from tests.support.aggregation import federation
 from tests.support.hostile_curator import HostileCurator
+from tests.support.site_openers import STEPS, SiteOpener
 
 FEDERATIONS = [
     federation(n_openers=2, n_entries=2),
@@ -116,6 +119,9 @@ LIES: list[Change] = [_swapped_seal, _signed_by_a_colluder, _renamed, _stolen]
 LIES += [_twice, _shrunk, _curators_seal, _forged]
 
 
+_SHM = Path("/dev/shm")  # noqa: S108 - the folders in it are made for each test
+MEMORY = _SHM if _SHM.is_dir() else None
+"""Where nothing waits for a disk; no test here needs one."""
 PLACES = st.integers(0, 6)
 Step = tuple[str, str, list[str], Change, int]
 
@@ -205,6 +211,28 @@ def test_no_script_of_a_hostile_curator_exposes_too_few(place: int, data: st.Dat
     refused = _run(data, curator)
     event(f"{len(curator.exposed())} sums exposed, refused: {refused > 0}")
     _require_promises(curator)
+
+
+@pytest.mark.parametrize("place", range(len(FEDERATIONS)))
+@given(data=st.data())
+@settings(max_examples=25)
+def test_no_script_exposes_too_few_where_openers_die_at_any_step(
+    place: int, data: st.DataObject
+) -> None:
+    """The same scripts, with the ledgers and key files of sites, whose commands die in between."""
+    who = FEDERATIONS[place]
+    t = who.terms.colluders
+    against = st.lists(st.sampled_from(who.names), min_size=t, max_size=t, unique=True)
+    curator = HostileCurator(who, frozenset(data.draw(against)))
+    deaths = st.sampled_from([None] * 3 * len(STEPS) + list(STEPS))
+    plan = iter(lambda: data.draw(deaths), "never")
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        curator.openers = {
+            name: SiteOpener(who, name, Path(folder) / name, plan) for name in curator.openers
+        }
+        refused = _run(data, curator)
+        event(f"{len(curator.exposed())} sums exposed, refused: {refused > 0}")
+        _require_promises(curator)
 
 
 @given(st.data())

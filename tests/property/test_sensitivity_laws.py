@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import (
     BallShape,
     BoxShape,
@@ -25,6 +28,7 @@ from dppca.common.privacy.sensitivity import (
     real_l2_squared,
     sensitivity,
 )
+from dppca.common.schema import Column, Schema
 
 Row = tuple[tuple[int, ...], ...]  # one block of columns for each attribute
 
@@ -134,6 +138,7 @@ SMALL_SCHEMAS = [
     (3, 0, (3,), 2),
     (1, 1, (3, 3), 2),
     (0, 2, (3, 4), 2),
+    (1, 1, (2, 3), 2),  # two bins of a numeric in products, and three of another
 ]
 
 
@@ -246,6 +251,85 @@ def test_enumeration_with_histograms_meets_the_formulas(
     if edge == "last step":
         assert l1 >= bound.l1 - step * 4**bits
         assert l2_squared >= bound.l2_squared - 2 * step * 16**bits
+
+
+BINS = {"bins": 3, "products": "bins"}
+SCHEMAS_WITH_BINS: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
+    ([BINS], {}),
+    ([BINS, BINS], {}),
+    ([{}, {"bins": 2, "products": "bins"}], {}),
+    ([{}, BINS, {"bins": [0.25], "products": "bins"}], {"sum_weight": 0.5}),
+    ([{**BINS, "zero": "separate"}, {"histogram": True, "bins": 2}], {"sum_weight": 0.5}),
+    ([BINS, {}, BINS], {"targets": ["x0"], "sum_weight": 0.5}),
+    ([BINS, {}, BINS], {"targets": ["x1", "flag"], "target_weight": 3}),
+]
+
+
+def _schema(numerics: list[dict[str, Any]], settings: dict[str, Any]) -> Schema:
+    attributes: list[dict[str, Any]] = [
+        {"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1, **fields}
+        for i, fields in enumerate(numerics)
+    ]
+    attributes.append({"name": "flag", "type": "binary", "values": ["a", "b"]})
+    return Schema.from_document({"resolution_bits": 4, "attributes": attributes, **settings})
+
+
+@pytest.mark.parametrize(("numerics", "settings"), SCHEMAS_WITH_BINS)
+def test_enumeration_of_a_schema_with_bins_in_products_meets_its_sensitivity(
+    numerics: list[dict[str, Any]], settings: dict[str, Any]
+) -> None:
+    """Through coding and sums as they are released, one row at a time."""
+    schema = _schema(numerics, settings)
+    places = [0.0, 0.1, 0.3, 0.5, 0.7, 1.0]
+    rows = list(product(*[places] * len(numerics), (0, 1)))
+    columns: list[Column] = [np.array(column) for column in zip(*rows, strict=True)]
+    columns[-1] = columns[-1].astype(np.int32)
+    singles = np.array(
+        [
+            accumulate_moments(schema, [column[n : n + 1] for column in columns]).packed
+            for n in range(len(rows))
+        ]
+    )
+    bound = sensitivity(sensitivity_shape(schema), resolution_bits=4)
+    changes = [np.abs(singles - single) for single in singles]
+    assert 0.97 * bound.l1 <= max(int(each.sum(axis=1).max()) for each in changes) <= bound.l1
+    assert max(int((each**2).sum(axis=1).max()) for each in changes) == bound.l2_squared
+
+
+@given(st.data())
+def test_no_pair_of_rows_of_a_schema_with_bins_exceeds_its_sensitivity(data: st.DataObject) -> None:
+    shape = st.fixed_dictionaries(
+        {},
+        optional={
+            "score": st.sampled_from(["linear", "log"]),
+            "bins": st.integers(2, 9),
+            "integer": st.just(True),
+        },
+    )
+    numerics = data.draw(st.lists(shape, min_size=1, max_size=4), label="numerics")
+    for fields in numerics:
+        if "bins" in fields:
+            counted = [{"products": "bins"}, {"histogram": True}]
+            fields |= data.draw(st.sampled_from(counted))
+            if data.draw(st.booleans()):
+                fields["zero"] = "separate"
+    names = [*(f"x{i}" for i in range(len(numerics))), "flag"]
+    settings = {
+        "sum_weight": data.draw(st.sampled_from([0.5, 1, 2])),
+        "targets": data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2)),
+        "target_weight": data.draw(st.integers(2, 4)),
+    }
+    schema = _schema([{"lower": -1, "upper": 5, **fields} for fields in numerics], settings)
+    value = st.floats(-1, 5) | st.sampled_from([-1.0, 0.0, 5.0, np.nan, np.inf, 9.0])
+    row = st.tuples(*[value] * len(numerics), st.integers(-1, 2))
+    left, right = (
+        accumulate_moments(
+            schema,
+            [*(np.array([x]) for x in drawn[:-1]), np.array(drawn[-1:], np.int32)],
+        ).packed.tolist()
+        for drawn in (data.draw(row), data.draw(row))
+    )
+    assert_within(left, right, sensitivity(sensitivity_shape(schema), resolution_bits=4))
 
 
 def test_a_step_across_an_edge_beside_the_best_corner_is_counted() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.numerics.moments.accumulation import (
@@ -20,7 +20,7 @@ from dppca.common.numerics.moments.accumulation import (
 from dppca.common.numerics.moments.contingency import ContingencyCounts
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, compute_moments
-from dppca.common.schema import Schema, encode, histogram_cells
+from dppca.common.schema import Cells, ColumnKind, Schema, encode, histogram_cells
 from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.grid import make_grid
 
@@ -47,6 +47,9 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
             shape: dict[str, Any] = {}
             if draw(st.booleans()):
                 shape = {"histogram": True, "bins": draw(st.integers(2, 6))}
+                if abs(lower) < 1e16 and draw(st.booleans()):  # else there may be but one bin
+                    shape["products"] = "bins"
+                    del shape["histogram"]
                 shape |= {"score": draw(st.sampled_from(["linear", "log"]))}
                 if bounds["lower"] <= 0 <= bounds["upper"] and draw(st.booleans()):
                     shape |= {"zero": "separate"}
@@ -118,20 +121,63 @@ def test_the_packed_vector_is_what_its_definition_says(
     expected = [int(schema.sum_weight * 2**g) * sum(each) for each in zip(*rows, strict=True)]
     for i, a in enumerate(layout.attribute_of):
         for j, b in enumerate(layout.attribute_of[i:], start=i):
-            if a != b or (i == j and isinstance(schema.attributes[a], Numeric)):
+            if a != b or layout.kinds[i] is ColumnKind.NUMERIC:
                 weight = schema.target_weight if a != b and targets & {a, b} else 1
                 expected.append(weight * sum(row[i] * row[j] for row in rows))
     for attribute, values, cells in zip(schema.attributes, columns, schema.cells, strict=True):
         if isinstance(attribute, Numeric) and attribute.histogram and cells is not None:
-            edges = cells.edges.tolist()
             counts = [0] * cells.n_cells
             for value in values.tolist():
-                known = value if np.isfinite(value) else attribute.middle
-                known = min(max(known, attribute.lower), attribute.upper)
-                place = sum(known >= edge for edge in edges[1:-1])
-                counts[-1 if known == cells.spike else place] += 1
+                counts[place_of(value, attribute, cells)] += 1
             expected += [int(schema.histogram_weight * 4**g) * count for count in counts]
     assert accumulate_moments(schema, columns).packed.tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables())
+def test_a_bin_in_products_has_the_sums_of_a_label(made: tuple[Schema, list[np.ndarray]]) -> None:
+    """As a categorical of the same cells, whose codes are found by the definition of a cell."""
+    schema, columns = made
+    document = schema.model_dump(mode="json")
+    labelled = list(columns)
+    for index, (attribute, cells) in enumerate(zip(schema.attributes, schema.cells, strict=True)):
+        if isinstance(attribute, Numeric) and attribute.products is not None and cells is not None:
+            codes = [place_of(value, attribute, cells) for value in columns[index].tolist()]
+            assume(cells.n_cells > 2)  # no categorical has two labels
+            labels = [f"l{number}" for number in range(cells.n_cells)]
+            document["attributes"][index] = {
+                "name": attribute.name,
+                "type": "categorical",
+                "categories": labels,
+            }
+            labelled[index] = np.array(codes, np.int32)
+    alike = Schema.from_document(document)
+    for method in METHODS:
+        found = accumulate_moments(schema, columns, method=method)
+        assert same(found, accumulate_moments(alike, labelled, method=method))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_matrix_of_numerics_of_which_some_are_in_bins(method: ProductMethod, order: Any) -> None:
+    numeric = {"type": "numeric", "lower": -2, "upper": 3}
+    attributes = [
+        {"name": f"x{i}", **numeric, **({"bins": 5, "products": "bins"} if i % 2 else {})}
+        for i in range(5)
+    ]
+    schema = Schema.from_document({"attributes": attributes})
+    matrix = np.asarray(np.random.default_rng(2).normal(size=(3000, 5)), order=order)
+    expected = moments_of_coded_rows(schema, list(matrix.T))
+    assert same(accumulate_moments(schema, matrix, method=method, workers=2), expected)
+
+
+def place_of(value: float, attribute: Numeric, cells: Cells) -> int:
+    """The cell of a value, by the definition."""
+    lower, upper = attribute.bounds
+    known = min(max(value if np.isfinite(value) else attribute.middle, lower), upper)
+    if known == cells.spike:
+        return cells.n_cells - 1
+    return sum(known >= edge for edge in cells.edges[1:-1].tolist())
 
 
 def moments_of_coded_rows(schema: Schema, columns: list[np.ndarray]) -> Moments:

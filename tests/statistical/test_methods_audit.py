@@ -38,9 +38,9 @@ from dppca.common.estimators import (
 )
 from dppca.common.estimators.base import noised_rows, second_moment, weight_noise
 from dppca.common.estimators.base.hinge import solve_hinge
+from dppca.common.estimators.base.party_tables import encode_rows, group_rows
 from dppca.common.estimators.ppca import party_moments
 from dppca.common.estimators.ppca.forms import corrected_moments, resolve_settings
-from dppca.common.estimators.ppca.party_tables import encode_rows, group_rows
 from dppca.common.privacy import mechanisms
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema import Schema
@@ -302,7 +302,12 @@ def audited_epsilon(audit: Audit) -> tuple[float, float]:
         np.array([audit.loss(audit.release(audit.make(), table)) for _ in range(n)])
         for table in (audit.a, audit.b)
     )
-    best = 0.0
+    return bound_epsilon(from_a, from_b, claim=claim, delta=delta), claim
+
+
+def bound_epsilon(from_a: Vector, from_b: Vector, *, claim: float, delta: float) -> float:
+    """Lower bound on epsilon from losses of as many releases of two neighbours, (n,) each."""
+    n, best = len(from_a), 0.0
     for p, q in ((from_a, from_b), (-from_b, -from_a)):
         for threshold in THRESHOLDS:
             above_p = int((p >= threshold * claim).sum())
@@ -311,7 +316,7 @@ def audited_epsilon(audit: Audit) -> tuple[float, float]:
             high = beta.ppf(1 - LEVEL, above_q + 1, n - above_q)
             if low > delta:
                 best = max(best, math.log((low - delta) / high))
-    return best, claim
+    return best
 
 
 def guarantee_of(audit: Audit) -> Any:

@@ -26,8 +26,8 @@ from scipy.stats import beta, norm
 from sklearn.base import clone
 
 from dppca.common.estimators import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
+from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
-from dppca.common.estimators.ppca.party_tables import group_rows
 from dppca.common.privacy.labels import Label
 from dppca.common.study import Covariance
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dppca.common.aggregation.masking import mask, seal_info
 from dppca.common.aggregation.messages import Opening, SealedSet, Upload
 from dppca.common.aggregation.opening import answer, open_set, vote
-from dppca.common.aggregation.pooling import require_opening, share_out, show_set, unmask
+from dppca.common.aggregation.pooling import require_opening, show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
@@ -30,6 +30,15 @@ def signing_key(seed: int) -> ec.EllipticCurvePrivateKey:
 
 def owner_name(place: int) -> str:
     return f"owner-{place:03}"
+
+
+def share_out(terms: Terms, present: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """Which of the present openers gives which streams: each stream one of its holders."""
+    shares: dict[str, list[int]] = {opener: [] for opener in terms.openers if opener in present}
+    for stream, holders in enumerate(terms.holders):
+        here = [opener for opener in holders if opener in shares]
+        shares[min(here, key=lambda opener: len(shares[opener]))].append(stream)
+    return {opener: tuple(streams) for opener, streams in shares.items() if streams}
 
 
 @dataclass(frozen=True)

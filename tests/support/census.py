@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.messages import Header
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -54,7 +55,7 @@ def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
 
 
 def header_of(
-    release: Release, *, ledger_length: int = 2, ledger_head: bytes = b"h" * 32
+    release: Release | MaskedRelease, *, ledger_length: int = 2, ledger_head: bytes = b"h" * 32
 ) -> Header:
     """What an owner announces of a release."""
     payload = release.payload()
@@ -62,7 +63,7 @@ def header_of(
         study_digest=bytes.fromhex(release.receipt.study_digest),
         release_id=release.release_id,
         n_rows=release.n_rows,
-        n_entries=len(payload) // 8,
+        n_entries=release.receipt.claims.n_entries,
         total_bytes=len(payload),
         sha256=hashlib.sha256(payload).digest(),
         ledger_length=ledger_length,

@@ -9,6 +9,7 @@ of two that its coefficients share, it has an odd one, and still cancels modulo 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from dppca.common.aggregation.streams import add_stream
 from dppca.common.errors import DppcaError
 from dppca.common.signing import Purpose, sign
 from tests.support.aggregation import Federation
+from tests.support.site_openers import SiteOpener
 
 
 @dataclass
@@ -73,7 +75,7 @@ class HostileCurator:
 
     who: Federation
     colluders: frozenset[str]
-    openers: dict[str, HonestOpener] = field(init=False)
+    openers: Mapping[str, HonestOpener | SiteOpener] = field(init=False)
     votes: list[Vote] = field(default_factory=list)
     answers: list[tuple[frozenset[str], Opening]] = field(default_factory=list)
 

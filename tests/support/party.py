@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.messages import Form, Header
 from dppca.common.privacy.release import Release
@@ -74,10 +75,10 @@ class Party:
                 part.header.signature = self.signer.sign(Purpose.RELEASE, receipt)
             yield part
 
-    def contribute(self, release: Release, **ledger: Any) -> pb.ContributeResponse:
+    def contribute(self, release: Release | MaskedRelease, **ledger: Any) -> pb.ContributeResponse:
         return self.send(upload(header_of(release, **ledger), release.payload()))
 
-    def contribute_next(self, release: Release) -> pb.ContributeResponse:
+    def contribute_next(self, release: Release | MaskedRelease) -> pb.ContributeResponse:
         """Contribute with a ledger that is one longer than before."""
         return self.contribute(release, ledger_length=self.next_ledger_length())
 
@@ -90,6 +91,27 @@ class Party:
     def components(self, study: Study) -> bytes:
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
         return _joined(self.federation.DownloadComponents(request, timeout=WAIT_S))
+
+    def sealed(self, study: Study) -> bytes:
+        request = pb.DownloadSealedRequest(study_digest=bytes.fromhex(study.digest))
+        return _joined(self.federation.DownloadSealed(request, timeout=WAIT_S))
+
+    def open(
+        self, study: Study, *, vote: bytes = b"", opening: bytes = b"", **changes: Any
+    ) -> pb.OpenResponse:
+        """Bring a vote, an opening, or neither; fields of the header as given."""
+        fields = {
+            "study_digest": bytes.fromhex(study.digest),
+            "vote": vote,
+            "total_bytes": len(opening),
+            "sha256": hashlib.sha256(opening).digest() if opening else b"",
+            **changes,
+        }
+        parts = [pb.OpenRequest(header=pb.OpenHeader(**fields))]
+        for offset in range(0, len(opening), 100):
+            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + 100])
+            parts.append(pb.OpenRequest(chunk=chunk))
+        return self.federation.Open(iter(parts), timeout=WAIT_S)
 
     def publish(
         self,

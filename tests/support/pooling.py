@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
@@ -35,7 +36,7 @@ def pooled_result(study: Study, parts: Sequence[NDArray[np.int32]], *, seed: int
     return aggregate(study, calibrate(study), contributions, vectors)
 
 
-def contribution_of(owner: str, release: Release) -> Contribution:
+def contribution_of(owner: str, release: Release | MaskedRelease) -> Contribution:
     """A release as a curator records it."""
     return Contribution(
         owner=owner,

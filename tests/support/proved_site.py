@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from dppca.common.attestation.components import SignedRelease, sealed_result
+from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.signing import Purpose

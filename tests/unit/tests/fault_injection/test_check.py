@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
+from dppca.common.aggregation.opening import Sums
 from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -31,6 +33,7 @@ from tests.support.ledgers import BUDGET, NOW
 STUDY = make_study(NOW)
 KILL = parse_fault("owner-2:kill@commit")
 NEVER = parse_fault("owner-2:never")
+SUMS = Sums("d" * 64, ((0, b"sums"),))
 
 
 @cache
@@ -107,6 +110,19 @@ def with_hub(evidence: Evidence, **changes: object) -> Evidence:
     return replace(evidence, hub=replace(evidence.hub, **changes))  # type: ignore[arg-type]
 
 
+def opened(evidence: Evidence) -> Evidence:
+    """As if owner-2 had opened a sealed set before the fault."""
+    hub = {"set_digest": SUMS.set_digest, "openings": {"owner-2": sha256(b"sums").digest()}}
+    before, hub_before = evidence.before, evidence.hub_before
+    assert before is not None
+    assert hub_before is not None
+    return replace(
+        with_hub(with_site(evidence, openings=1, sums=SUMS), **hub),
+        before=replace(before, openings=1, sums=SUMS),
+        hub_before=replace(hub_before, **hub),  # type: ignore[arg-type]
+    )
+
+
 def flipped(content: bytes) -> bytes:
     return bytes([content[0] ^ 1]) + content[1:]
 
@@ -161,6 +177,35 @@ PLANTED: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
         lambda e: with_hub(e, state=StudyState.DECOMPOSED),
         "could not be closed",
     ),
+    "a key that outlives its opening": (
+        lambda e: with_site(e, keys=("f" * 64,)),
+        "owner-2 has kept its opener key",
+    ),
+    "a second opening": (lambda e: with_site(e, openings=2), "owner-2 has opened 2 sets"),
+    "an opening of another set": (
+        lambda e: with_site(e, sums=Sums("e" * 64, SUMS.totals)),
+        "another set than the curator has sealed",
+    ),
+    "sums that changed": (
+        lambda e: with_site(e, sums=Sums(SUMS.set_digest, ((0, b"other"),))),
+        "owner-2's sums are not those from before the fault",
+    ),
+    "an opening that its opener did not store": (
+        lambda e: with_site(e, sums=Sums(SUMS.set_digest, ((0, b"other"),))),
+        "the curator's opening of owner-2 is not what owner-2 stored",
+    ),
+    "an opening that the curator lost": (
+        lambda e: with_hub(e, openings={}),
+        "no longer has the openings",
+    ),
+    "a set that changed": (
+        lambda e: with_hub(e, set_digest="e" * 64),
+        "sealed set is not that from before the fault",
+    ),
+    "a key that was there when nothing could be opened with it any more": (
+        lambda e: replace(e, before=replace(e.sites["owner-2"], keys=("f" * 64,))),
+        "had stored its sums and kept its opener key",
+    ),
     "a store that cannot be read": (lambda e: with_hub(e, fault="damaged"), "cannot be read"),
 }
 
@@ -172,12 +217,13 @@ def found(fault: Fault, evidence: Evidence, wanted: Expected | None = None) -> s
 def test_a_study_in_which_every_promise_was_kept_has_no_problem() -> None:
     assert find_end(STUDY, everybody()) is End.ALL
     assert found(KILL, everybody()) == ""
+    assert found(KILL, opened(everybody())) == ""
 
 
 @pytest.mark.parametrize("what", sorted(PLANTED))
 def test_what_is_planted_is_found(what: str) -> None:
     plant, words = PLANTED[what]
-    assert words in found(KILL, plant(everybody()))
+    assert words in found(KILL, plant(opened(everybody())))
 
 
 def test_a_study_without_a_missing_owner_ends_at_quorum() -> None:

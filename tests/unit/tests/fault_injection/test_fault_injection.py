@@ -20,7 +20,15 @@ from tests.fault_injection.catalogue import End, all_cases, expected
 from tests.fault_injection.page import make_document, make_markdown
 from tests.fault_injection.processes import SCRIPTS
 from tests.fault_injection.relay import Proxy
-from tests.fault_injection.spec import CURATOR, CURATOR_STEPS, OWNER_STEPS, FaultKind, parse_fault
+from tests.fault_injection.spec import (
+    CURATOR,
+    CURATOR_STEPS,
+    MASKED_STEPS,
+    OPENER_STEPS,
+    OWNER_STEPS,
+    FaultKind,
+    parse_fault,
+)
 from tests.support.patience import WAIT_S
 
 NOTHING_COMES_S = 0.3
@@ -40,7 +48,10 @@ def test_the_table_has_every_step_with_every_fault_that_has_a_step() -> None:
         of_owner = {f.step for f in cells if f.kind is kind and f.party.startswith("owner-")}
         of_curator = {f.step for f in cells if f.kind is kind and f.party == CURATOR}
         assert of_owner >= set(OWNER_STEPS)
-        assert of_curator >= set(CURATOR_STEPS)
+        assert of_curator >= set(CURATOR_STEPS) - set(MASKED_STEPS)
+    for kind in (FaultKind.KILL, FaultKind.PARTITION, FaultKind.DISK_FULL):
+        assert {f.step for f in cells if f.kind is kind and f.is_of_opener} == set(OPENER_STEPS)
+    assert {f.step for f in cells if f.is_masked and f.is_of_curator} == set(MASKED_STEPS)
     assert {fault.kind for fault in cells} == set(FaultKind)
     assert {expected(fault).end for fault in cells} == set(End)
 
@@ -54,6 +65,13 @@ def test_the_table_has_every_step_with_every_fault_that_has_a_step() -> None:
         "owner-2:kill@draw:5s": "takes no duration",
         "owner-2:clock+5m": "at least 1h",
         "curator:partition@store": "give a duration",
+        "curator:kill@vote": "no step of it",
+        "owner-1:kill@open": "no step of it",
+        "owner-1:key-lost": "only an opener",
+        "opener-1:kill@draw": "no step of it",
+        "opener-1:clock+2d": "not done to openers",
+        "opener-1:partition@send": "needs a step and a duration",
+        "opener-3:never": "the openers are",
     }.items(),
 )
 def test_a_fault_that_could_not_be_done_is_refused(text: str, reason: str) -> None:

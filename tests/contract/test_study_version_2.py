@@ -1,0 +1,128 @@
+"""Studies with ``trust: aggregate``: what a document of version 2 says, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from dppca.common.aggregation.terms import Terms
+from dppca.common.errors import StudyError
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Trust
+from dppca.common.study_document import study_from_canonical, study_from_mapping
+from tests.support.masked_studies import base64_text, make_masked_study, masked_document
+from tests.support.studies import study_document
+
+MADE = make_masked_study()
+BINARY = [{"name": name, "type": "binary", "values": ["no", "yes"]} for name in "ab"]
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return masked_document(MADE.keys, MADE.secrets, **changes)
+
+
+def test_a_document_of_version_2_is_read_back_to_the_same_bytes() -> None:
+    study = MADE.study
+    again = study_from_canonical(study.canonical_bytes())
+    assert (again, again.digest) == (study, study.digest)
+    assert study.trust is Trust.AGGREGATE
+    assert study.honest == 3
+    assert study_from_mapping(document(quorum=3, deadline="2099-01-01T00:00:00Z")).honest == 2
+
+
+def test_version_2_may_say_that_each_owner_adds_all_of_the_noise() -> None:
+    privacy = {"mechanism": "laplace", "epsilon": "1.0"}
+    old = study_from_mapping(study_document(BINARY, privacy=privacy))
+    new = study_from_mapping(
+        study_document(BINARY, version=2, privacy={**privacy, "trust": "owner"})
+    )
+    assert old.trust is new.trust is Trust.OWNER
+    assert old.honest is new.honest is None
+    assert calibrate(old) == calibrate(new)
+    assert old.digest != new.digest
+    said = {*json.loads(new.canonical_bytes())}
+    assert said == {*json.loads(old.canonical_bytes())}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 1}, "version 2"),
+        ({"colluders": 0}, "colluders"),
+        ({"colluders": 2}, "2 openers; 2 colluders and 0 spares need 3"),
+        ({"spares": 1}, "2 openers; 1 colluders and 1 spares need 4"),
+        ({"quorum": 2, "deadline": "2099-01-01T00:00:00Z"}, "must be 2 or more"),
+        ({"open_by": None}, "needs open_by"),
+        ({"deadline": "2100-01-01T00:00:00Z"}, "later than the deadline"),
+        ({"covariance": "within"}, "trust: owner"),
+        ({"identities": {}}, "every owner"),
+        ({"owners": ["owner-1", "owner-2", "owner-3"]}, "nobody else: owner-4"),
+        ({"openers": {"x": {"key": "", "signature": ""}}}, "openers names x"),
+        ({"openers": {"owner-1": {"key": "a b", "signature": ""}}}, "base64"),
+        ({"openers": {"owner-1": {"key": "YR==", "signature": ""}}}, "one form"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        study_from_mapping(document(**changes))
+
+
+@pytest.mark.parametrize("name", ["identities", "openers", "spares", "open_by"])
+def test_what_belongs_to_masked_sums_is_refused_elsewhere(name: str) -> None:
+    said = {**document(), "spares": 1}[name]
+    with pytest.raises(StudyError, match=f"{name}"):
+        study_from_mapping(study_document(BINARY, **{name: said}))
+
+
+def test_terms_are_those_of_the_study() -> None:
+    terms = MADE.terms
+    assert terms.study == MADE.study.digest
+    assert terms.openers == ("owner-1", "owner-2")
+    assert (terms.honest, terms.quorum, terms.n_entries) == (
+        MADE.study.honest,
+        4,
+        MADE.study.table.layout.n_entries,
+    )
+    swapped = document()
+    swapped["openers"]["owner-1"]["signature"] = swapped["openers"]["owner-2"]["signature"]
+    with pytest.raises(StudyError, match="not signed by its own key"):
+        Terms.from_study(study_from_mapping(swapped))
+    weak = document()
+    weak["identities"]["owner-1"] = base64_text(b"no key")
+    with pytest.raises(StudyError, match="owner-1"):
+        Terms.from_study(study_from_mapping(weak))
+    with pytest.raises(StudyError, match="trust: aggregate"):
+        Terms.from_study(study_from_mapping(study_document(BINARY)))
+
+
+def test_noise_too_narrow_for_shares_is_refused() -> None:
+    assert calibrate(MADE.study).honest == 3
+    narrow = document()
+    narrow["privacy"] = {
+        "mechanism": "gaussian",
+        "scale": str(8 * 4.0**-MADE.study.table.resolution_bits),
+        "delta": "1e-6",
+        "trust": "aggregate",
+        "colluders": 1,
+    }
+    with pytest.raises(StudyError, match="together"):
+        calibrate(study_from_mapping(narrow))
+
+
+def test_every_byte_of_the_keys_is_in_the_digest() -> None:
+    digests = {MADE.study.digest}
+    for part in ("identities", "openers"):
+        changed = document()
+        entry = changed[part]["owner-1"]
+        text = entry if isinstance(entry, str) else entry["key"]
+        other = bytearray(base64.b64decode(text))
+        other[-1] ^= 1
+        if isinstance(entry, str):
+            changed[part]["owner-1"] = base64_text(bytes(other))
+        else:
+            entry["key"] = base64_text(bytes(other))
+        digests.add(study_from_mapping(changed).digest)
+    assert len(digests) == 3

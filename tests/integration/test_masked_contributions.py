@@ -1,0 +1,220 @@
+"""Contributions to studies with ``trust: aggregate``, by the steward's commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dppca.common.aggregation.messages import Upload
+from dppca.common.aggregation.pooling import require_upload
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.site.config import load_site
+from tests.support.curator import Curator
+from tests.support.masked_owners import (
+    POLICY,
+    MaskedSites,
+    identity_of,
+    make_masked_sites,
+    masked_study,
+)
+from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+
+SETTING, MISMATCH, NO_POLICY, IDENTITY = 10, 12, 20, 41
+
+
+@pytest.fixture
+def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
+    return make_masked_sites(curator, tmp_path)
+
+
+def _contribute(site: OwnerSite, study: Study, *options: str) -> tuple[int, Any]:
+    return site.run("contribute", study.name, "--yes", *options)
+
+
+def _require_untouched(site: OwnerSite, history: object) -> None:
+    assert site.history == history
+
+
+def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(federation: MaskedSites) -> None:
+    study, site = federation.study, federation.sites[-1]
+    code, document = _contribute(site, study, "--digest", study.digest)
+    assert code == 0
+    assert document["entries"] == study.table.layout.n_entries
+    kept = load_site(site.folder)
+    with open_ledger(kept.ledger, lock=kept.lock) as ledger:
+        stored = ledger.stored(study.digest)
+    assert len(stored.payload) == document["bytes"]
+    upload = Upload.from_bytes(stored.payload, federation.terms)
+    assert upload.statement.owner == site.name
+    require_upload(federation.terms, upload)
+    assert error_of(_contribute(site, study, "--digest", "0" * 64))[0] == MISMATCH
+    code, again = _contribute(site, study)
+    assert (code, again["already_stored"], again["release_id"]) == (
+        0,
+        True,
+        document["release_id"],
+    )
+    assert len(site.history.charges) == 1
+    assert site.history.total("survey").rho > 0
+
+
+def test_the_masked_receipt_is_verified_with_the_ledger(federation: MaskedSites) -> None:
+    federation.contribute(federation.sites[0])
+    code, document = federation.sites[0].run("budget", "verify")
+    assert code == 0
+    assert [each["recomputed"] for each in document["releases"]] == [True]
+    code, document = federation.sites[0].run("budget")
+    (charge,), (opening,) = document["releases"], document["openings"]
+    assert (code, charge["colluders"], charge["honest"]) == (0, 1, 2)
+    assert (opening["state"], opening["set_digest"]) == ("offered", None)
+
+
+def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
+    federation: MaskedSites,
+) -> None:
+    study, site = federation.study, federation.sites[-1]
+    before = site.history
+    code, message = error_of(_contribute(site, study))
+    assert code == SETTING
+    assert all(owner in message for owner in study.owners)
+    _require_untouched(site, before)
+    code, reviewed = site.run("review", study.name)
+    assert (code, reviewed["aggregate"]["keys_verified"]) == (0, False)
+    assert reviewed["aggregate"]["unverified"] == sorted(study.owners)
+    assert not (site.folder / "peers.yaml").exists()
+    code, reviewed = site.run("review", study.name, "--digest", study.digest.upper())
+    assert (code, reviewed["aggregate"]["keys_verified"]) == (0, True)
+    assert yaml.safe_load((site.folder / "peers.yaml").read_text())["peers"] == {
+        owner: federation.study.model_dump(mode="json")["identities"][owner]
+        for owner in study.owners
+    }
+    assert _contribute(site, study)[0] == 0
+
+
+@pytest.mark.parametrize("digest", ["0" * 64, "abc", ""])
+def test_another_digest_is_refused_and_verifies_nothing(
+    federation: MaskedSites, digest: str
+) -> None:
+    site, before = federation.sites[-1], federation.sites[-1].history
+    for command in (("review",), ("contribute", "--yes")):
+        code, message = error_of(
+            site.run(command[0], federation.study.name, *command[1:], "--digest", digest)
+        )
+        assert code == (MISMATCH if len(digest) == 64 else SETTING)
+        assert federation.study.digest not in message
+    _require_untouched(site, before)
+    assert not (site.folder / "peers.yaml").exists()
+
+
+def test_a_study_that_has_another_key_of_this_site_is_refused(
+    curator: Curator, tmp_path: Path
+) -> None:
+    sites = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
+    stranger = make_enrolled_site(curator, tmp_path)
+    for site in sites:
+        (site.folder / "policy.yaml").write_text(POLICY)
+    document = masked_study(sites).model_dump(mode="json", by_alias=True)
+    document["identities"][sites[2].name] = identity_of(stranger, document["name"])["key"]
+    study = study_from_mapping(document)
+    curator.operator().create(study)
+    for command in (("review",), ("contribute", "--yes")):
+        answer = sites[2].run(command[0], study.name, *command[1:], "--digest", study.digest)
+        code, message = error_of(answer)
+        assert code == IDENTITY
+        assert "another key of this site" in message
+    assert sites[2].history.length == 0
+    assert not (sites[2].folder / "peers.yaml").exists()
+    assert _contribute(sites[1], study, "--digest", study.digest)[0] == 0
+
+
+def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
+    curator: Curator, federation: MaskedSites, tmp_path: Path
+) -> None:
+    site, impostor = federation.sites[-1], make_enrolled_site(curator, tmp_path)
+    federation.contribute(site)
+    study = masked_study(federation.sites)
+    document = study.model_dump(mode="json", by_alias=True)
+    name = federation.sites[1].name
+    other = identity_of(impostor, study.name, opener=True)
+    document["identities"][name] = other["key"]
+    document["openers"][name] = {key: other["opener"][key] for key in ("key", "signature")}
+    forged = study_from_mapping(document)
+    curator.operator().create(forged)
+    before = site.history
+    for options in ((), ("--digest", forged.digest)):
+        code, message = error_of(_contribute(site, forged, *options))
+        assert code == IDENTITY
+        assert name in message
+    _require_untouched(site, before)
+
+
+def test_verified_keys_serve_the_next_study_without_a_digest(federation: MaskedSites) -> None:
+    site = federation.sites[-1]
+    federation.contribute(site)
+    study = masked_study(federation.sites)
+    federation.curator.operator().create(study)
+    assert _contribute(site, study)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (None, "says nothing of that"),
+        ("{colluders: 2}", "asks for 2"),
+        ("{colluders: 1, trusted_openers: [nobody-here]}", "trusted_openers"),
+    ],
+)
+def test_a_policy_without_a_rule_that_fits_refuses(
+    federation: MaskedSites, rule: str | None, reason: str
+) -> None:
+    site, study = federation.sites[-1], federation.study
+    said = "" if rule is None else f", aggregate: {rule}"
+    (site.folder / "policy.yaml").write_text(POLICY.replace(", aggregate: {colluders: 1}", said))
+    before = site.history
+    code, message = error_of(_contribute(site, study, "--digest", study.digest))
+    assert code == NO_POLICY
+    assert reason in message
+    _require_untouched(site, before)
+    code, reviewed = site.run("review", study.name)
+    assert code == 0
+    assert reason in reviewed["refused"]
+
+
+def test_a_trusted_opener_in_the_study_is_enough(federation: MaskedSites) -> None:
+    site, study = federation.sites[-1], federation.study
+    trusted = f"{{colluders: 1, trusted_openers: [nobody-here, {federation.openers[0].name}]}}"
+    (site.folder / "policy.yaml").write_text(POLICY.replace("{colluders: 1}", trusted))
+    assert _contribute(site, study, "--digest", study.digest)[0] == 0
+
+
+def test_a_renewed_key_is_refused_before_anything_is_charged(federation: MaskedSites) -> None:
+    site, study = federation.sites[-1], federation.study
+    issued = make_enrolled_site(federation.curator, site.folder, name=site.name)
+    for name in ("key.pem", "certificate.pem"):
+        (site.folder / name).write_bytes((issued.folder / name).read_bytes())
+    before = site.history
+    code, message = error_of(_contribute(site, study, "--digest", study.digest))
+    assert code == IDENTITY
+    assert "renewed" in message
+    _require_untouched(site, before)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "one_more", "all_others"),
+    [("gaussian", "1.46", "1.46"), ("laplace", None, None)],
+)
+def test_a_review_says_against_whom_and_what_is_left_if_more_collude(
+    curator: Curator, tmp_path: Path, mechanism: str, one_more: str | None, all_others: str | None
+) -> None:
+    federation = make_masked_sites(curator, tmp_path, mechanism=mechanism)
+    code, document = federation.sites[0].run("review", federation.study.name)
+    assert code == 0
+    said = document["aggregate"]
+    assert (said["quorum"], said["colluders"], said["honest"]) == (3, 1, 2)
+    assert said["openers"] == list(federation.terms.openers)
+    assert (said["epsilon_one_more"], said["epsilon_all_others"]) == (one_more, all_others)

@@ -1,0 +1,246 @@
+"""Openings by the steward's command, with a real curator."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.owner.site.opener_keys import list_opener_keys
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
+from tests.support.owner_site import OwnerSite, error_of
+
+SETTING, MISMATCH, REFUSED, PERMISSION, STATE, NOT_READY = 10, 12, 26, 42, 44, 50
+
+
+@pytest.fixture
+def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
+    return make_masked_sites(curator, tmp_path)
+
+
+def _open(site: OwnerSite, federation: MaskedSites, *options: str) -> tuple[int, dict[str, object]]:
+    return site.run("open", federation.study.name, *options)
+
+
+def _keys(site: OwnerSite) -> tuple[str, ...]:
+    return list_opener_keys(site.folder / "openers")
+
+
+def _kinds(site: OwnerSite) -> list[str]:
+    direct = sqlite3.connect(site.folder / "ledger.sqlite")
+    rows = direct.execute("SELECT document FROM entries ORDER BY sequence").fetchall()
+    direct.close()
+    return [json.loads(document)["kind"] for (document,) in rows]
+
+
+def _opened(federation: MaskedSites) -> None:
+    federation.contribute()
+    for site in federation.openers:
+        code, document = _open(site, federation)
+        assert code == 0, document
+
+
+def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSites) -> None:
+    federation.contribute()
+    first, second = federation.openers
+    assert federation.state() == "sealed"
+    assert error_of(_open(first, federation, "--digest", "0" * 64))[0] == MISMATCH
+    code, document = _open(first, federation, "--digest", federation.study.digest)
+    assert (code, document["owners"], document["state"]) == (0, 3, "sealed")
+    assert len(document["streams"]) == 1  # type: ignore[arg-type]
+    code, document = _open(second, federation)
+    assert (code, document["owners"]) == (0, 3)
+    assert federation.state(wait_s=60) == "decomposed"
+    for site in federation.openers:
+        assert _keys(site) == ()
+        assert _kinds(site) == ["offer", "reserve", "commit", "sent", "open", "opened"]
+        assert len(site.history.charges) == 1
+    code, found = federation.sites[-1].run("components", federation.study.name)
+    assert (code, found["contributed"]) == (0, sorted(each.name for each in federation.sites))
+
+
+def test_opening_again_changes_nothing(federation: MaskedSites) -> None:
+    federation.contribute()
+    first, second = federation.openers
+    assert _open(first, federation)[0] == 0
+    before = first.history
+    code, document = _open(first, federation)
+    assert (code, document["already_stored"], document["streams"]) == (0, True, [])
+    assert _open(second, federation)[0] == 0
+    assert federation.state(wait_s=60) == "decomposed"
+    code, document = _open(first, federation)
+    assert (code, document["state"], document["owners"]) == (0, "decomposed", 3)
+    assert first.history == before
+
+
+def test_while_owners_are_missing_an_opener_waits(federation: MaskedSites) -> None:
+    federation.contribute(*federation.sites[:-1])
+    site = federation.openers[0]
+    before = site.history
+    code, message = error_of(_open(site, federation, "--wait", "1"))
+    assert code == NOT_READY
+    assert federation.sites[-1].name in message
+    assert site.history == before
+    assert len(_keys(site)) == 1
+
+
+def test_an_owner_that_is_no_opener_opens_nothing(federation: MaskedSites) -> None:
+    federation.contribute()
+    site = federation.sites[-1]
+    assert error_of(_open(site, federation))[0] == PERMISSION
+
+
+def test_an_aborted_study_takes_the_key_with_it(federation: MaskedSites) -> None:
+    federation.contribute(*federation.sites[:-1])
+    request = pb.AbortStudyRequest(name=federation.study.name, reason="a test")
+    federation.curator.operator().admin.AbortStudy(request)
+    site = federation.openers[0]
+    code, message = error_of(_open(site, federation))
+    assert code == STATE
+    assert "destroyed" in message
+    assert _keys(site) == ()
+    assert len(site.history.charges) == 1
+
+
+def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedSites) -> None:
+    federation.contribute(*federation.sites[1:])
+    site = federation.openers[0]
+    for name in ("ledger.sqlite", "ledger.mark"):
+        (site.folder / name).unlink(missing_ok=True)
+    federation.contribute(site)
+    code, message = error_of(_open(site, federation))
+    assert code == REFUSED
+    assert "ledger does not know the opener key" in message
+    assert federation.state() == "sealed"
+
+
+def test_an_opener_whose_key_was_lost_says_what_to_do(federation: MaskedSites) -> None:
+    federation.contribute()
+    site = federation.openers[0]
+    (key_id,) = _keys(site)
+    (site.folder / "openers" / f"{key_id}.key").unlink()
+    code, message = error_of(_open(site, federation))
+    assert code == REFUSED
+    assert "Tell the operator" in message
+
+
+def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
+    curator: Curator, tmp_path: Path
+) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=45)).isoformat(timespec="seconds")
+    federation = make_masked_sites(curator, tmp_path, 4, quorum=3, deadline=soon)
+    first, second = federation.openers
+    federation.contribute(second, *federation.sites[2:])
+    assert error_of(_open(first, federation))[0] == SETTING
+    code, document = _open(first, federation, "--digest", federation.study.digest, "--wait", "120")
+    assert (code, document["owners"]) == (0, 3)
+    assert first.history.charges == ()
+    assert _open(second, federation)[0] == 0
+    assert federation.state(wait_s=60) == "decomposed"
+
+
+def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
+    federation: MaskedSites,
+) -> None:
+    federation.contribute()
+    site = federation.openers[0]
+    assert site.run("renew")[0] == 0
+    key = load_pem_private_key((site.folder / "next" / "key.pem").read_bytes(), None)
+    issued = federation.curator.authority.issue(Role.OWNER, site.name, key=key)  # type: ignore[arg-type]
+    folder = write_credentials(site.folder.parent / "issued", issued)
+    assert site.run("renew", "--certificate", str(folder / "certificate.pem"))[0] == 0
+    for each in federation.openers:
+        code, document = _open(each, federation)
+        assert code == 0, document
+    assert federation.state(wait_s=60) == "decomposed"
+
+
+def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedSites) -> None:
+    site, name = federation.openers[0], federation.study.name
+    first = identity_of(site, name, opener=True)
+    assert first["opener"]["key_id"] == next(iter(site.history.openers))
+    assert identity_of(site, name, opener=True) == first
+    assert (
+        identity_of(site, "another-study", opener=True)["opener"]["key"] != first["opener"]["key"]
+    )
+    _opened(federation)
+    again = identity_of(site, name, opener=True)
+    assert again["opener"]["key"] != first["opener"]["key"]
+    assert _keys(site) == tuple(
+        sorted(key_id for key_id, record in site.history.openers.items() if record.opening is None)
+    )
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_with_a_spare_any_one_opener_may_be_gone(
+    curator: Curator, tmp_path: Path, gone: int
+) -> None:
+    federation = make_masked_sites(curator, tmp_path, 4, n_openers=4, spares=1)
+    federation.contribute()
+    there = [site for place, site in enumerate(federation.openers) if place != gone]
+    for site in there[:2]:
+        code, message = error_of(_open(site, federation))
+        assert code == NOT_READY
+        assert federation.openers[gone].name in message
+        assert len(_keys(site)) == 1
+    for site in (there[2], *there[:2]):
+        code, document = _open(site, federation)
+        assert code == 0, document
+        assert _keys(site) == ()
+    assert federation.state(wait_s=60) == "decomposed"
+    late = federation.openers[gone]
+    code, document = _open(late, federation)
+    assert (code, document["owners"], document["state"]) == (0, None, "decomposed")
+    assert _keys(late) == ()
+
+
+def _findings(site: OwnerSite, area: str) -> list[tuple[str, str]]:
+    _, document = site.run("doctor")
+    assert document is not None
+    return [
+        (each["state"], each["message"]) for each in document["findings"] if each["area"] == area
+    ]
+
+
+def test_doctor_says_what_waits_for_an_opener_and_when_it_cannot_open(
+    federation: MaskedSites,
+) -> None:
+    first, second = federation.openers
+    assert _findings(first, "opener") == []
+    federation.contribute()
+    ((state, message),) = _findings(first, "opener")
+    assert (state, f"dppca-owner open {federation.study.name}" in message) == ("warning", True)
+    (key_id,) = _keys(second)
+    (second.folder / "openers" / f"{key_id}.key").unlink()
+    ((state, message),) = _findings(second, "opener")
+    assert (state, "not here any more" in message) == ("broken", True)
+    assert _open(first, federation)[0] == 0
+    assert _findings(first, "opener") == []
+    (first.folder / "peers.yaml").write_text("peers: {owner-1: no-key}")
+    ((state, _),) = _findings(first, "peers")
+    assert state == "broken"
+
+
+def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedSites) -> None:
+    federation.contribute()
+    site = federation.sites[-1]
+    before = site.history
+    for name in ("ledger.sqlite", "ledger.mark"):
+        (site.folder / name).unlink(missing_ok=True)
+    code, document = site.run("ledger", "recover", "--data-set", "survey", "--yes")
+    assert code == 0, document
+    ((recovered),) = site.history.charges
+    assert recovered.request.charge == before.charges[0].request.charge
+    assert site.run("contribute", federation.study.name, "--yes")[0] == STATE
+    for each in federation.openers:
+        assert _open(each, federation)[0] == 0
+    assert federation.state(wait_s=60) == "decomposed"
+    assert site.run("components", federation.study.name)[0] == 0

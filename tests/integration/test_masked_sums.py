@@ -1,0 +1,203 @@
+"""A masked sum from the owners' rows to files that anybody can check, by the parties' commands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dppca.common.attestation import seal
+from dppca.common.attestation.signatures import make_signer, signed_document
+from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from dppca.common.results import result_from_bytes, result_to_bytes
+from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose
+from dppca.common.transport.tls import Role
+from dppca.curator.cli import cli
+from tests.support.curator import Curator
+from tests.support.masked_owners import MaskedSites, make_masked_sites
+
+Change = Callable[["Done", dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A study that was carried out; the first site's components."""
+
+    federation: MaskedSites
+    components: Path
+    folder: Path
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        result = result_from_bytes(self.components.read_bytes(), self.federation.study)
+        assert result.receipt is not None
+        found: dict[str, Any] = json.loads(result.receipt)
+        return found
+
+    def verify(self, path: Path, *options: str) -> Any:
+        """What the operator's command says, or the error it ends with."""
+        ca = self.folder / "ca.pem"
+        ca.write_bytes(self.federation.curator.authority.pem)
+        arguments = ["verify", str(path), "--ca", str(ca), "--json", *options]
+        ended = CliRunner().invoke(cli, arguments, standalone_mode=False)
+        return ended.exception or json.loads(ended.output)
+
+    def forge(self, change: Change) -> Path:
+        """The result with another receipt, which a curator of the authority signs and seals."""
+        document = json.loads(canonical_json(self.envelope["receipt"]))
+        change(self, document)
+        curator = make_signer(self.federation.curator.authority.issue(Role.CURATOR, "liar"))
+        result = result_from_bytes(self.components.read_bytes(), self.federation.study)
+        envelope = signed_document(Purpose.COMPONENTS, document, curator)
+        content = result_to_bytes(replace(result, receipt=envelope))
+        block = seal.make_block(curator.certificate)
+        path = self.folder / "forged.npz"
+        path.write_bytes(seal.sealed(seal.with_zip_comment(content, block), curator))
+        return path
+
+
+@pytest.fixture(scope="module")
+def done(curator: Curator, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Five owners with a quorum of four; four are openers, of whom one never comes back."""
+    folder = tmp_path_factory.mktemp("sites")
+    federation = make_masked_sites(curator, folder, 5, n_openers=4, spares=1)
+    federation.contribute()
+    name, openers = federation.study.name, federation.openers[:3]
+    for opener in openers:
+        code, document = opener.run("open", name)
+        assert code in (0, 50), document
+    for opener in openers:
+        code, document = opener.run("open", name, "--wait", "60")
+        assert code == 0, document
+    for site in federation.sites:
+        code, document = site.run("components", name, "--wait", "60")
+        assert code == 0, document
+    return Done(federation, openers[0].folder / "studies" / name / "components.npz", folder)
+
+
+def test_what_every_site_keeps_proves_the_sum_and_who_opened_it(done: Done) -> None:
+    study, came = done.federation.study, {site.name for site in done.federation.openers[:3]}
+    for site in done.federation.sites:
+        kept = site.folder / "studies" / study.name / "components.npz"
+        assert kept.read_bytes() == done.components.read_bytes()
+        code, report = site.run("verify", str(kept))
+        assert code == 0, report
+        assert set(report["opened_by"]) <= came
+        assert report["added_up"] is False
+        assert [each["owner"] for each in report["acknowledged"]] == [site.name]
+    mechanism = report["mechanism"]
+    assert (mechanism["trust"], mechanism["colluders"], mechanism["honest"]) == ("aggregate", 1, 4)
+    told = " ".join(report["guarantee"]["assumptions"])
+    assert "any other owner" in told
+    assert "computational" in told
+
+
+def test_who_holds_the_curators_files_adds_them_up(done: Done, tmp_path: Path) -> None:
+    blobs = done.federation.curator.state / "blobs"
+    assert done.verify(done.components, "--uploads", str(blobs))["added_up"] is True
+    copy = tmp_path / "blobs"
+    shutil.copytree(blobs, copy)
+    receipt = done.envelope["receipt"]
+    upload = copy / receipt["releases"][4]["receipt"]["payload_sha256"]
+    total = copy / receipt["sum"]["openings"][0]["total_sha256"]
+    for path in (upload, total):
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert isinstance(done.verify(done.components, "--uploads", str(copy)), AlteredError)
+        path.unlink()
+        assert isinstance(done.verify(done.components, "--uploads", str(copy)), SettingError)
+        path.write_bytes(content)
+    assert done.verify(done.components, "--uploads", str(copy))["added_up"] is True
+
+
+def test_rows_drawn_from_a_sum_carry_its_proof(done: Done) -> None:
+    site, name = done.federation.sites[0], done.federation.study.name
+    code, made = site.run("synthesize", name, "--rows", "50")
+    assert code == 0, made
+    table = next((site.folder / "studies" / name).rglob("*decoded*.parquet"))
+    report = done.verify(table)
+    assert report["mechanism"]["trust"] == "aggregate"
+    assert report["opened_by"]
+
+
+def _drop_sum(done: Done, document: dict[str, Any]) -> None:
+    del document["sum"]
+
+
+def _fewer_votes(done: Done, document: dict[str, Any]) -> None:
+    document["sum"]["votes"].pop()
+
+
+def _stream_not_opened(done: Done, document: dict[str, Any]) -> None:
+    document["sum"]["openings"].pop()
+
+
+def _smaller_set(done: Done, document: dict[str, Any]) -> None:
+    """The lie of a curator that left an owner out after the openings."""
+    left_out = document["releases"].pop()
+    document["owners"] -= 1
+    document["rows"] -= left_out["receipt"]["n_rows"]
+    document["missing"] = [left_out["owner"]]
+    del document["sum"]["statements"][left_out["owner"]]
+
+
+def _more_honest(done: Done, document: dict[str, Any]) -> None:
+    document["mechanism"]["honest"] = 5
+
+
+def _smaller_epsilon(done: Done, document: dict[str, Any]) -> None:
+    document["guarantee"]["epsilon"] = "0.5"
+
+
+def _without_the_assumption(done: Done, document: dict[str, Any]) -> None:
+    del document["guarantee"]["assumptions"][-1]
+
+
+def _own_total(done: Done, document: dict[str, Any]) -> None:
+    document["sum"]["openings"][0]["total_sha256"] = "00" * 32
+
+
+def _sock_puppet(done: Done, document: dict[str, Any]) -> None:
+    """The authority certifies another key for an owner, and signs in its name."""
+    release = document["releases"][0]
+    puppet = done.federation.curator.authority.issue(Role.OWNER, release["owner"])
+    signature = make_signer(puppet).sign(Purpose.RELEASE, canonical_json(release["receipt"]))
+    release.update(signature=signature.hex(), certificate=puppet.certificate.decode())
+
+
+def _changed_study(done: Done, document: dict[str, Any]) -> None:
+    """A document with fewer colluders than the owners agreed on."""
+    document["study"]["privacy"]["colluders"] = 2
+    document["study_digest"] = hashlib.sha256(canonical_json(document["study"])).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        (_drop_sum, ReceiptError, "lacks a field"),
+        (_fewer_votes, ReceiptError, "3 must have voted"),
+        (_stream_not_opened, ReceiptError, "every stream of masks opened once"),
+        (_smaller_set, ReceiptError, "needs 5"),
+        (_more_honest, ReceiptError, "mechanism.honest"),
+        (_smaller_epsilon, ReceiptError, "guarantee.epsilon"),
+        (_without_the_assumption, ReceiptError, "guarantee.assumptions"),
+        (_own_total, SignatureError, "opening of"),
+        (_sock_puppet, SignatureError, "another key than the study names"),
+        (_changed_study, (ReceiptError, AlteredError), "receipt"),
+    ],
+)
+def test_what_a_lying_curator_signs_does_not_verify(
+    done: Done, change: Change, error: type[Exception], says: str
+) -> None:
+    assert done.verify(done.forge(lambda *_: None))["opened_by"]
+    found = done.verify(done.forge(change))
+    assert isinstance(found, error), found
+    assert says in str(found)

@@ -1,0 +1,52 @@
+"""Iceberg tables in a folder, without a server that keeps their catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+
+class FolderCatalog(MetastoreCatalog):
+    """Keeps one table; its metadata files are in the table's folder."""
+
+    table: Table
+
+    def create_table(self, identifier: Any, schema: pa.Schema, location: Any = None) -> Table:
+        staged = self._create_staged_table(
+            identifier, schema, location, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, {}
+        )
+        return self._keep(identifier, staged)
+
+    def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+        name = self.table.name()
+        kept = self._keep(
+            name, self._update_and_stage_table(self.table, name, requirements, updates)
+        )
+        return CommitTableResponse(metadata=kept.metadata, metadata_location=kept.metadata_location)
+
+    def load_table(self, identifier: Any) -> Table:
+        return self.table
+
+    def load_namespace_properties(self, namespace: Any) -> dict[str, str]:
+        return {}
+
+    def _keep(self, name: Any, staged: Any) -> Table:
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        self.table = Table(name, staged.metadata, staged.metadata_location, staged.io, self)
+        return self.table
+
+
+FolderCatalog.__abstractmethods__ = frozenset()  # what else a catalogue can is not needed
+
+
+def make_iceberg(folder: Path, schema: pa.Schema) -> FolderCatalog:
+    """An empty table; `FolderCatalog.table` is it as it is now."""
+    catalog = FolderCatalog("folder")
+    catalog.create_table(("site", "rows"), schema, location=folder.as_uri())
+    return catalog

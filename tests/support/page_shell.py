@@ -1,0 +1,57 @@
+"""Somebody at a shell with a page of the documentation, whose blocks are run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.patience import run_watched
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def read_blocks(page: Path) -> dict[str, str]:
+    """Blocks marked `sh` below a comment `tested: NAME`, by name."""
+    return dict(
+        re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", page.read_text(), re.DOTALL)
+    )
+
+
+def require_all_tested(page: Path, test: Path) -> None:
+    """Every block marked `sh` has a name, and the test runs each of them."""
+    blocks = read_blocks(page)
+    assert len(blocks) == len(re.findall(r"^```sh$", page.read_text(), re.MULTILINE))
+    called = set(re.findall(r'\.run\("([\w-]+)"\)', test.read_text()))
+    assert called == set(blocks)
+
+
+@dataclass
+class PageShell:
+    """A shell in a folder, with both commands and the page's variables."""
+
+    folder: Path
+    blocks: Mapping[str, str]
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        commands = self.folder / "bin"
+        commands.mkdir()
+        for name in ("owner", "curator"):
+            script = commands / f"dppca-{name}"
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{name}.cli "$@"\n')
+            script.chmod(0o755)
+        self.variables |= {
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def run(self, block: str) -> str:
+        """Standard output of one block, all of whose commands succeed."""
+        done = run_watched(["sh", "-euc", self.blocks[block]], cwd=self.folder, env=self.variables)
+        assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
+        return done.stdout

@@ -1,0 +1,122 @@
+"""A PostgreSQL server of its own, in a folder that goes away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import adbc_driver_postgresql.dbapi
+import pyarrow as pa
+import pytest
+
+from dppca.owner.records.locations import DatabaseLocation, Secret
+
+_ACCOUNT = "postgres"  # the server refuses to run as root
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """A running server that trusts everybody who can open its socket."""
+
+    folder: Path
+
+    def address(self, role: str = "postgres", database: str = "postgres") -> str:
+        """What libpq takes."""
+        return f"postgresql:///{database}?host={self.folder}&user={role}"
+
+    def place(
+        self, *, table: str = "", query: Path | None = None, role: str = "postgres"
+    ) -> DatabaseLocation:
+        """What a policy would say of a table or a query; its address is in a private file."""
+        kept = self.folder / f"{role}.dsn"
+        kept.write_text(self.address(role))
+        kept.chmod(0o600)
+        secret = Secret(path=kept)
+        return DatabaseLocation(
+            "postgresql", "survey (database)", secret=secret, table=table, query=query
+        )
+
+    @contextmanager
+    def connection(self, database: str = "postgres") -> Iterator[Any]:
+        """A connection of the superuser that commits each statement."""
+        address = self.address(database=database)
+        with closing(adbc_driver_postgresql.dbapi.connect(address, autocommit=True)) as connection:
+            yield connection
+
+    def run(self, *statements: str) -> None:
+        """Run statements as the superuser."""
+        self.run_in("postgres", *statements)
+
+    def run_in(self, database: str, *statements: str) -> None:
+        """Run statements in one of the server's databases."""
+        with self.connection(database) as connection, closing(connection.cursor()) as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def value(self, query: str) -> Any:
+        """The first value of a query."""
+        with self.connection() as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(query)
+            return cursor.fetchone()[0]
+
+    def load(self, table: str, rows: pa.Table) -> None:
+        """Append rows to a table that is there."""
+        with self.connection() as connection, closing(connection.cursor()) as cursor:
+            cursor.adbc_ingest(table, rows, mode="append")
+
+    def kill(self) -> None:
+        """Kill every process of the server at once, as a crash of its machine does."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for process in (first, *map(int, children)):
+            os.kill(process, signal.SIGKILL)
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """Start a server; skips where there is none to start, and fails there in CI."""
+    programs = _programs()
+    if programs is None:
+        message = "no PostgreSQL server: install postgresql"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    # Not in pytest's folder: a socket's path is short, and the server's account must get there.
+    folder = Path(tempfile.mkdtemp(prefix="dppca-pg-"))
+    try:
+        folder.chmod(0o755)
+        if os.geteuid() == 0:
+            shutil.chown(folder, _ACCOUNT)
+        data = str(folder / "data")
+        settings = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB"
+        _as_server(programs / "initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--no-sync")
+        start = ("start", "-w", "-D", data, "-l", str(folder / "log"))
+        _as_server(programs / "pg_ctl", *start, "-o", f"{settings} -k {folder}")
+        try:
+            yield PostgresServer(folder)
+        finally:
+            _as_server(programs / "pg_ctl", "stop", "-D", data, "-m", "immediate", check=False)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs() -> Path | None:
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+def _as_server(*command: object, check: bool = True) -> None:
+    account = ["runuser", "-u", _ACCOUNT, "--"] if os.geteuid() == 0 else []
+    subprocess.run(
+        [*account, *map(str, command)], check=check, capture_output=True, cwd="/", timeout=120
+    )
