@@ -21,7 +21,19 @@ from dppca.common import study
 from dppca.common.schema import attributes
 from dppca.common.schema.document import RowNorm, Schema
 from dppca.curator.commands.study_template import TEMPLATE
-from dppca.owner.site.config import DataSetDocument, PolicyDocument, SiteDocument
+from dppca.owner.site.agreement import PeersDocument
+from dppca.owner.site.config import (
+    AggregateDocument,
+    DataSetDocument,
+    PolicyDocument,
+    SiteDocument,
+)
+from dppca.owner.site.source_documents import (
+    AddressDocument,
+    DatabaseDocument,
+    LakeDocument,
+    SourceDocument,
+)
 from tools.markdown import slug
 
 _MADE = (
@@ -58,6 +70,12 @@ curator: "hub.example:7443"
 # policy.yaml
 data_sets:
   survey: {{path: survey.csv, epsilon: "3.0", delta: "0"}}
+  claims:
+    source: {{postgresql: {{service: warehouse}}}}  # or uri: {{env: NAME}}, or {{file: PATH}}
+    query: queries/claims.sql                   # or table: omop.claims
+    key: person_id                              # for `check --keys`, not needed
+    epsilon: "3.0"
+    delta: "0"
 ```
 """
 _STUDY_MODELS: dict[type[BaseModel], str] = {
@@ -66,6 +84,7 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
     study.GaussianPrivacy: "Gaussian privacy",
     study.ComponentRule: "Components",
     study.FaultRule: "Faults",
+    study.OpenerEntry: "Opener",
     Schema: "Schema",
     RowNorm: "Row norm",
     attributes.Numeric: "Numeric attribute",
@@ -76,11 +95,18 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
     SiteDocument: "site.yaml",
     PolicyDocument: "policy.yaml",
     DataSetDocument: "Data set",
+    AggregateDocument: "Masked sums",
+    PeersDocument: "peers.yaml",
+    SourceDocument: "Source",
+    DatabaseDocument: "Database",
+    AddressDocument: "Address",
+    LakeDocument: "Lake",
 }
 _SECTIONS = _STUDY_MODELS | _SITE_MODELS
 _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed
     (study.ExactDecimal, "decimal above 0"),
     (study.PartyName, "name (`a-z 0-9 . _ -`)"),
+    (study.Base64, "text in base64"),
     (study.Overlap, "true or false, or a list of groups of owners"),
     (attributes.Label, "label (text, number or boolean)"),
     (attributes.Name, "text, 1 to 128 characters"),
@@ -94,9 +120,10 @@ _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot 
 _SITE_FIELDS = {  # what their validators say and their annotations do not
     (SiteDocument, "name"): "name (`a-z 0-9 . _ -`)",
     (SiteDocument, "curator"): "`HOST:PORT`",
-    (DataSetDocument, "path"): "text",
     (DataSetDocument, "epsilon"): "decimal",
     (DataSetDocument, "delta"): "decimal",
+    (AggregateDocument, "trusted_openers"): "list of names",
+    (PeersDocument, "peers"): "mapping of a name to text in base64",
     (PolicyDocument, "data_sets"): "mapping of a name to a [data set](#data-set)",
 }
 
@@ -162,6 +189,8 @@ def _describe(annotation: object) -> str:
         return " or ".join(f"`{json.dumps(each)}`".replace('"', "") for each in arguments)
     if origin in {UnionType, typing.Union}:
         return " or ".join(_describe(each) for each in arguments if each is not NoneType)
+    if origin is dict:
+        return f"mapping of a {_describe(arguments[0])} to a {_describe(arguments[1])}"
     assert origin is tuple, annotation  # noqa: S101 - another kind needs words of its own
     if arguments[-1] is Ellipsis:
         return f"list, each a {_describe(arguments[0])}"

@@ -5,7 +5,7 @@
 
 It is one script in cells (``# %%``), as a notebook is; editors run them one by one. Without
 ``--data`` it makes up a clinic, so that it runs anywhere. For your own file change the schema in
-the second cell. Plots need ``pip install 'dppca[simulate]'``.
+the second cell. Plots need matplotlib: ``pip install matplotlib``.
 
 All three methods make something that may leave the site, at the epsilon on the axis.
 """
