@@ -26,7 +26,10 @@ def find_faults_command(here: Path = Path(__file__)) -> click.Command:
     return command
 
 
-@click.command("faults", context_settings={"ignore_unknown_options": True})
+@click.command(
+    "faults",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @prints()
 def _elsewhere(arguments: tuple[str, ...], as_json: bool) -> None:  # noqa: ARG001 - not for us

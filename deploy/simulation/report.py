@@ -311,13 +311,16 @@ def _owner(owner: OwnerRun) -> SimulatedOwner:
 
 
 def _steps(owners: Sequence[OwnerRun]) -> list[SimulatedStep]:
+    """Each step once, in the order of the owner with the most steps: only openers open."""
+    longest = max(owners, key=lambda owner: len(owner.steps))
+    named = [(step, step.name) for owner in owners for step in owner.steps]
     return [
         {
-            "name": same[0].name,
-            "seconds": round(max(step.seconds for step in same), 3),
-            "bytes": sum(step.n_bytes for step in same),
+            "name": each.name,
+            "seconds": round(max(step.seconds for step, name in named if name == each.name), 3),
+            "bytes": sum(step.n_bytes for step, name in named if name == each.name),
         }
-        for same in zip(*(owner.steps for owner in owners), strict=True)
+        for each in longest.steps
     ]
 
 

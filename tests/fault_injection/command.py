@@ -13,7 +13,7 @@ from dppca.deploy.containers import DEFAULT_IMAGE
 from tests.fault_injection.documents import FaultsDocument
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--fault",
     "written",

@@ -50,6 +50,7 @@ def document() -> dict[str, Any]:
             dppca_svm_accuracy=0.9 + number / 100,
             steps=(
                 SimulationStep("contribute", 0.5 + number, 1000),
+                *([SimulationStep("open", 0.25, 64)] if number > 1 else []),
                 SimulationStep("train", 1.0, 0),
             ),
         )
@@ -104,7 +105,11 @@ def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) ->
     }
     assert document["components"]["above_noise"] == 2
     assert document["components"]["negative"] == 1
-    assert document["steps"][0] == {"name": "contribute", "seconds": 3.5, "bytes": 3000}
+    assert document["steps"] == [
+        {"name": "contribute", "seconds": 3.5, "bytes": 3000},
+        {"name": "open", "seconds": 0.25, "bytes": 128},
+        {"name": "train", "seconds": 1.0, "bytes": 0},
+    ]
     assert document["simulation_only"] == list(SIMULATION_ONLY)
     plain = json.loads(json.dumps(document, allow_nan=False))
     assert require_documented("dppca-simulate", plain) == document
