@@ -78,7 +78,7 @@ COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 
 
 lock: $(TOOLS)/.installed
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.lock
-	$(COMPILE) pyproject.toml --constraints requirements/dev.lock --output-file requirements/runtime.lock
+	$(COMPILE) pyproject.toml --extra curator --constraints requirements/dev.lock --output-file requirements/runtime.lock
 	$(COMPILE) --group build --constraints requirements/dev.lock --output-file requirements/build.lock
 	$(COMPILE) --group fuzz --output-file requirements/fuzz.lock
 	$(COMPILE) --group tools --output-file requirements/tools.lock
