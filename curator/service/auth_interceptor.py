@@ -46,6 +46,7 @@ LARGE_BYTES: Mapping[str, int] = {
     "Contribute": CHUNK_BYTES + MAX_RECEIPT_BYTES,
     "PublishSynthetic": CHUNK_BYTES + SMALL_BYTES,
     "CreateStudy": 2 * MAX_DOCUMENT_BYTES,
+    "Open": CHUNK_BYTES + SMALL_BYTES,
 }
 """Largest message of a method; of others `SMALL_BYTES`."""
 READS = 32

@@ -119,8 +119,8 @@ class MaskedSite:
             self.terms, self.sums, wanted, opener=self.name, key=self.made.keys[self.name]
         )
 
-    def open(self, streams: Sequence[int] | None = None) -> pb.OpenResponse:
-        return self.party.open(self.study, opening=self.make_opening(streams).to_bytes())
+    def open(self, streams: Sequence[int] | None = None, **how: Any) -> pb.OpenResponse:
+        return self.party.open(self.study, opening=self.make_opening(streams).to_bytes(), **how)
 
 
 @dataclass

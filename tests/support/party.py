@@ -97,9 +97,15 @@ class Party:
         return _joined(self.federation.DownloadSealed(request, timeout=WAIT_S))
 
     def open(
-        self, study: Study, *, vote: bytes = b"", opening: bytes = b"", **changes: Any
+        self,
+        study: Study,
+        *,
+        vote: bytes = b"",
+        opening: bytes = b"",
+        piece_bytes: int = 100,
+        **changes: Any,
     ) -> pb.OpenResponse:
-        """Bring a vote, an opening, or neither; fields of the header as given."""
+        """Bring a vote, an opening in pieces, or neither; fields of the header as given."""
         fields = {
             "study_digest": bytes.fromhex(study.digest),
             "vote": vote,
@@ -108,8 +114,8 @@ class Party:
             **changes,
         }
         parts = [pb.OpenRequest(header=pb.OpenHeader(**fields))]
-        for offset in range(0, len(opening), 100):
-            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + 100])
+        for offset in range(0, len(opening), piece_bytes):
+            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + piece_bytes])
             parts.append(pb.OpenRequest(chunk=chunk))
         return self.federation.Open(iter(parts), timeout=WAIT_S)
 

@@ -18,6 +18,7 @@ from dppca.common.messages import StudyState
 from dppca.common.results import Result, result_from_bytes
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study
+from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
@@ -101,6 +102,19 @@ def test_components_follow_from_one_sum_over_all_owners(
     assert checked.evidence is not None
     blobs = hub.curator.state / "blobs"
     require_sum(sealed.study, checked.releases, checked.evidence, result.pooled, blobs)
+
+
+def test_openings_larger_than_one_message_come_in_whole_chunks(hub: MaskedHub) -> None:
+    wide = [
+        {"name": f"x{number}", "type": "numeric", "lower": 0, "upper": 1} for number in range(520)
+    ]
+    sites = hub.join(name="wide-openings", attributes=wide)
+    assert 8 * sites.study.table.layout.n_entries > CHUNK_BYTES
+    sites.contribute()
+    sites.until_sealed()
+    for opener in sites.openers:
+        opener.open(piece_bytes=CHUNK_BYTES)
+    finished(sites)
 
 
 def test_whoever_waits_learns_which_openers_are_missing(
