@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from dppca.common.attestation.verify import read_authority, read_revoked, verifi
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ContradictionError
 from dppca.common.loadings import component_figures
-from dppca.common.messages import Form
+from dppca.common.messages import Form, StudyState
 from dppca.common.plotting import DPI, check_plotting
 from dppca.common.privacy.labels import Label
 from dppca.common.results import Result
@@ -76,26 +77,10 @@ def command(
     if plots is not None:
         check_plotting()
     site = load_site(folder)
-    with connect(site) as client:
-        study, _ = agreed_study(site, client, study_name, study_file=None)
-        with progress(f"Waiting for study {study.name}") as bar:
-            found = client.wait(study, wait_s=wait, polled=bar.advance)
-        content = _content(site, client, study, found)
-    authority = read_authority(site.ca)
-    result = verified_result(
-        content, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
-    )
-    path = components_path(site, study.name)
-    try:
-        disowned = require_own_release(site.name, study, result, read_history(site.ledger))
-    except ContradictionError as error:
-        evidence = path.with_name("contradiction.npz")
-        save(evidence, content)
-        raise ContradictionError(
-            f"{error}. {_how_to_show(evidence, acknowledgement_path(site, study.name))}"
-        ) from error
-    for place in [path] if output is None else [path, output]:
-        save(place, content)
+    found = fetch(site, study_name, wait_s=wait)
+    study, result, content, path = found.study, found.result, found.content, found.path
+    if output is not None:
+        save(output, content)
     pictures = {} if plots is None else _draw(plots, site, study, result, content)
     document: ComponentsDocument = {
         "command": "components",
@@ -115,13 +100,68 @@ def command(
         "assumptions": list(result.header.assumptions),
         "contributed": [share.owner for share in result.header.shares],
         "missing": list(result.header.missing),
-        "disowned": None if disowned is None else disowned.reason,
+        "disowned": found.disowned,
         "path": str(output or path),
         "plots": pictures,
         "bytes": len(content),
         "seconds": round(time.perf_counter() - started, 6),
     }
     emit(document, components_text(document), as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A study's components, verified and kept.
+
+    Attributes
+    ----------
+    content
+        The result file.
+    disowned
+        Why this site disowned the contribution under its name that is in it; None where not.
+    """
+
+    study: Study
+    state: StudyState
+    result: Result
+    content: bytes
+    path: Path
+    disowned: str | None
+
+
+def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) -> Fetched:
+    """Fetch the components of a study, verify them, and keep them at the site.
+
+    Raises
+    ------
+    NotReadyError, StudyStateError
+        There are none yet, or will never be.
+    ArtefactError, ReceiptError, SignatureError, AlteredError
+        They do not verify: nothing is kept.
+    ContradictionError
+        They leave out this site's contribution; they are kept as evidence, under another name.
+    """
+    with connect(site) as client:
+        study, _ = agreed_study(site, client, study_name, study_file=None)
+        with progress(f"Waiting for study {study.name}", enabled=not quiet) as bar:
+            found = client.wait(study, wait_s=wait_s, polled=bar.advance)
+        content = _content(site, client, study, found, quiet=quiet)
+    authority = read_authority(site.ca)
+    result = verified_result(
+        content, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
+    )
+    path = components_path(site, study.name)
+    try:
+        disowned = require_own_release(site.name, study, result, read_history(site.ledger))
+    except ContradictionError as error:
+        evidence = path.with_name("contradiction.npz")
+        save(evidence, content)
+        raise ContradictionError(
+            f"{error}. {_how_to_show(evidence, acknowledgement_path(site, study.name))}"
+        ) from error
+    save(path, content)
+    reason = None if disowned is None else disowned.reason
+    return Fetched(study, found.state, result, content, path, reason)
 
 
 def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes) -> dict[str, str]:
@@ -164,12 +204,14 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
     )
 
 
-def _content(site: Site, client: CuratorClient, study: Study, found: StudyProgress) -> bytes:
+def _content(
+    site: Site, client: CuratorClient, study: Study, found: StudyProgress, *, quiet: bool
+) -> bytes:
     """The result file: the one kept here if it has the announced digest, else the curator's."""
     path = components_path(site, study.name)
     if path.exists():
         content = path.read_bytes()
         if hashlib.sha256(content).digest() == found.sha256:
             return content
-    with progress("Downloading", found.total_bytes) as bar:
+    with progress("Downloading", found.total_bytes, enabled=not quiet) as bar:
         return client.download(study, found, received=bar.advance)

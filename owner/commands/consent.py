@@ -3,11 +3,91 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import click
 
-from dppca.common.console import say
+from dppca.common.console import Progress, progress, say
 from dppca.common.errors import ConsentError
+from dppca.common.messages import StudyState
+from dppca.owner.release.contribution import Review, forecast
+from dppca.owner.render.texts import review_text
+from dppca.owner.site.agreement import Agreement
+
+
+class Dialogue(Protocol):
+    """How a contribution asks its steward, and shows how far it has come."""
+
+    def begin(self, planned: Review) -> None:
+        """Before a row is read: `ConsentError` where no consent can be had."""
+
+    def require_consent(
+        self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
+    ) -> bool:
+        """Before anything is charged: `ConsentError` unless the steward agrees.
+
+        Parameters
+        ----------
+        counts
+            What was coded by rule, in words; for the steward alone.
+
+        Returns
+        -------
+        bool
+            Whether the steward was asked now; False where consent was given before.
+        """
+
+    def tell(self, text: str) -> None:
+        """Say what the steward should know."""
+
+    def progress(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """Show the progress of a piece of work while the block runs."""
+
+
+class Terminal:
+    """A `Dialogue` at a terminal.
+
+    Parameters
+    ----------
+    yes
+        Consent was given on the command line.
+    quiet
+        Standard output is for a program: show no progress.
+    """
+
+    def __init__(self, *, yes: bool, quiet: bool) -> None:
+        self._yes, self._quiet = yes, quiet
+
+    def begin(self, planned: Review) -> None:
+        """See `Dialogue`."""
+        if not self._yes:
+            require_terminal(look=f"look at `dppca-owner review {planned.study.name}`")
+
+    def require_consent(
+        self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
+    ) -> bool:
+        """See `Dialogue`."""
+        if self._yes:
+            if not self._quiet:
+                say(f"{review_text(planned, state, None, agreement)}\n{counts}", err=True)
+            return False
+        expected = forecast(planned.study, planned.calibration, n_rows=planned.n_rows)
+        text = review_text(planned, state, expected, agreement)
+        ask(f"{text}\n{counts}", "Contribute this?")
+        return True
+
+    def tell(self, text: str) -> None:
+        """See `Dialogue`."""
+        say(text, err=True)
+
+    def progress(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """See `Dialogue`."""
+        return progress(description, total, enabled=not self._quiet, unit=unit)
 
 
 def require_terminal(*, look: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints, progress, say
+from dppca.common.console import emit, prints
 from dppca.common.documents import CodedByRule
 from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
@@ -21,7 +21,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
-from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.consent import Dialogue, Terminal
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import (
     data_set_option,
@@ -38,7 +38,6 @@ from dppca.owner.release.contribution import (
     Review,
     choose_data_set,
     decide_step,
-    forecast,
     require_possible,
     require_sendable,
     review,
@@ -49,7 +48,6 @@ from dppca.owner.render.texts import (
     ContributionDocument,
     ContributionSeconds,
     contribution_text,
-    review_text,
 )
 from dppca.owner.site.agreement import (
     Agreement,
@@ -98,8 +96,30 @@ def command(
       dppca-owner contribute nltcs --data-set survey --yes --json
     """
     site = load_site(folder)
+    with report_charges_on_interrupt(site, study_name):
+        document = contribute(
+            site,
+            study_name,
+            Terminal(yes=yes, quiet=as_json),
+            data_set_name=data_set_name,
+            study_file=study_file,
+            digest=digest,
+        )
+    emit(document, contribution_text(document), as_json=as_json)
+
+
+def contribute(
+    site: Site,
+    study_name: str,
+    dialogue: Dialogue,
+    *,
+    data_set_name: str | None,
+    digest: str | None,
+    study_file: Path | None = None,
+) -> ContributionDocument:
+    """Everything that `contribute` does, on a terminal or on a page."""
     seconds: ContributionSeconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
-    with report_charges_on_interrupt(site, study_name), connect(site) as client:
+    with connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
         require_digest(study, digest)
         held = compare_ledger(site, client)
@@ -110,21 +130,12 @@ def command(
                 if recovered and all(each.study_digest != study.digest for each in held.releases):
                     data_set = load_policy(site).data_set(stored.reservation.request.data_set)
                     require_sendable(ledger.history(), stored.reservation, data_set.budget)
-                answer, counts = _send(site, ledger, stored, client, seconds), None
+                answer, counts = _send(site, ledger, stored, client, dialogue, seconds), None
         else:
             stored, answer, counts = _release(
-                site,
-                client,
-                study,
-                state,
-                data_set_name,
-                digest,
-                seconds,
-                yes=yes,
-                as_json=as_json,
+                site, client, study, state, data_set_name, digest, dialogue, seconds
             )
-    document = _document(site, study, stored, answer, seconds, counts)
-    emit(document, contribution_text(document), as_json=as_json)
+    return _document(site, study, stored, answer, seconds, counts)
 
 
 def _release(
@@ -134,10 +145,8 @@ def _release(
     state: StudyState,
     data_set_name: str | None,
     digest: str | None,
+    dialogue: Dialogue,
     seconds: ContributionSeconds,
-    *,
-    yes: bool,
-    as_json: bool,
 ) -> tuple[StoredRelease, Acknowledgement, CodedByRule]:
     """Read, ask, charge, draw, store and send; refuse before the charge whatever can be refused.
 
@@ -161,21 +170,15 @@ def _release(
         query_sha256=table.query_sha256,
     )
     require_possible(planned, history, state, now=utc_now())
-    if not yes:
-        require_terminal(look=f"look at `dppca-owner review {study.name}`")
+    dialogue.begin(planned)
     checkpoint("read")
-    moments, counted = _read(table, study, seconds, quiet=as_json)
+    moments, counted = _read(table, study, dialogue, seconds)
     # Shown, never decided by: what is released may not depend on a count of rows.
-    counts = counts_text(counted, study.faults)
-    if yes and not as_json:
-        say(f"{review_text(planned, state, None, agreement)}\n{counts}", err=True)
-    elif not yes:
-        expected = forecast(study, planned.calibration, n_rows=table.n_rows)
-        ask(f"{review_text(planned, state, expected, agreement)}\n{counts}", "Contribute this?")
-        if table.is_live:  # what is released is of one moment, and of one after consent
-            moments, counted = _read(table, study, seconds, quiet=as_json)
+    asked = dialogue.require_consent(planned, state, agreement, counts_text(counted, study.faults))
+    if asked and table.is_live:  # what is released is of one moment, and of one after consent
+        moments, counted = _read(table, study, dialogue, seconds)
     if moments.n_rows != table.n_rows:
-        say(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.", err=True)
+        dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
         require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         with _timed(seconds, "draw"):
@@ -187,7 +190,7 @@ def _release(
                 entropy=OperatingSystemEntropy(),
                 clock=utc_now,
             )
-        answer = _send(site, ledger, stored, client, seconds)
+        answer = _send(site, ledger, stored, client, dialogue, seconds)
     return stored, answer, counted.counts_document(study.faults)
 
 
@@ -201,14 +204,14 @@ def _plan(
 
 
 def _read(
-    table: Table, study: Study, seconds: ContributionSeconds, *, quiet: bool
+    table: Table, study: Study, dialogue: Dialogue, seconds: ContributionSeconds
 ) -> tuple[Moments, CheckReport]:
     """The rows as they are now: their sums, and what was coded by rule."""
     tally = FaultCounts(study.table)
     with (
         _timed(seconds, "read"),
         table.latest() as latest,
-        progress("Reading rows", latest.n_rows, enabled=not quiet, unit="rows") as bar,
+        dialogue.progress("Reading rows", latest.n_rows, unit="rows") as bar,
     ):
         moments = moments_of_table(latest, study.table, tally=tally, progress=bar.advance)
     return moments, tally.report(latest)
@@ -219,9 +222,11 @@ def _send(
     ledger: Ledger,
     stored: StoredRelease,
     client: CuratorClient,
+    dialogue: Dialogue,
     seconds: ContributionSeconds,
 ) -> Acknowledgement:
-    with _timed(seconds, "send"), progress("Sending", len(stored.payload), unit="bytes") as bar:
+    size = len(stored.payload)
+    with _timed(seconds, "send"), dialogue.progress("Sending", size, unit="bytes") as bar:
 
         def upload(release: StoredRelease, history: History) -> Acknowledgement:
             answer = client.contribute(release, history, sent=bar.advance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,6 @@ from dppca.owner.commands.options import (
     study_argument,
     study_file_option,
 )
-
-if TYPE_CHECKING:
-    from dppca.owner.render.texts import ReviewDocument
 
 
 @click.command("review")
@@ -55,44 +51,23 @@ def command(
       dppca-owner review nltcs --data-set survey --study-file nltcs.yaml --json
     """
     from dppca.common.errors import TooManyFaultsError
-    from dppca.owner.client.session import agreed_study, connect
-    from dppca.owner.commands.counting import counted_faults
-    from dppca.owner.ledger.reading import read_history
-    from dppca.owner.records import open_table
-    from dppca.owner.release.contribution import choose_data_set, forecast, review
+    from dppca.owner.commands.look import look
     from dppca.owner.render.faults import counts_text
-    from dppca.owner.render.texts import review_document, review_text
-    from dppca.owner.site.agreement import agree, find_refusal
-    from dppca.owner.site.config import load_policy, load_site
+    from dppca.owner.render.texts import review_text
+    from dppca.owner.site.config import load_site
 
-    site = load_site(folder)
-    policy = load_policy(site)
-    with connect(site) as client:
-        study, state = agreed_study(site, client, study_name, study_file=study_file)
-    history = read_history(site.ledger)
-    data_set = choose_data_set(study, history, policy, data_set_name)
-    table = open_table(data_set.source, study.table)
-    agreement = agree(site, study, digest=digest)
-    found = review(
-        study,
-        history,
-        n_rows=table.n_rows,
-        data_set=data_set.name,
-        budget=data_set.budget,
-        terms=None if agreement is None else agreement.terms,
-        query_sha256=table.query_sha256,
+    found = look(
+        load_site(folder),
+        study_name,
+        data_set_name=data_set_name,
+        digest=digest,
+        study_file=study_file,
+        quiet=as_json,
     )
-    refusal = None if agreement is None else find_refusal(study, agreement.terms, data_set)
-    expected = forecast(study, found.calibration, n_rows=table.n_rows)
-    counted = counted_faults(table, quiet=as_json)
-    document: ReviewDocument = {
-        "command": "review",
-        **review_document(found, state, expected, agreement),
-        "refused": refusal,
-        "coded_by_rule": counted.counts_document(study.faults),
-    }
-    text = f"{review_text(found, state, expected, agreement)}\n{counts_text(counted, study.faults)}"
-    if refusal is not None:
-        text += f"\nNOT ALLOWED, `contribute` would refuse: {refusal}"
-    emit(document, text, as_json=as_json)
-    return TooManyFaultsError.exit_code if counted.above(study.faults) else 0
+    rule = found.study.faults
+    text = review_text(found.review, found.state, found.forecast, found.agreement)
+    text += f"\n{counts_text(found.counted, rule)}"
+    if found.refusal is not None:
+        text += f"\nNOT ALLOWED, `contribute` would refuse: {found.refusal}"
+    emit(found.document(), text, as_json=as_json)
+    return TooManyFaultsError.exit_code if found.counted.above(rule) else 0

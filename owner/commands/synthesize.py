@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 import numpy as np
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.console import emit, prints, progress
 from dppca.common.messages import Form
 from dppca.common.results import Result
@@ -78,10 +79,42 @@ def command(
     forms = list(Form) if form_name == "both" else [Form(form_name)]
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
-    paths = {form: target / f"synthetic-{form.value}.parquet" for form in forms}
+    paths = forms_at(target, forms)
+    made = draw_forms(site, study, result, components_sha256, signer, paths, n_rows=n_rows)
+    sizes = _publish(site, study, paths, n_rows, components_sha256) if publish else {}
+    last = made[forms[-1]]
+    document: SynthesisDocument = {
+        "command": "synthesize",
+        "study": study.name,
+        "digest": study.digest,
+        "label": last.label,
+        "rows": n_rows,
+        "trace_scale": last.trace_scale,
+        "decoded_by": None if last.method is None else last.method.value,
+        "misfit": last.misfit,
+        "forms": {form.value: str(path) for form, path in paths.items()},
+        "published": list(sizes),
+        "bytes": sum(sizes.values()),
+        "seconds": round(time.perf_counter() - started, 6),
+    }
+    emit(document, synthesis_text(document), as_json=as_json)
+
+
+def draw_forms(
+    site: Site,
+    study: Study,
+    result: Result,
+    components_sha256: bytes,
+    signer: Signer,
+    paths: Mapping[Form, Path],
+    *,
+    n_rows: int,
+    quiet: bool = False,
+) -> dict[Form, SyntheticRows]:
+    """Draw synthetic rows of each form and write them, sealed, to its path."""
+    total = n_rows * len(paths) + (_FIT_ROWS if Form.DECODED in paths else 0)
     made: dict[Form, SyntheticRows] = {}
-    total = n_rows * len(forms) + (_FIT_ROWS if Form.DECODED in forms else 0)
-    with progress("Drawing synthetic rows", total) as bar:
+    with progress("Drawing synthetic rows", total, enabled=not quiet) as bar:
         for form, path in paths.items():
 
             def fitted(share: float, before: int = n_rows * len(made)) -> None:
@@ -103,23 +136,7 @@ def command(
                 claims=drawn.claims,
                 progress=bar.advance,
             )
-    sizes = _publish(site, study, paths, n_rows, components_sha256) if publish else {}
-    last = made[forms[-1]]
-    document: SynthesisDocument = {
-        "command": "synthesize",
-        "study": study.name,
-        "digest": study.digest,
-        "label": last.label,
-        "rows": n_rows,
-        "trace_scale": last.trace_scale,
-        "decoded_by": None if last.method is None else last.method.value,
-        "misfit": last.misfit,
-        "forms": {form.value: str(path) for form, path in paths.items()},
-        "published": list(sizes),
-        "bytes": sum(sizes.values()),
-        "seconds": round(time.perf_counter() - started, 6),
-    }
-    emit(document, synthesis_text(document), as_json=as_json)
+    return made
 
 
 def default_rows(owner: str, result: Result) -> int:
@@ -133,6 +150,11 @@ def generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Ge
     """What decides which rows are drawn; see the module."""
     text = f"{owner} {n_rows} ".encode() + components_sha256
     return np.random.default_rng(list(hashlib.sha256(text).digest()))
+
+
+def forms_at(folder: Path, forms: Iterable[Form]) -> dict[Form, Path]:
+    """Where synthetic rows of each form are written in a folder."""
+    return {form: folder / f"synthetic-{form.value}.parquet" for form in forms}
 
 
 def _publish(

@@ -1,0 +1,202 @@
+"""Who may ask a page on this machine: the one browser that came with the token, and nobody else.
+
+Any user and any program of the machine can reach a port of loopback, and any site that is open in
+the same browser can make it send requests there. So every request passes these rules, in order:
+
+1. **Host** is a name of loopback. A site whose name was rebound to 127.0.0.1 has another one.
+2. **Origin**, where there is one, is the page's own; so is ``Sec-Fetch-Site``, or ``none`` for an
+   address that was typed. Other servers of this machine are "same site", and refused.
+3. ``/login`` takes the **token** that the command printed, once, for a cookie. Styles and the
+   script, which tell nothing, need none.
+4. Every other path begins with the session's own **place**, at random, and needs the **cookie**
+   (HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
+   servers of other users: this one is sent to paths below its place only, which they do not know.
+5. A **POST** carries an Origin, the form's token, and at most 64 KiB.
+
+Answers forbid scripts and styles from elsewhere and within the page, frames, and copies on the
+disk. ``Referrer-Policy`` is ``same-origin``: with ``no-referrer`` browsers send ``Origin: null``
+with a form, and rule 2 would have to let that pass.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "dppca-page"
+FORM_TOKEN = "form-token"  # noqa: S105 - the name of a field
+LOGIN, STATIC = "/login", "/static/"
+MOST_BYTES = 1 << 16
+_MOST_FIELDS = 20
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_AGAIN = "Stop the command with Ctrl-C and start it again: it prints a new address."
+
+Refuse = Callable[[Request, HTTPStatus, str], Response]
+"""Makes the page that says why a request was refused."""
+
+
+def _random() -> str:
+    return secrets.token_urlsafe(32)
+
+
+@dataclass(slots=True)
+class Session:
+    """One browser and what it knows; all of it is random and ends with the process.
+
+    Attributes
+    ----------
+    place
+        First part of every path, with its slash.
+    token
+        Printed once, taken once.
+    cookie, form_token
+        What the browser brings with every request, and with every form.
+    used
+        Whether the token was taken.
+    """
+
+    place: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}")
+    token: str = field(default_factory=_random)
+    cookie: str = field(default_factory=_random)
+    form_token: str = field(default_factory=_random)
+    used: bool = False
+
+    def address(self, port: int) -> str:
+        """What the command prints."""
+        return f"http://127.0.0.1:{port}{LOGIN}?token={self.token}"
+
+
+class Guard:
+    """Lets requests of one session through to an application; see the module."""
+
+    def __init__(self, app: ASGIApp, session: Session, refuse: Refuse) -> None:
+        self._app, self._session, self._refuse = app, session, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request (ASGI)."""
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        request = Request(scope, receive)
+        app = await self._answer(request) or self._app
+        await app(scope, receive, send_guarded)
+
+    async def _answer(self, request: Request) -> Response | None:
+        """What is answered in place of the application; None to ask it."""
+        wrong = _find_foreign(request)
+        if wrong is not None:
+            return self._refuse(request, HTTPStatus.FORBIDDEN, wrong)
+        path = request.url.path
+        if path == LOGIN:
+            return self._log_in(request)
+        if path.startswith(STATIC):
+            return None
+        if not self._is_known(request):
+            return self._refuse(
+                request,
+                HTTPStatus.FORBIDDEN,
+                "This browser has not logged in here. Open the address that the command printed, "
+                f"whole, in this browser. {_AGAIN}",
+            )
+        return await self._take_form(request) if request.method == "POST" else None
+
+    def _log_in(self, request: Request) -> Response:
+        session = self._session
+        token = request.query_params.get("token", "")
+        if not hmac.compare_digest(token.encode(), session.token.encode()):
+            return self._refuse(
+                request, HTTPStatus.FORBIDDEN, f"This is not the address that was printed. {_AGAIN}"
+            )
+        if session.used:
+            return self._refuse(
+                request,
+                HTTPStatus.FORBIDDEN,
+                "This address was used before, and works once. If that was not you, somebody else "
+                f"may have this page open. {_AGAIN}",
+            )
+        session.used = True
+        answer = RedirectResponse(f"{session.place}/", status_code=HTTPStatus.SEE_OTHER)
+        answer.set_cookie(
+            COOKIE, session.cookie, path=f"{session.place}/", httponly=True, samesite="strict"
+        )
+        return answer
+
+    def _is_known(self, request: Request) -> bool:
+        brought = request.cookies.get(COOKIE, "").encode()
+        return request.url.path.startswith(f"{self._session.place}/") and hmac.compare_digest(
+            brought, self._session.cookie.encode()
+        )
+
+    async def _take_form(self, request: Request) -> Response | None:
+        """Read a form into the request's scope, for the application; refuse what is not ours."""
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            return self._refuse(
+                request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is too large."
+            )
+        if "origin" not in request.headers:
+            return self._refuse(
+                request, HTTPStatus.FORBIDDEN, "The browser does not say where the form is from."
+            )
+        try:
+            fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
+        except ValueError:
+            return self._refuse(request, HTTPStatus.BAD_REQUEST, "The form cannot be read.")
+        brought = fields.pop(FORM_TOKEN, "")
+        if not hmac.compare_digest(brought.encode(), self._session.form_token.encode()):
+            return self._refuse(
+                request, HTTPStatus.FORBIDDEN, "This form is not of this page: load the page again."
+            )
+        request.scope["form"] = fields
+        return None
+
+
+def form_of(request: Request) -> dict[str, str]:
+    """Fields of a form that the guard let through; none of a request without one."""
+    fields: dict[str, str] = request.scope.get("form", {})
+    return fields
+
+
+def _find_foreign(request: Request) -> str | None:
+    """Why a request is not from this page's own browser window; None where it may be."""
+    host = request.headers.get("host", "")
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        name = None
+    if name not in _LOOPBACK:
+        return "The request names another host: open the address that the command printed."
+    origin = request.headers.get("origin")
+    if origin is not None and origin != f"http://{host}":
+        return "The request comes from another page. Nothing was done."
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return (
+            "The request comes from another page. Type or paste the address that the command "
+            "printed into the browser's address line."
+        )
+    return None

@@ -1,0 +1,95 @@
+"""Pages from Jinja templates: everything is escaped, and what cannot be seen is shown as an escape.
+
+A template may stand in this folder or in the folder of a side. No value of a page is markup: Jinja
+escapes every one (autoescape), after `dppca.common.names.one_line` has made hidden characters
+visible. A page is answered to a browser, with the stylesheet beside it, or written to one file
+(`render_file`) that holds the stylesheet, has no script, and whose own policy forbids any.
+
+Jinja is optional (the extra ``page``) and is imported when a page is made.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dppca.common.errors import SettingError
+from dppca.common.names import one_line
+from dppca.common.privacy.receipts import SOFTWARE
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+_PACKAGES = ("jinja2", "starlette", "uvicorn")
+
+
+def check_templates() -> None:
+    """`SettingError` where Jinja is not installed; found out before anything is run."""
+    if find_spec("jinja2") is None:
+        raise SettingError("reports need Jinja: pip install jinja2")
+
+
+def check_server() -> None:
+    """`SettingError` where a page cannot be served; found out before anything is run."""
+    if any(find_spec(name) is None for name in _PACKAGES):
+        raise SettingError(
+            f"the page needs {', '.join(_PACKAGES)}: pip install {' '.join(_PACKAGES)}"
+        )
+
+
+def render(folder: Path, template: str, **values: Any) -> str:
+    """A page.
+
+    Parameters
+    ----------
+    folder
+        Of the side's own templates.
+    """
+    return _environment(folder).get_template(template).render(software=SOFTWARE, **values)
+
+
+def render_file(folder: Path, template: str, **values: Any) -> str:
+    """A page that needs nothing else: no script, no link, no network."""
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
+    return render(folder, template, style=style, policy=policy, **values)
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader([folder, FOLDER / "templates"]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters |= {"figure": _figure, "percent": _percent, "count": _count}
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Text with hidden characters as escapes; markup that a macro made stays as it is."""
+    return one_line(value) if type(value) is str else value
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"

@@ -1,0 +1,159 @@
+"""Serves a page on loopback until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from dppca.common.clock import utc_now
+from dppca.common.console import say, terminable
+from dppca.common.errors import DppcaError, SettingError
+from dppca.common.pages.guard import STATIC, Guard, Session
+from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
+from dppca.common.pages.rendering import render
+
+HOST = "127.0.0.1"
+_DEFECT = "A defect in this software: please report it with the lines in the terminal."
+
+
+class Pages:
+    """The pages of one side.
+
+    Parameters
+    ----------
+    folder
+        Of its templates.
+    who
+        On the face of every page, such as ``Site hospital``.
+    """
+
+    def __init__(self, folder: Path, *, who: str) -> None:
+        self._folder = folder
+        self._who = who
+        self.session = Session()
+
+    def answer(self, template: str, *, status: int = HTTPStatus.OK, **values: Any) -> HTMLResponse:
+        """A page as an answer."""
+        return HTMLResponse(self._render(template, **values), status_code=status)
+
+    def guarded(self, routes: Sequence[BaseRoute]) -> Guard:
+        """Routes below the session's place, guarded, with errors as pages."""
+        app = Starlette(
+            routes=[
+                Mount(STATIC.rstrip("/"), StaticFiles(directory=STATIC_FOLDER)),
+                Mount(self.session.place, routes=routes),
+            ],
+            exception_handlers={
+                DppcaError: self._explain,
+                HTTPException: self._explain_status,
+                Exception: self._confess,
+            },
+        )
+        return Guard(app, self.session, self._refuse)
+
+    def _render(self, template: str, **values: Any) -> str:
+        return render(
+            self._folder,
+            template,
+            who=self._who,
+            place=self.session.place,
+            form_token=self.session.form_token,
+            now=utc_now(),
+            **values,
+        )
+
+    def _refuse(self, request: Request, status: HTTPStatus, message: str) -> Response:
+        del request
+        return self._error(status, status.phrase, message)
+
+    def _error(self, status: int, title: str, message: str) -> Response:
+        # Who has not logged in learns nothing, not even whose page this is.
+        text = render(self._folder, "error.html", who="", heading=title, message=message)
+        return HTMLResponse(text, status_code=status)
+
+    def _explain(self, request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, DppcaError)  # noqa: S101 - the handler of that class
+        return self.answer(
+            "failure.html",
+            status=HTTPStatus.CONFLICT,
+            heading=error.public,
+            message=str(error),
+            name=type(error).__name__,
+        )
+
+    def _explain_status(self, request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, HTTPException)  # noqa: S101 - the handler of that class
+        status = HTTPStatus(error.status_code)
+        return self._error(status, status.phrase, "There is no such page here.")
+
+    def _confess(self, request: Request, error: Exception) -> Response:
+        del request
+        say("".join(traceback.format_exception(error)).rstrip(), err=True)
+        return self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", _DEFECT)
+
+
+def serve(app: Any, *, port: int, opened: Callable[[int], None]) -> None:
+    """Serve until Ctrl-C, SIGTERM or a closed terminal; requests under way are answered first.
+
+    Parameters
+    ----------
+    port
+        Of loopback; 0 for any that is free.
+    opened
+        Told the port once requests are answered.
+
+    Raises
+    ------
+    SettingError
+        The port is taken.
+    """
+    config = uvicorn.Config(
+        app,
+        host=HOST,
+        port=port,
+        access_log=False,
+        date_header=False,
+        http="h11",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        ws="none",
+    )
+    server = _Server(config, opened)
+    try:
+        with terminable():
+            server.run()
+    except KeyboardInterrupt:
+        return
+    except (SystemExit, asyncio.CancelledError) as error:
+        if server.started:
+            raise
+        raise SettingError(f"port {port} is taken: choose another with --port") from error
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, opened: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._opened = opened
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._opened(self.servers[0].sockets[0].getsockname()[1])

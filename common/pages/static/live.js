@@ -1,0 +1,32 @@
+// Keeps the part of a page that is marked data-live up to date, without loading the page again.
+// Pages work without this script: it does nothing that a click on "Look again" does not do.
+"use strict";
+
+const live = document.querySelector("[data-live]");
+
+async function refresh() {
+  // A reader who has the keyboard in it, or has opened details, keeps what is there.
+  const read = live.contains(document.activeElement) || live.querySelector("details[open]");
+  if (!read && !document.hidden) {
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const next = page.querySelector("[data-live]");
+      document.body.toggleAttribute("data-lost", !answer.ok);
+      if (answer.ok && !next) {
+        location.reload(); // what was waited for has come
+        return;
+      }
+      if (next && next.innerHTML !== live.innerHTML) {
+        live.replaceChildren(...next.childNodes);
+      }
+    } catch {
+      document.body.setAttribute("data-lost", ""); // the command has ended: the style says so
+    }
+  }
+  setTimeout(refresh, 1000 * Number(live.dataset.live));
+}
+
+if (live) {
+  setTimeout(refresh, 1000 * Number(live.dataset.live));
+}

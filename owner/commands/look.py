@@ -1,0 +1,90 @@
+"""What a contribution would be, before anybody is asked: for `review`, and for the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dppca.common.messages import StudyState
+from dppca.common.study import Study
+from dppca.owner.client.session import agreed_study, connect
+from dppca.owner.commands.counting import counted_faults
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import CheckReport, open_table
+from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
+from dppca.owner.render.texts import ReviewDocument, review_document
+from dppca.owner.site.agreement import Agreement, agree, find_refusal
+from dppca.owner.site.config import Site, load_policy
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything that a steward may look at before consent.
+
+    Attributes
+    ----------
+    agreement
+        On the keys of a study with ``trust: aggregate``; None else.
+    refusal
+        Why policy.yaml refuses it; None where it does not.
+    counted
+        Site-only.
+    """
+
+    study: Study
+    state: StudyState
+    review: Review
+    forecast: Forecast
+    agreement: Agreement | None
+    refusal: str | None
+    counted: CheckReport
+
+    def document(self) -> ReviewDocument:
+        """What ``review --json`` prints."""
+        return {
+            "command": "review",
+            **review_document(self.review, self.state, self.forecast, self.agreement),
+            "refused": self.refusal,
+            "coded_by_rule": self.counted.counts_document(self.study.faults),
+        }
+
+
+def look(
+    site: Site,
+    study_name: str,
+    *,
+    data_set_name: str | None,
+    digest: str | None,
+    study_file: Path | None = None,
+    quiet: bool,
+) -> Look:
+    """Review a contribution: the rows are read once, to count what is coded by rule.
+
+    Nothing is drawn, charged or sent. Errors are those of `agreed_study`, `choose_data_set`,
+    `open_table`, `agree` and `review`.
+    """
+    policy = load_policy(site)
+    with connect(site) as client:
+        study, state = agreed_study(site, client, study_name, study_file=study_file)
+    history = read_history(site.ledger)
+    data_set = choose_data_set(study, history, policy, data_set_name)
+    table = open_table(data_set.source, study.table)
+    agreement = agree(site, study, digest=digest)
+    found = review(
+        study,
+        history,
+        n_rows=table.n_rows,
+        data_set=data_set.name,
+        budget=data_set.budget,
+        terms=None if agreement is None else agreement.terms,
+        query_sha256=table.query_sha256,
+    )
+    return Look(
+        study=study,
+        state=state,
+        review=found,
+        forecast=forecast(study, found.calibration, n_rows=table.n_rows),
+        agreement=agreement,
+        refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),
+        counted=counted_faults(table, quiet=quiet),
+    )

@@ -1,0 +1,121 @@
+"""What stands on a page is text, and a page in one file needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jinja2 import UndefinedError
+
+from dppca.common.errors import SettingError
+from dppca.common.pages import rendering
+from dppca.common.pages.rendering import check_server, check_templates, render, render_file
+
+HOSTILE = "<script>alert(1)</script>\" onload='x'\x1b]0;owned\x07\u202etxt"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "one.html").write_text(
+        '{% extends "base.html" %}{% block title %}{{ name }}{% endblock %}\n'
+        '{% block main %}{% from "charts.html" import scree, loadings, marginal, gauge %}\n'
+        '<p title="{{ name }}">{{ name }}</p>{{ scree(name, values, edge) }}\n'
+        "{{ loadings(components) }}{{ marginal(name, cells, name, name) }}\n"
+        "{{ gauge(name, 3, 1, 5) }}{% endblock %}\n"
+    )
+    return tmp_path
+
+
+def _render(folder: Path, **changes: object) -> str:
+    loading = {"attribute": HOSTILE, "label": HOSTILE, "loading": -0.5}
+    values = {
+        "who": HOSTILE,
+        "name": HOSTILE,
+        "values": [0.5, 0.2, -0.1],
+        "edge": 0.3,
+        "components": [{"eigenvalue": 0.5, "above_noise": False, "loadings": [loading]}],
+        "cells": [{"name": HOSTILE, "ours": 0.25, "theirs": 0.0}],
+        **changes,
+    }
+    return render_file(folder, "one.html", **values)
+
+
+class _Reader(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_names_are_text_wherever_they_stand(folder: Path) -> None:
+    page = _render(folder)
+    reader = _Reader(page)
+    assert not {"script", "link", "a", "iframe"} & {*reader.tags}
+    assert not [name for name in reader.attributes if name.startswith("on")]
+    assert page.count("&lt;script&gt;alert(1)") > 8
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert r"\x1b]0;owned\x07\u202etxt" in page
+
+
+def test_a_page_in_one_file_allows_its_own_style_and_nothing_else(folder: Path) -> None:
+    page = _render(folder)
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert f"style-src &#39;sha256-{digest}&#39;" in policy[1]
+    assert "http:" not in page
+    assert "https:" not in page
+
+
+def test_marks_have_a_second_sign_beside_their_colour_and_a_table_beside_them(
+    folder: Path,
+) -> None:
+    page = _render(folder)
+    assert '<rect class="first"' in page
+    assert '<rect class="hollow"' in page
+    assert "1: 0.5, above the noise edge" in page
+    assert '<td class="number">-0.1</td><td>no</td>' in page
+    assert '<td class="number">-0.500</td>' in page
+
+
+@pytest.mark.parametrize("values", [[0.0], [-1.0, -2.0], [1e-300, 0.0], [5.0] * 200])
+@pytest.mark.parametrize("edge", [0.0, 1e-9, 7.0])
+def test_a_scree_plot_stays_inside_its_frame(
+    folder: Path, values: list[float], edge: float
+) -> None:
+    page = _render(folder, values=values, edge=edge)
+    bars = re.findall(r'<rect class="\w+" x="([\d.-]+)" y="([\d.-]+)" width="[\d.]+" height="([\d.]+)"><title>\d+:', page)  # fmt: skip  # noqa: E501
+    assert len(bars) == min(24, len(values))
+    for x, y, height in bars:
+        assert 60 <= float(x) <= 640
+        assert 0 <= float(y) <= float(y) + float(height) <= 280
+
+
+def test_a_value_that_was_forgotten_is_an_error_and_no_gap(folder: Path) -> None:
+    (folder / "gap.html").write_text("{{ forgotten }}")
+    with pytest.raises(UndefinedError):
+        render(folder, "gap.html")
+
+
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_templates()
+    check_server()
+    monkeypatch.setattr(rendering, "find_spec", lambda name: None)
+    with pytest.raises(SettingError, match="pip install jinja2 starlette uvicorn"):
+        check_server()
+    with pytest.raises(SettingError, match="pip install jinja2"):
+        check_templates()
