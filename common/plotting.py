@@ -11,6 +11,7 @@ which matplotlib would fail to draw where it is none. Axes with a logarithmic sc
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from dppca.common.errors import SettingError
@@ -38,8 +39,16 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    class Picture(Figure):
+        """A figure that notebooks show as they show an image."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=DPI)
+            return buffer.getvalue()
+
     mpl.rcParams["text.parse_math"] = False  # for texts that are made later, such as ticks', too
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

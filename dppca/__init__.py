@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     )
     from dppca.common.privacy.release import calibrate
     from dppca.common.results import Result
+    from dppca.common.schema.frames import decode, encode
     from dppca.curator.planning.notebook import plan
-    from dppca.owner.records.frames import decode, encode
+    from dppca.deploy.simulation.notebook import Simulation, simulate
 
 __all__ = [
     "AGSVM",
@@ -58,6 +59,7 @@ __all__ = [
     "PrivateSVM",
     "Result",
     "Schema",
+    "Simulation",
     "Study",
     "UnitBall",
     "Variant",
@@ -66,17 +68,20 @@ __all__ = [
     "encode",
     "plan",
     "read_result",
+    "simulate",
     "study_from_yaml",
     "verify_file",
 ]
 _ELSEWHERE = {
     "Components": "dppca.common.attestation.reading",
     "Result": "dppca.common.results",
+    "Simulation": "dppca.deploy.simulation.notebook",
     "calibrate": "dppca.common.privacy.release",
-    "decode": "dppca.owner.records.frames",
-    "encode": "dppca.owner.records.frames",
+    "decode": "dppca.common.schema.frames",
+    "encode": "dppca.common.schema.frames",
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.attestation.reading",
+    "simulate": "dppca.deploy.simulation.notebook",
     "verify_file": "dppca.common.attestation.verify",
 }
 

@@ -20,7 +20,7 @@ from dppca.common.attestation.verify import verify_components
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.html_tables import html_table
 from dppca.common.loadings import MOST_LOADINGS, Loading, largest_loadings
-from dppca.common.results import result_from_bytes
+from dppca.common.results import Result, result_from_bytes
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
 
@@ -140,7 +140,11 @@ def read_result(
         if study is not None and study.digest != checked.study.digest:
             raise ArtefactError("the result is of another study")
         study, receipt = checked.study, checked.document
-    result = result_from_bytes(content, study)
+    return make_components(result_from_bytes(content, study), study, receipt)
+
+
+def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:
+    """A result with the names of its study."""
     return Components(
         components_=result.vectors,
         explained_variance_=result.eigenvalues[: result.header.count],

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
-from dppca.common.numerics.values import known_cells
+from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.plotting import check_plotting
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
@@ -37,10 +37,11 @@ from dppca.deploy.simulation.evaluate import (
     evaluate,
 )
 from dppca.deploy.simulation.plots import (
-    plot_components,
-    plot_marginals,
-    plot_pairs,
-    plot_scree,
+    component_figures,
+    marginal_figure,
+    scree_figure,
+    variation_figure,
+    write_figures,
 )
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
@@ -74,18 +75,24 @@ class ExperimentRequest:
     aggregation: Aggregation | None = None
 
 
-def with_owners(study: Study, count: int) -> Study:
-    """The same study with owners ``owner-1`` to ``owner-count``, each of which adds all noise.
+def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
+    """The same study with other owners, each of which adds all noise.
 
     What belongs to ``trust: aggregate`` is left out: it names the keys of other owners.
+
+    Parameters
+    ----------
+    owners
+        Their names; or their number, for ``owner-1``, ``owner-2`` and so on.
 
     Raises
     ------
     SettingError, StudyError
         No owners; a quorum above their number.
     """
-    if count < 1:
-        raise SettingError(f"a simulation needs at least one owner, not {count}")
+    names = [f"owner-{i + 1}" for i in range(owners)] if isinstance(owners, int) else [*owners]
+    if not names:
+        raise SettingError(f"a simulation needs at least one owner, not {owners}")
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in ("version", *OF_AGGREGATE):
         document.pop(name, None)
@@ -94,8 +101,7 @@ def with_owners(study: Study, count: int) -> Study:
         for name, value in document["privacy"].items()
         if name not in ("trust", "colluders")
     }
-    owners = [f"owner-{i + 1}" for i in range(count)]
-    return study_from_mapping({**document, "privacy": privacy, "owners": owners})
+    return study_from_mapping({**document, "privacy": privacy, "owners": names})
 
 
 def simulate(
@@ -156,7 +162,7 @@ def simulate(
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
     """Rows of a ``pyarrow.Table`` as a site reads them: what `encode` takes."""
-    from dppca.owner.records.columns import parse_column
+    from dppca.common.schema.columns import parse_column
 
     missing = [a.name for a in schema.attributes if a.name not in table.column_names]
     if missing:
@@ -172,7 +178,7 @@ def _require_two_labels(
     Only a simulation, which knows everybody's rows, can ask: in the field no owner may contribute
     or not because of what its rows hold.
     """
-    from dppca.owner.records.columns import parse_column
+    from dppca.common.schema.columns import parse_column
 
     attribute = schema.attributes[schema.index_of(target)]
     if isinstance(attribute, Numeric) or target not in table.column_names:
@@ -216,20 +222,23 @@ def _evaluate(
     covariance = compute_pooled_covariance(schema, coded_training)
     tally = FaultCounts(schema)
     tally.add(training)
-    scree, marginals, pairs = (output / f"{name}.png" for name in ("scree", "marginals", "pairs"))
-    plot_scree(
-        scree,
-        eigenvalues=result.eigenvalues,
-        noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
-        count=result.header.count,
-        noise_edge=result.header.noise_edge,
-    )
-    plot_marginals(marginals, schema, real=training, synthetic=decoded)
     coded = _coded_synthetic(schema, run.coded)
     coded_decoded = encode(schema, decoded)
     ours = count_cells(schema, training, coded_training)
     theirs = count_cells(schema, decoded, coded_decoded)
-    plot_pairs(pairs, schema, real=ours, synthetic=theirs)
+    figures = {
+        "scree": scree_figure(
+            eigenvalues=result.eigenvalues,
+            noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
+            count=result.header.count,
+            noise_edge=result.header.noise_edge,
+        ),
+        **component_figures(schema, result, rows=coded),
+        "marginals": marginal_figure(
+            schema, count_values(schema, training), count_values(schema, decoded)
+        ),
+        "pairs": variation_figure(schema, real=ours, synthetic=theirs),
+    }
     utility = evaluate(
         schema,
         request.target,
@@ -263,12 +272,7 @@ def _evaluate(
             "synthetic_coded": str(run.coded),
             "synthetic_decoded": str(run.decoded),
         },
-        plots={
-            "scree": str(scree),
-            **plot_components(output, schema, result, rows=coded),
-            "marginals": str(marginals),
-            "pairs": str(pairs),
-        },
+        plots=write_figures(output, figures),
         seconds=time.monotonic() - started,
     )
 

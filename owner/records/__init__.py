@@ -5,8 +5,8 @@ Rows go one way: a file's cells become typed columns (`Table.batches`), these be
 have to mend is counted by a `FaultCounts`, for the owner's eyes only.
 """
 
+from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.columns import INFINITE, NOT_A_NUMBER, parse_column
 from dppca.owner.records.faults import AttributeReport, CheckReport, FaultKind, LineFault
 from dppca.owner.records.sources import Malformed
 from dppca.owner.records.summing import moments_of_table

@@ -31,7 +31,7 @@ from dppca.common.schema import (
     find_attribute_faults,
     known_labels,
 )
-from dppca.owner.records.columns import NOT_A_NUMBER, cell_texts
+from dppca.common.schema.columns import NOT_A_NUMBER, cell_texts
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,

@@ -5,7 +5,7 @@ lines, and lines that leave a quote open, are rows too. No line changes how anot
 the number of rows does not depend on what is in them. Fields that a row lacks are missing, fields
 it has too many are ignored, a line is read up to `LINE_BYTES`. `check` names such rows.
 
-Every cell is read as bytes; what it means is decided by `dppca.owner.records.columns` alone. The
+Every cell is read as bytes; what it means is decided by `dppca.common.schema.columns` alone. The
 file is read in blocks of whole lines. pyarrow parses the blocks that leave it no choice, and
 refuses those with a wrong number of fields; the others are parsed line by line, with the same
 result for lines that both can parse.

@@ -6,7 +6,7 @@ of syntax there. Here it is refused before, to say so in words.
 
 Columns are asked for as they are where the driver's type for them can hold any value of the
 column, and as text otherwise (`Dialect`). What a cell means is decided by
-`dppca.owner.records.columns` alone, from that value or text.
+`dppca.common.schema.columns` alone, from that value or text.
 """
 
 from __future__ import annotations

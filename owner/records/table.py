@@ -19,7 +19,7 @@ import numpy as np
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Attribute, Column, Numeric, Schema
-from dppca.owner.records.columns import absent_column, parse_column
+from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.databases import DatabaseSource, open_database
 from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.joined import JoinedFiles, open_files

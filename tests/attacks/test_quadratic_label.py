@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-import dppca.owner.records.columns as module
+import dppca.common.schema.columns as module
 from dppca.common.schema import Categorical, Numeric
 from dppca.owner.records import parse_column
 from dppca.owner.records.lines import split_fields

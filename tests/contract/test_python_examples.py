@@ -38,7 +38,7 @@ def _modules_with_examples() -> list[str]:
 def test_examples_are_found() -> None:
     assert {
         "dppca.curator.planning.notebook",
-        "dppca.owner.records.frames",
+        "dppca.common.schema.frames",
     } <= set(_modules_with_examples())
 
 

@@ -11,12 +11,18 @@ import pytest
 
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import PairSummary, Variation, count_cells
+from dppca.common.numerics.values import count_values
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
-from dppca.deploy.simulation.plots import plot_marginals, plot_pairs, plot_scree
+from dppca.deploy.simulation.plots import (
+    marginal_figure,
+    scree_figure,
+    variation_figure,
+    write_figures,
+)
 from dppca.deploy.simulation.report import SIMULATION_ONLY, Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
 from dppca.deploy.simulation.story import make_story
@@ -183,15 +189,19 @@ def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
         for attribute in schema.attributes
     ]
     few = [column[:20] for column in columns]
-    plot_marginals(tmp_path / "m.png", schema, real=columns, synthetic=few)
     spectrum = np.linspace(0.2, -0.1, 14)
-    plot_scree(
-        tmp_path / "s.png", eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05
-    )
     counts = [count_cells(schema, each, encode(schema, each)) for each in (columns, few)]
-    plot_pairs(tmp_path / "p.png", schema, real=counts[0], synthetic=counts[1])
-    for name in ("m.png", "s.png", "p.png"):
-        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+    paths = write_figures(
+        tmp_path,
+        {
+            "m": marginal_figure(schema, count_values(schema, columns), count_values(schema, few)),
+            "s": scree_figure(eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05),
+            "p": variation_figure(schema, real=counts[0], synthetic=counts[1]),
+        },
+    )
+    for name in "msp":
+        assert Path(paths[name]).read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
 
 
 def test_the_demo_knows_every_row_of_its_data() -> None:

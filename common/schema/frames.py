@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.errors import DataError, SchemaMismatchError
-from dppca.common.schema import Column, Numeric, Schema, label_text
+from dppca.common.schema import Column, Layout, Numeric, Schema, label_text
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.coding import row_norms
+from dppca.common.schema.columns import parse_column
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.schema.layout import ColumnKind
-from dppca.owner.records.columns import parse_column
 
 _NO_ONE_KIND = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 """What Arrow raises for a column that holds values of several kinds."""
@@ -54,6 +56,24 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     >>> encode({"age": [0, 75, None], "smokes": ["no", "yes", "no"]}, schema).tolist()
     [[-0.5, -0.5], [0.25, 0.5], [0.0, -0.5]]
     """
+    return encode_columns(schema, read_frame(frame, schema)) / float(1 << schema.resolution_bits)
+
+
+def read_frame(frame: Any, schema: Schema) -> list[Column]:
+    """The columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
+
+    As a site reads its file: no value is refused, and what is missing or unknown stays marked.
+
+    Parameters
+    ----------
+    frame
+        As of `encode`.
+
+    Raises
+    ------
+    DataError
+        As `encode`.
+    """
     table, columns = _as_arrow(frame), []
     for attribute in schema.attributes:
         try:
@@ -66,7 +86,7 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise DataError(f"the table's columns have {sorted(lengths)} rows: all need the same")
-    return encode_columns(schema, columns) / float(1 << schema.resolution_bits)
+    return columns
 
 
 def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
@@ -109,6 +129,17 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
         )
     if not np.isfinite(coded).all():
         raise SchemaMismatchError("decode takes finite numbers only")
+    return to_table(decode_columns(schema, nearest_columns(coded, layout)), schema)
+
+
+def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
+    """Coordinates and codes that `decode_columns` takes: of each row, those nearest to it.
+
+    Parameters
+    ----------
+    coded
+        Finite, shape (n_rows, p), coded units.
+    """
     if layout.unit_ball:
         coded = coded / np.maximum(row_norms(coded)[:, None], 1.0)
     columns: list[Column] = []
@@ -120,15 +151,32 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
             columns.append((coded[:, start] > 0).astype(np.int32))
         else:
             columns.append(coded[:, start:stop].argmax(axis=1).astype(np.int32))
-    values = decode_columns(schema, columns)
+    return columns
+
+
+def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
+    """Values of each attribute, float64 or codes of labels, as a table with labels as text."""
     return pa.table(
         {
-            attribute.name: pa.array(column)
+            attribute.name: pa.array(np.asarray(column, np.float64))
             if isinstance(attribute, Numeric)
             else pa.array(np.array(attribute.labels, object)[column], pa.string())
-            for attribute, column in zip(schema.attributes, values, strict=True)
+            for attribute, column in zip(schema.attributes, columns, strict=True)
         }
     )
+
+
+def like_frame(table: pa.Table, frame: Any) -> Any:
+    """A table of Arrow as one of the library that ``frame`` is of: pandas, polars, or as it is.
+
+    A mapping of names to sequences gives one of names to lists.
+    """
+    library = type(frame).__module__.partition(".")[0]
+    if library == "pandas":
+        return table.to_pandas()
+    if library == "polars":
+        return import_module("polars").from_arrow(table)
+    return table.to_pydict() if isinstance(frame, Mapping) else table
 
 
 def _as_arrow(frame: Any) -> Any:

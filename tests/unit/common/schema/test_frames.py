@@ -16,7 +16,7 @@ import dppca
 from dppca.common.errors import DataError, SchemaMismatchError
 from dppca.common.schema import Schema
 from dppca.common.schema import encode as encode_columns
-from dppca.owner.records.columns import parse_column
+from dppca.common.schema.columns import parse_column
 from tests.support.latent_rows import make_latent_study, make_rows
 
 SCHEMA = make_latent_study().table

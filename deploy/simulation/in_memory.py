@@ -1,0 +1,238 @@
+"""The parties of a simulated study in one process: releases, admission, openings, pooling.
+
+Every step is the one that the parties themselves take (`dppca.owner.release.path`,
+`dppca.common.aggregation`, `dppca.curator.study`), in their order, on values in memory. What is
+missing is what needs more than one process: certificates, the wire, files, and the ledger. So
+nothing is charged to anybody: a reservation is made for the receipt, and no ledger holds it.
+
+With ``trust: aggregate`` the owners get keys that are thrown away, and the sums are masked, voted
+on and opened as in the field; but this process has seen all of it, the bare sums too.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.aggregation.messages import Opening, Upload
+from dppca.common.aggregation.opening import answer, open_set, vote
+from dppca.common.aggregation.pooling import require_opening, show_set
+from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.messages import RELEASE_ID_BYTES, Header
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.release import Release, calibrate
+from dppca.common.results import Result
+from dppca.common.signing import Purpose, sign
+from dppca.common.study import Study
+from dppca.curator.study import lifecycle
+from dppca.curator.study.admission import contribute, require_masked
+from dppca.curator.study.aggregate import aggregate, aggregate_masked
+from dppca.curator.study.assembly import assemble_study
+from dppca.curator.study.study_record import OwnerHistory, StudyRecord
+from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.release.contribution import request_contribution
+from dppca.owner.release.path import ContributionPlan, MaskedPlan
+
+_DATA_SET = "rows"
+_HEAD = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """A study and what its parties hold besides their rows.
+
+    Attributes
+    ----------
+    keys
+        Of each owner's certificate; none with ``trust: owner``.
+    secrets
+        Of each opener.
+    """
+
+    study: Study
+    keys: Mapping[str, ec.EllipticCurvePrivateKey]
+    secrets: Mapping[str, OpenerKey]
+
+
+def make_parties(
+    study: Study, aggregation: Aggregation | None, *, entropy: EntropySource
+) -> Parties:
+    """The parties of a study.
+
+    Parameters
+    ----------
+    study
+        With ``trust: owner``.
+    aggregation
+        Makes it a study with ``trust: aggregate``, of owners with new keys.
+
+    Raises
+    ------
+    StudyError
+        Numbers of owners, openers and colluders do not fit.
+    """
+    if aggregation is None:
+        return Parties(study, {}, {})
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in study.owners}
+    openers = study.owners[: aggregation.openers]
+    secrets = {name: make_opener_key(entropy) for name in openers}
+    parts = [(name, _identity(study.name, name, keys[name], secrets.get(name))) for name in keys]
+    _, assembled = assemble_study(write_draft(study, aggregation), parts)
+    return Parties(assembled, keys, secrets)
+
+
+def run_study(
+    parties: Parties,
+    moments: Mapping[str, Moments],
+    *,
+    entropy: EntropySource,
+    now: datetime,
+) -> tuple[Result, ReleaseRequest]:
+    """Release every owner's sums and pool them: the result, and what a ledger would be charged.
+
+    Parameters
+    ----------
+    moments
+        Exact sums over each owner's rows. *Not* private.
+    entropy
+        `OperatingSystemEntropy`; anything else is for tests.
+    now
+        Aware.
+
+    Raises
+    ------
+    StudyError, RangeError, UploadError
+        The study cannot begin, its integers could leave 64 bits, or there are more rows than it
+        allows.
+    """
+    study, noise = parties.study, calibrate(parties.study)
+    record = lifecycle.create(None, study, now=now)
+    budget = Budget(noise.epsilon, noise.delta)
+    request = request_contribution(study, data_set=_DATA_SET, budget=budget)
+    releases: dict[str, Release | MaskedRelease] = {}
+    for owner in sorted(study.owners):
+        releases[owner] = release = _release(
+            parties, owner, moments[owner], noise, request, entropy=entropy
+        )
+        header = _announce(release)
+        record, _ = contribute(record, owner, header, OwnerHistory(), calibration=noise, now=now)
+        if isinstance(release, MaskedRelease):
+            upload = Upload.from_bytes(release.content, Terms.from_study(study))
+            payload = hashlib.sha256(upload.payload).digest()
+            require_masked(study, owner, header, upload, payload)
+    return _pool(parties, record, noise, releases), request
+
+
+def _release(
+    parties: Parties,
+    owner: str,
+    moments: Moments,
+    noise: Calibration,
+    request: ReleaseRequest,
+    *,
+    entropy: EntropySource,
+) -> Release | MaskedRelease:
+    study = parties.study
+    reservation = Reservation(1, "", entropy.bytes(RELEASE_ID_BYTES), request)
+    if owner not in parties.keys:
+        return ContributionPlan(study, noise).draw(moments, reservation, entropy=entropy)
+    plan = MaskedPlan(study, noise, Terms.from_study(study), owner, parties.keys[owner])
+    return plan.draw(moments, reservation, entropy=entropy)
+
+
+def _announce(release: Release | MaskedRelease) -> Header:
+    payload = release.payload()
+    return Header(
+        study_digest=bytes.fromhex(release.digest),
+        release_id=release.release_id,
+        n_rows=release.n_rows,
+        n_entries=release.receipt.claims.n_entries,
+        total_bytes=len(payload),
+        sha256=hashlib.sha256(payload).digest(),
+        ledger_length=1,
+        ledger_head=_HEAD,
+        receipt=release.receipt.canonical_bytes(),
+    )
+
+
+def _pool(
+    parties: Parties,
+    record: StudyRecord,
+    noise: Calibration,
+    releases: Mapping[str, Release | MaskedRelease],
+) -> Result:
+    study, contributions = parties.study, record.contributions
+    bare = [each.packed for each in releases.values() if isinstance(each, Release)]
+    if bare:
+        return aggregate(study, noise, contributions, bare)
+    terms = Terms.from_study(study)
+    uploads = [
+        Upload.from_bytes(each.content, terms)
+        for each in releases.values()
+        if isinstance(each, MaskedRelease)
+    ]
+    return aggregate_masked(study, noise, contributions, uploads, _openings(parties, uploads))
+
+
+def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:
+    """Each opener votes where votes are needed, and opens what nobody has opened before it."""
+    terms = Terms.from_study(parties.study)
+    sets = {name: show_set(terms, uploads, opener=name) for name in terms.openers}
+    votes = [
+        vote(
+            terms,
+            sets[name],
+            opener=name,
+            secret=parties.secrets[name],
+            key=parties.keys[name],
+            bound=None,
+        )
+        for name in terms.openers[: terms.votes_needed]
+    ]
+    opened: set[int] = set()
+    openings: list[Opening] = []
+    for name, shown in sets.items():
+        wanted = [stream for stream in terms.held(name) if stream not in opened]
+        if not wanted:
+            continue
+        sums = open_set(terms, shown, votes, opener=name, secret=parties.secrets[name], bound=None)
+        made = answer(terms, sums, wanted, opener=name, key=parties.keys[name])
+        require_opening(terms, shown.digest, made)
+        opened.update(wanted)
+        openings.append(made)
+    return openings
+
+
+def _identity(
+    study: str, owner: str, key: ec.EllipticCurvePrivateKey, secret: OpenerKey | None
+) -> str:
+    """What ``dppca-owner identity`` prints."""
+    opener = None
+    if secret is not None:
+        signature = sign(key, Purpose.OPENER, secret.public)
+        opener = {"key": _text(secret.public), "signature": _text(signature)}
+    return json.dumps(
+        {
+            "command": "identity",
+            "study": study,
+            "owner": owner,
+            "key": _text(key_bytes(key.public_key())),
+            "opener": opener,
+        }
+    )
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")

@@ -1,0 +1,391 @@
+"""A simulated study from Python: tables in memory, in one process, and a result that shows itself.
+
+The parties' steps are the real ones, on values in memory (`dppca.deploy.simulation.in_memory`):
+coding, exact sums, noise of the operating system, admission, pooling, decomposition, synthetic
+rows. What is of a simulation alone is marked as such wherever it is shown: the rows of all owners
+are in this process, no ledger is charged, and some figures are computed from real rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dppca.common.amounts import decimal_text
+from dppca.common.attestation.reading import Components, make_components
+from dppca.common.clock import utc_now
+from dppca.common.errors import DataError, SettingError
+from dppca.common.html_tables import html_table, html_text
+from dppca.common.loading_panels import biplot_figure, loadings_figure
+from dppca.common.messages import Form
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.numerics.values import ValueCounts, count_values, known_cells
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate
+from dppca.common.results import Result, result_to_bytes
+from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema.frames import like_frame, read_frame
+from dppca.common.study import Study
+from dppca.deploy.simulation.aggregation import choose_aggregation
+from dppca.deploy.simulation.data import HELD_OUT_SHARE
+from dppca.deploy.simulation.evaluate import (
+    Utility,
+    captured_variance,
+    check_target,
+    compute_pooled_covariance,
+    evaluate,
+)
+from dppca.deploy.simulation.experiment import with_owners
+from dppca.deploy.simulation.in_memory import make_parties, run_study
+from dppca.deploy.simulation.plots import marginal_figure, scree_figure
+from dppca.owner.commands.synthesize import generator
+from dppca.owner.records import CheckReport, FaultCounts
+from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIMULATED = (
+    "A simulation: the rows of all owners were in this process, and no ledger was charged. What is "
+    "marked † is made of real rows, and no real study can know it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRelease:
+    """What one owner would release in the field, and be charged for it.
+
+    Attributes
+    ----------
+    n_rows
+        Rows that went into it.
+    epsilon, delta
+        What the release claims.
+    charge
+        What the owner's ledger would be charged; here it is charged to nobody.
+    """
+
+    name: str
+    n_rows: int
+    epsilon: str
+    delta: str
+    charge: PrivacyCost
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Simulation:
+    """A simulated study. What is not marked † follows from the releases alone.
+
+    Attributes
+    ----------
+    components
+        The joint components, as `dppca.read_result` gives them; no receipt, as nobody signs.
+    owners
+        What each owner would release.
+    guarantee
+        What all releases together promise to one person.
+    decoded
+        Synthetic rows as the schema allows them, with labels, in the kind of frame that came in; as
+        many as all owners contributed.
+    coded
+        Synthetic rows in coded units, shape (n_rows, p).
+    utility
+        † Accuracies on held-out real rows; None without a target.
+    captured_variance
+        † Share of the variance of real rows that the best k directions capture, in [0, 1].
+    faults
+        † What coding had to mend in the real rows.
+    target
+        Attribute that ``utility`` is about.
+    """
+
+    components: Components
+    owners: tuple[SimulatedRelease, ...]
+    guarantee: ComposedGuarantee
+    decoded: Any
+    coded: NDArray[np.float64]
+    utility: Utility | None
+    captured_variance: float
+    faults: CheckReport
+    target: str | None
+    _spectrum: NDArray[np.float64]
+    _values: tuple[tuple[ValueCounts, ...], tuple[ValueCounts, ...]]
+
+    @property
+    def study(self) -> Study:
+        """The study as it was simulated: with the owners that the tables name."""
+        return self.components.study
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """As of `Components`, shape (k, p)."""
+        return self.components.components_
+
+    @property
+    def explained_variance_(self) -> NDArray[np.float64]:
+        """As of `Components`, shape (k,)."""
+        return self.components.explained_variance_
+
+    @property
+    def mean_(self) -> NDArray[np.float64] | None:
+        """As of `Components`, shape (p,)."""
+        return self.components.mean_
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Of the p coded columns."""
+        return self.components.feature_names
+
+    def plot_scree(self) -> Figure:
+        """Eigenvalues beside the noise edge, and † those without noise."""
+        return scree_figure(
+            eigenvalues=self.components.eigenvalues,
+            noise_free=self._spectrum,
+            count=len(self.components_),
+            noise_edge=self.components.noise_edge,
+        )
+
+    def plot_loadings(self) -> Figure:
+        """The largest loadings of each component."""
+        found = self.components
+        return loadings_figure(
+            self.study.table, found.components_, found.eigenvalues, found.noise_edge
+        )
+
+    def plot_biplot(self) -> Figure:
+        """Synthetic rows on the first two components; `SettingError` where fewer were kept."""
+        found = self.components
+        if len(found.components_) < 2:
+            raise SettingError("a biplot needs two components, and one was kept")
+        rows = [("synthetic rows", self.coded)]
+        return biplot_figure(self.study.table, found.components_, found.mean_, rows)
+
+    def plot_marginals(self) -> Figure:
+        """† Every attribute among real rows and synthetic ones."""
+        real, synthetic = self._values
+        return marginal_figure(self.study.table, real, synthetic)
+
+    def __repr__(self) -> str:
+        """A few lines for people."""
+        found, promise = self.components, self.guarantee
+        lines = [
+            f"Simulation of {self.study.name}: {len(self.owners)} owners, {found.n_rows} rows",
+            f"  {SIMULATED}",
+            f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
+            f"{promise.delta}",
+            f"  {len(found.components_)} components of {len(found.feature_names)}; they capture "
+            f"{self.captured_variance:.1%} of the variance that the best would †",
+        ]
+        if self.utility is not None:
+            figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
+            lines.append(f"  accuracy for {self.target} on held-out rows †: {figures}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Notebooks show what it is, what it promises, the components, and what it is good for."""
+        charges = [
+            (each.name, str(each.n_rows), each.epsilon, each.delta, _charge_text(each.charge))
+            for each in self.owners
+        ]
+        head = ("owner", "rows", "epsilon", "delta", "a ledger would be charged")
+        promise = (
+            f"To one person, all owners together: epsilon {self.guarantee.epsilon}, delta "
+            f"{self.guarantee.delta}. {' '.join(self.guarantee.assumptions)}"
+        )
+        parts = [
+            f"<p><strong>{html_text(SIMULATED)}</strong></p>",
+            html_table(head, charges, caption=f"Simulation of {self.study.name}"),
+            f"<p>{html_text(promise)}</p>",
+            self.components._repr_html_(),
+            f"<p>The components capture {self.captured_variance:.1%} of the variance that the best "
+            "possible ones would †.</p>",
+        ]
+        if self.utility is not None:
+            caption = f"Accuracy for {self.target} on held-out real rows †"
+            names = ("a linear classifier, trained on", "accuracy")
+            parts.append(html_table(names, self._accuracies(), caption=caption))
+        return "".join(parts)
+
+    def _accuracies(self) -> list[tuple[str, str]]:
+        found = self.utility
+        if found is None:
+            return []
+        return [
+            ("real rows of all owners, no privacy", f"{found.trtr_accuracy:.3f}"),
+            ("synthetic rows, coded", f"{found.tstr_accuracy:.3f}"),
+            ("synthetic rows, decoded", f"{found.tstr_accuracy_decoded:.3f}"),
+            ("nothing: the commonest class", f"{found.majority:.3f}"),
+        ]
+
+
+def simulate(
+    owners: Mapping[str, Any], study: Study, target: str | None = None, *, seed: int = 0
+) -> Simulation:
+    """Run a study on tables in memory, to see what it would give before anybody is asked.
+
+    Each table's rows are coded, added up and noised as its owner would do it, with fresh noise of
+    the operating system; the sums are pooled and decomposed as the curator would do it; synthetic
+    rows are drawn from the result. Nothing leaves this process, and no ledger is charged.
+
+    Parameters
+    ----------
+    owners
+        A table of each owner, by its name: of pandas, polars or Arrow, or a mapping of names to
+        sequences. The names take the place of the study's owners.
+    study
+        With ``trust: aggregate``, owners get keys that are thrown away; the first are openers.
+    target
+        A binary or categorical attribute: a fifth of each owner's rows is then held out, and
+        classifiers of it are tried on them. None contributes all rows.
+    seed
+        Decides which rows are held out; noise is never seeded.
+
+    Raises
+    ------
+    SettingError, DataError, StudyError, RangeError, UploadError
+        An argument, a table or a number of the study does not fit; the message says what to change.
+
+    Examples
+    --------
+    >>> from dppca import simulate, study_from_yaml
+    >>> study = study_from_yaml('''
+    ... name: example
+    ... owners: [north, south]
+    ... privacy: {mechanism: laplace, epsilon: "1.0"}
+    ... components: {count: 1}
+    ... schema:
+    ...   max_rows_per_person: 1
+    ...   attributes:
+    ...     - {name: age, type: numeric, lower: 17, upper: 90}
+    ...     - {name: smokes, type: binary, values: ["no", "yes"]}
+    ... ''')
+    >>> rows = {"age": [20, 40, 60, 80] * 500, "smokes": ["no", "no", "yes", "yes"] * 500}
+    >>> found = simulate({"north": rows, "south": rows}, study)
+    >>> found.components_.shape, found.owners[0].n_rows, found.owners[0].epsilon
+    ((1, 2), 2000, '1')
+    >>> sorted(set(found.decoded["smokes"]))
+    ['no', 'yes']
+    """
+    if not isinstance(owners, Mapping) or not owners:
+        raise SettingError('owners is a table by each name, such as {"north": frame}')
+    if not isinstance(study, Study):
+        raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
+    schema = study.table
+    if target is not None:
+        check_target(schema, target)
+    own_study = with_owners(study, list(owners))
+    aggregation = choose_aggregation(study, trust=None, colluders=None, openers=None, spares=None)
+    entropy = OperatingSystemEntropy()
+    parties = make_parties(own_study, aggregation, entropy=entropy)
+    training, held_out = _divide(owners, schema, hold_out=target is not None, seed=seed)
+    sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
+    result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
+    study = parties.study
+    drawn = {form: _draw(result, study, form) for form in Form}
+    coded = np.column_stack([np.asarray(drawn[Form.CODED][name]) for name in schema.column_names])
+    pooled = _joined(list(training.values()))
+    real = encode(schema, pooled)
+    covariance = compute_pooled_covariance(schema, real)
+    tally = FaultCounts(schema)
+    tally.add(pooled)
+    decoded = read_frame(drawn[Form.DECODED], schema)
+    claimed = calibrate(study)
+    return Simulation(
+        components=make_components(result, study, None),
+        owners=tuple(
+            SimulatedRelease(
+                name,
+                sums[name].n_rows,
+                decimal_text(claimed.epsilon),
+                decimal_text(claimed.delta),
+                request.charge,
+            )
+            for name in owners
+        ),
+        guarantee=compose_guarantee(study, claimed),
+        decoded=like_frame(drawn[Form.DECODED], next(iter(owners.values()))),
+        coded=coded,
+        utility=None
+        if target is None
+        else _utility(schema, target, pooled, held_out, coded, decoded, result),
+        captured_variance=captured_variance(covariance, result.vectors),
+        faults=tally.report(),
+        target=target,
+        _spectrum=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
+        _values=(count_values(schema, pooled), count_values(schema, decoded)),
+    )
+
+
+def _divide(
+    owners: Mapping[str, Any], schema: Schema, *, hold_out: bool, seed: int
+) -> tuple[dict[str, list[Column]], list[Column]]:
+    """Each owner's rows, and those of all that are held out."""
+    rng = np.random.default_rng(seed)
+    training: dict[str, list[Column]] = {}
+    kept_back: list[list[Column]] = []
+    for name, frame in owners.items():
+        try:
+            columns = read_frame(frame, schema)
+        except DataError as error:
+            raise DataError(f"the table of {name}: {error}") from error
+        order = rng.permutation(len(columns[0]))
+        n_held_out = round(HELD_OUT_SHARE * len(order)) if hold_out else 0
+        if len(order) - n_held_out < 1 or (hold_out and n_held_out < 1):
+            least = "3 rows, one of which is held out" if hold_out else "a row"
+            raise DataError(f"the table of {name} has {len(order)} rows; it needs {least}")
+        training[name] = [column[order[n_held_out:]] for column in columns]
+        kept_back.append([column[order[:n_held_out]] for column in columns])
+    return training, _joined(kept_back)
+
+
+def _utility(
+    schema: Schema,
+    target: str,
+    pooled: list[Column],
+    held_out: list[Column],
+    coded: NDArray[np.float64],
+    decoded: list[Column],
+    result: Result,
+) -> Utility:
+    index = schema.index_of(target)
+    attribute = schema.attributes[index]
+    known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
+    if not isinstance(attribute, Numeric) and not (known.any() and tested.any()):
+        raise DataError(
+            f"no row, or no row that is held out, has a label of {target}: take another target"
+        )
+    return evaluate(
+        schema,
+        target,
+        training=encode(schema, pooled)[known],
+        held_out=encode(schema, held_out)[tested],
+        coded=coded,
+        decoded=encode(schema, decoded),
+        released_mean=result.mean,
+    )
+
+
+def _draw(result: Result, study: Study, form: Form) -> pa.Table:
+    """As many synthetic rows as all owners contributed, as the first of them would draw them."""
+    n_rows = result.header.n_rows
+    digest = hashlib.sha256(result_to_bytes(result)).digest()
+    rng = generator(result.header.shares[0].owner, digest, n_rows)
+    rows: SyntheticRows = synthesize(result, study, form, n_rows=n_rows, rng=rng)
+    return pa.Table.from_batches(rows.batches(), schema=rows.fields)
+
+
+def _joined(parts: list[list[Column]]) -> list[Column]:
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
+def _charge_text(charge: PrivacyCost) -> str:
+    parts = {"epsilon": charge.epsilon, "rho": charge.rho}
+    return ", ".join(f"{name} {decimal_text(value)}" for name, value in parts.items() if value)

@@ -1,0 +1,202 @@
+"""A study from Python: the parties' own steps on tables in memory, marked as a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.decomposition import PCA
+
+import dppca
+from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, UploadError
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.study import Study, Trust
+from dppca.common.study_document import study_from_mapping
+from dppca.deploy.simulation.notebook import SIMULATED, Simulation
+from tests.support.latent_rows import make_latent_study, make_rows
+from tests.support.masked_studies import make_masked_study
+
+EXACT = {"mechanism": "laplace", "epsilon": "100000"}
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "pandas": lambda table: table.to_pandas(),
+    "polars": pl.from_arrow,
+    "arrow": lambda table: table,
+    "lists": lambda table: table.to_pydict(),
+}
+TYPES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table, "lists": dict}
+
+
+def make_study(**changes: Any) -> Study:
+    return make_latent_study(**{"privacy": EXACT, "components": {"count": 2}, **changes})
+
+
+def two_owners(n_rows: int = 400, kind: str = "arrow") -> dict[str, Any]:
+    rows = make_rows(2 * n_rows)
+    return {
+        "hospital": KINDS[kind](rows.slice(0, n_rows)),
+        "clinic": KINDS[kind](rows.slice(n_rows)),
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_comes_back_with_labels(kind: str) -> None:
+    found = dppca.simulate(two_owners(kind=kind), make_study())
+    assert isinstance(found.decoded, TYPES[kind])
+    assert {str(label) for label in found.decoded["ill"]} == {"no", "yes"}
+    assert {str(label) for label in found.decoded["colour"]} == {"red", "green", "blue"}
+    assert len(found.decoded["x0"]) == len(found.coded) == 800
+    assert found.study.owners == ("hospital", "clinic")
+
+
+def test_with_little_noise_the_components_are_those_of_all_rows_together() -> None:
+    study, owners = make_study(), two_owners()
+    found = dppca.simulate(owners, study)
+    rows = dppca.encode(pa.concat_tables(owners.values()), study.table)
+    pca = PCA(2).fit(rows)
+    assert np.abs(np.abs(found.components_ @ pca.components_.T) - np.eye(2)).max() < 1e-3
+    np.testing.assert_allclose(found.mean_, rows.mean(axis=0), atol=1e-3)
+    scale = len(rows) / (len(rows) - 1)
+    np.testing.assert_allclose(
+        found.explained_variance_ * scale, pca.explained_variance_, rtol=1e-3
+    )
+    assert found.captured_variance == pytest.approx(1.0, abs=1e-4)
+    assert found.feature_names == study.table.column_names
+
+
+def test_each_owner_is_told_what_its_ledger_would_be_charged() -> None:
+    found = dppca.simulate(two_owners(), make_study(privacy={"mechanism": "laplace", "epsilon": 2}))
+    assert [(each.name, each.n_rows) for each in found.owners] == [
+        ("hospital", 400),
+        ("clinic", 400),
+    ]
+    assert {each.epsilon for each in found.owners} == {"2"}
+    assert {each.charge.epsilon <= 2 for each in found.owners} == {True}
+    assert found.guarantee.epsilon == "2"
+    assert any("No person has rows at two owners" in each for each in found.guarantee.assumptions)
+
+
+def test_the_noise_is_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    real = OperatingSystemEntropy.bytes
+
+    def count(self: OperatingSystemEntropy, n_bytes: int) -> bytes:
+        asked.append(n_bytes)
+        return real(self, n_bytes)
+
+    monkeypatch.setattr(OperatingSystemEntropy, "bytes", count)
+    study = make_study(privacy={"mechanism": "laplace", "epsilon": "0.5"})
+    first, second = (dppca.simulate(two_owners(), study, seed=3) for _ in range(2))
+    assert sum(asked) > 2 * 2 * study.table.layout.n_entries
+    assert not np.array_equal(first.explained_variance_, second.explained_variance_)
+
+
+def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
+    found = dppca.simulate(two_owners(1000), make_study(), target="ill")
+    assert [each.n_rows for each in found.owners] == [800, 800]
+    assert found.utility is not None
+    assert found.utility.trtr_accuracy > 0.9
+    assert found.utility.tstr_accuracy_decoded > found.utility.majority + 0.2
+    assert "the commonest class" in repr(found)
+    assert "accuracy" not in repr(dppca.simulate(two_owners(), make_study()))
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
+    n_owners, n_openers = 4, 2 + 2 * spares
+    asked = make_masked_study(
+        n_owners,
+        n_openers,
+        spares=spares,
+        epsilon="100000",
+        mechanism="laplace",
+        attributes=make_study().table.model_dump(mode="json")["attributes"],
+        components={"count": 2},
+    ).study
+    rows = make_rows(800)
+    owners = {f"site-{i}": rows.slice(200 * i, 200) for i in range(n_owners)}
+    found = dppca.simulate(owners, asked)
+    assert found.study.trust is Trust.AGGREGATE
+    assert set(found.study.identities or {}) == set(owners)
+    assert len(found.study.openers or {}) == n_openers
+    pca = PCA(2).fit(dppca.encode(rows, asked.table))
+    assert np.abs(np.abs(found.components_ @ pca.components_.T) - np.eye(2)).max() < 1e-3
+    assert any("computational" in each for each in found.guarantee.assumptions)
+
+
+def test_it_says_on_its_face_that_it_is_a_simulation() -> None:
+    found = dppca.simulate(two_owners(), make_study(), target="ill")
+    page = found._repr_html_()
+    for text in (page, repr(found)):
+        assert SIMULATED in text
+        assert "†" in text.replace(SIMULATED, "")
+    for owner in ("hospital", "clinic"):
+        assert f"<td>{owner}</td>" in page
+    assert "largest loadings" in page
+
+
+def test_names_are_text_on_the_page() -> None:
+    name = "<script>alert(1)</script>"
+    document = make_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["schema"]["attributes"][0]["name"] = name
+    owners = {
+        owner: table.rename_columns([name, *table.column_names[1:]])
+        for owner, table in two_owners().items()
+    }
+    page = dppca.simulate(owners, study_from_mapping(document))._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_the_pictures_show_themselves() -> None:
+    found = dppca.simulate(two_owners(), make_study())
+    figures = [
+        found.plot_scree(),
+        found.plot_loadings(),
+        found.plot_biplot(),
+        found.plot_marginals(),
+    ]
+    for figure in figures:
+        shown = figure._repr_png_()  # type: ignore[attr-defined]
+        assert shown.startswith(b"\x89PNG")
+    with pytest.raises(SettingError, match="two components"):
+        dppca.simulate(two_owners(), make_study(components={"count": 1})).plot_biplot()
+
+
+def test_what_coding_mends_is_counted_and_the_tables_stay_as_they_are() -> None:
+    owners = two_owners(kind="pandas")
+    owners["clinic"].loc[:9, "ill"] = "perhaps"
+    before = {name: table.copy() for name, table in owners.items()}
+    found = dppca.simulate(owners, make_study())
+    assert [each.by_rule for each in found.faults.attributes if each.name == "ill"] == [10]
+    for name, table in owners.items():
+        pd.testing.assert_frame_equal(table, before[name])
+
+
+def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
+    owners, study = two_owners(), make_study()
+    yield {}, {}, SettingError, "a table by each name"
+    yield owners["clinic"], {}, SettingError, "a table by each name"
+    yield owners, {"target": "x0"}, SettingError, "binary or categorical attribute, not x0"
+    yield {"clinic": owners["clinic"].drop_columns("ill")}, {}, DataError, "of clinic: .*column ill"
+    yield {"clinic": owners["clinic"].slice(0, 0)}, {}, DataError, "of clinic has 0 rows"
+    yield {"clinic": owners["clinic"].slice(0, 2)}, {"target": "ill"}, DataError, "needs 3 rows"
+    yield {"no name": owners["clinic"]}, {}, StudyError, "a name has 1 to 64"
+    yield owners, {"study": make_study(max_rows=700)}, UploadError, "max_rows"
+    yield owners, {"study": study.table}, SettingError, "study_from_yaml"
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_what_does_not_fit_is_refused_with_a_reason(place: int) -> None:
+    owners, options, error, said = list(_wrong())[place]
+    with pytest.raises(error, match=said):
+        dppca.simulate(owners, **{"study": make_study(), **options})
+
+
+def test_the_result_is_of_the_public_type() -> None:
+    assert isinstance(dppca.simulate(two_owners(), make_study()), Simulation)
+    assert dppca.Simulation is Simulation
