@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from dppca.common.errors import SettingError
+from dppca.common.packages import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,11 +26,7 @@ DPI = 150
 
 def check_plotting() -> None:
     """`SettingError` where matplotlib is not installed; found out before anything is run."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise SettingError("plots need matplotlib: pip install matplotlib") from error
-    mpl.use("Agg")
+    require_package("matplotlib", purpose="a plot").use("Agg")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -19,6 +19,7 @@ from dppca.common.attestation.documents import VerificationDocument
 from dppca.common.console import emit, prints, run_and_end
 from dppca.common.documents import Document, PathText
 from dppca.common.files import CredentialFolder
+from dppca.common.packages import require_package
 from dppca.curator.commands.backup import backup, restore
 from dppca.curator.commands.certificates import pki
 from dppca.curator.commands.owners import owner
@@ -179,6 +180,7 @@ def serve(
     from dppca.curator.observability.log import configure
 
     configure(log_format)
+    require_package("prometheus_client", purpose="the curator's daemon")
     from dppca.curator import daemon
 
     host, port = parse_address(listen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +28,7 @@ def main() -> None:
 
 
 def _dask(rows: Any, components: int) -> Callable[[], object]:
-    import dask.array as da  # type: ignore[import-not-found]
+    da: Any = import_module("dask.array")
     from dask_ml.decomposition import PCA  # type: ignore[import-not-found]
 
     chunk = max(1000, (8 << 20) // rows.shape[1])

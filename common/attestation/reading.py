@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from dppca.common.archives import read_archive
 from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.verify import verify_components
-from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.errors import ArtefactError
 from dppca.common.html_tables import html_table
 from dppca.common.loadings import MOST_LOADINGS, Loading, largest_loadings
+from dppca.common.packages import require_package
 from dppca.common.results import Result, result_from_bytes
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
@@ -73,10 +74,9 @@ class Components:
 
         `SettingError` where pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise SettingError("to_frame needs pandas: pip install pandas") from error
+        require_package("pandas", purpose="to_frame")
+        import pandas as pd
+
         names = [f"component {number + 1}" for number in range(len(self.components_))]
         index = pd.Index(self.feature_names, name="column")
         return pd.DataFrame(self.components_.T, index=index, columns=names)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.console import emit, prints, progress, run, terminable
+from dppca.common.packages import require_package
 from dppca.common.study import Trust
 from dppca.deploy.containers import DEFAULT_IMAGE
 from dppca.deploy.containers.addresses import DEFAULT_RANGE
@@ -299,6 +300,7 @@ def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
     Example:
       dppca-simulate clean
     """
+    require_package("docker", purpose="what removes containers")
     from dppca.deploy.containers.orphans import leftovers, remove_leftovers
     from dppca.deploy.containers.project import connect
 
@@ -350,6 +352,7 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocumen
 def _simulate_in_containers(
     request: ExperimentRequest, image: str, subnet: str, *, as_json: bool
 ) -> SimulationDocument:
+    require_package("docker", purpose="a run in containers")
     from dppca.deploy.containers.federation import ContainerFederation
     from dppca.deploy.simulation.experiment import simulate
 

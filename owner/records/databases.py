@@ -8,7 +8,6 @@ Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import DataError
+from dppca.common.packages import require_package
 from dppca.common.schema import Attribute
 from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.locations import DatabaseLocation
@@ -43,15 +43,12 @@ class Driver:
     ----------
     module
         Package that brings it.
-    extra
-        Of this project; empty where there is none.
     options
         Of each statement.
     """
 
     module: str
     dialect: Dialect
-    extra: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
 
@@ -59,10 +56,9 @@ DRIVERS: Final = {
     "postgresql": Driver(
         "adbc_driver_postgresql",
         POSTGRESQL,
-        "postgres",
         (("adbc.postgresql.batch_size_hint_bytes", str(_BATCH_BYTES)),),
     ),
-    "sqlite": Driver("adbc_driver_sqlite", SQLITE, "sqlite"),
+    "sqlite": Driver("adbc_driver_sqlite", SQLITE),
     "snowflake": Driver("adbc_driver_snowflake", OTHER),
     "flightsql": Driver("adbc_driver_flightsql", OTHER),
 }
@@ -222,15 +218,7 @@ def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator
 def _transaction(place: DatabaseLocation) -> Iterator[Any]:
     """A connection with a transaction that only reads; it is closed whatever becomes of it."""
     driver = DRIVERS[place.driver]
-    try:
-        dbapi = importlib.import_module(f"{driver.module}.dbapi")
-    except ImportError as error:
-        install = (
-            f"pip install 'dppca[{driver.extra}]'"
-            if driver.extra
-            else (f"pip install {driver.module.replace('_', '-')}")
-        )
-        raise SettingError(f"the driver for {place.title} is not installed: {install}") from error
+    dbapi = require_package(f"{driver.module}.dbapi", purpose=place.title)
     address = place.address()
     with _asking(place):
         connection = dbapi.connect(address)

@@ -17,7 +17,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import DataError
+from dppca.common.packages import require_package
 from dppca.owner.records.locations import LakeLocation
 from dppca.owner.records.stored_files import StoredFile
 
@@ -35,6 +36,7 @@ def list_lake_files(place: LakeLocation) -> list[StoredFile]:
     SettingError
         The library is not installed.
     """
+    require_package("deltalake" if place.kind == "delta" else "pyiceberg", purpose=place.title)
     with _asking(place):
         found = _delta_files(place) if place.kind == "delta" else _iceberg_files(place)
     if not found:
@@ -145,11 +147,7 @@ def _asking(place: LakeLocation) -> Iterator[None]:
     """Turn what the libraries raise into a `DataError`; their messages quote addresses."""
     try:
         yield
-    except ImportError:
-        raise SettingError(
-            f"the library for {place.title} is not installed: pip install 'dppca[{place.kind}]'"
-        ) from None
-    except (DataError, SettingError):
+    except DataError:
         raise
     except Exception as error:
         # Each library has a tree of errors of its own, and lets others through.
