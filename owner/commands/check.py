@@ -14,7 +14,9 @@ from dppca.common.console import emit, prints, progress
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
 from dppca.common.files import open_new, replacing
 from dppca.common.study import Study
-from dppca.owner.commands.options import data_set_option, file_path
+from dppca.owner.commands.options import data_set_option, engine_option, file_path
+from dppca.owner.engines.addresses import LOCAL
+from dppca.owner.engines.engine import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import check_table, open_table
 from dppca.owner.records.locations import Location
@@ -39,6 +41,7 @@ from dppca.owner.site.kept_studies import study_from_file
     type=file_path,
     help="Write the keys of rows at fault to a new file, which only you can read.",
 )
+@engine_option
 @prints(CheckDocument)
 @click.pass_obj
 def command(
@@ -50,6 +53,7 @@ def command(
     target: str | None,
     limit: int,
     keys_file: Path | None,
+    engine: str | None,
     *,
     as_json: bool,
 ) -> int:
@@ -71,28 +75,32 @@ def command(
         raise SettingError("give --data-set NAME or --data FILE, not both")
     study = _find_study(site, study_name) if study_file is None else study_from_file(study_file)
     place: Path | Location | None = data
-    key = ""
+    key, usual = "", LOCAL
     if place is None:
         data_set = _data_set(load_site(site), study, data_set_name)
-        place, key = data_set.source, data_set.key
+        place, key, usual = data_set.source, data_set.key, data_set.engine
     if keys_file is not None and not key:
         raise SettingError(
             "--keys needs a data set with `key:`, its column of keys, in policy.yaml"
         )
+    if keys_file is not None and engine not in (None, LOCAL):
+        raise SettingError("--keys is written by this machine alone: leave out --engine")
     table = open_table(place, study.table)
-    with (
-        _new_text(keys_file) as keys,
-        progress("Reading rows", table.n_rows, unit="rows") as bar,
-    ):
-        report = check_table(
-            table,
-            study.table,
-            limit=limit,
-            target=target,
-            progress=bar.advance,
-            key=key,
-            keys=keys,
-        )
+    with progress("Reading rows", table.n_rows, unit="rows") as bar:
+        if keys_file is not None:
+            with _new_text(keys_file) as keys:
+                report = check_table(
+                    table,
+                    study.table,
+                    limit=limit,
+                    target=target,
+                    progress=bar.advance,
+                    key=key,
+                    keys=keys,
+                )
+        else:
+            with open_engine(engine or usual, site) as used:
+                report = used.count_faults(table, limit=limit, target=target, progress=bar.advance)
     above = report.above(study.faults)
     document: CheckDocument = {
         "command": "check",
@@ -109,11 +117,8 @@ def command(
 
 
 @contextmanager
-def _new_text(path: Path | None) -> Iterator[TextIO | None]:
-    """A new private file, which is there as a whole or not at all; None for no path."""
-    if path is None:
-        yield None
-        return
+def _new_text(path: Path) -> Iterator[TextIO]:
+    """A new private file, which is there as a whole or not at all."""
     if path.exists():
         raise SettingError(f"{path} exists: name a new file for the keys")
     try:

@@ -26,13 +26,16 @@ from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import (
     data_set_option,
     digest_option,
+    engine_option,
     study_argument,
     study_file_option,
 )
+from dppca.owner.engines.addresses import ledger_name
+from dppca.owner.engines.engine import Engine, LocalEngine, open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport, FaultCounts, Table, moments_of_table, open_table
+from dppca.owner.records import CheckReport, FaultCounts, Table, open_table
 from dppca.owner.release.contribution import (
     NextStep,
     Review,
@@ -66,6 +69,7 @@ from dppca.owner.site.kept_studies import acknowledgement_path, save
 @data_set_option
 @study_file_option
 @digest_option
+@engine_option
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
 @prints(ContributionDocument)
 @click.pass_obj
@@ -75,6 +79,7 @@ def command(
     data_set_name: str | None,
     study_file: Path | None,
     digest: str | None,
+    engine: str | None,
     *,
     yes: bool,
     as_json: bool,
@@ -94,6 +99,7 @@ def command(
     Example:
       dppca-owner contribute nltcs
       dppca-owner contribute nltcs --data-set survey --yes --json
+      dppca-owner contribute nltcs --engine dask://127.0.0.1:8786
     """
     site = load_site(folder)
     with report_charges_on_interrupt(site, study_name):
@@ -104,6 +110,7 @@ def command(
             data_set_name=data_set_name,
             study_file=study_file,
             digest=digest,
+            engine=engine,
         )
     emit(document, contribution_text(document), as_json=as_json)
 
@@ -116,8 +123,12 @@ def contribute(
     data_set_name: str | None,
     digest: str | None,
     study_file: Path | None = None,
+    engine: str | None = None,
 ) -> ContributionDocument:
-    """Everything that `contribute` does, on a terminal or on a page."""
+    """Everything that `contribute` does, on a terminal or on a page.
+
+    ``engine`` takes the place of the policy's.
+    """
     seconds: ContributionSeconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
@@ -133,7 +144,7 @@ def contribute(
                 answer, counts = _send(site, ledger, stored, client, dialogue, seconds), None
         else:
             stored, answer, counts = _release(
-                site, client, study, state, data_set_name, digest, dialogue, seconds
+                site, client, study, state, data_set_name, digest, engine, dialogue, seconds
             )
     return _document(site, study, stored, answer, seconds, counts)
 
@@ -145,6 +156,7 @@ def _release(
     state: StudyState,
     data_set_name: str | None,
     digest: str | None,
+    engine: str | None,
     dialogue: Dialogue,
     seconds: ContributionSeconds,
 ) -> tuple[StoredRelease, Acknowledgement, CodedByRule]:
@@ -160,6 +172,7 @@ def _release(
         require_allowed(study, agreement.terms, data_set)
         require_verified(study, agreement)
     table = open_table(data_set.source, study.table)
+    engine = engine or data_set.engine
     planned = review(
         study,
         history,
@@ -168,15 +181,17 @@ def _release(
         budget=data_set.budget,
         terms=None if agreement is None else agreement.terms,
         query_sha256=table.query_sha256,
+        engine=ledger_name(engine),
     )
     require_possible(planned, history, state, now=utc_now())
     dialogue.begin(planned)
     checkpoint("read")
-    moments, counted = _read(table, study, dialogue, seconds)
+    with open_engine(engine, site.folder) as used:
+        moments, counted = _read(used, table, dialogue, seconds)
     # Shown, never decided by: what is released may not depend on a count of rows.
     asked = dialogue.require_consent(planned, state, agreement, counts_text(counted, study.faults))
     if asked and table.is_live:  # what is released is of one moment, and of one after consent
-        moments, counted = _read(table, study, dialogue, seconds)
+        moments, counted = _read(LocalEngine(), table, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
         require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
@@ -204,16 +219,16 @@ def _plan(
 
 
 def _read(
-    table: Table, study: Study, dialogue: Dialogue, seconds: ContributionSeconds
+    engine: Engine, table: Table, dialogue: Dialogue, seconds: ContributionSeconds
 ) -> tuple[Moments, CheckReport]:
     """The rows as they are now: their sums, and what was coded by rule."""
-    tally = FaultCounts(study.table)
+    tally = FaultCounts(table.schema)
     with (
         _timed(seconds, "read"),
         table.latest() as latest,
         dialogue.progress("Reading rows", latest.n_rows, unit="rows") as bar,
     ):
-        moments = moments_of_table(latest, study.table, tally=tally, progress=bar.advance)
+        moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
     return moments, tally.report(latest)
 
 

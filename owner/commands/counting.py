@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dppca.common.console import progress
-from dppca.owner.records import CheckReport, Table, check_table
+from dppca.owner.engines.engine import Engine
+from dppca.owner.records import CheckReport, Table
 
 
-def counted_faults(table: Table, *, quiet: bool) -> CheckReport:
+def counted_faults(table: Table, engine: Engine, *, quiet: bool) -> CheckReport:
     """Read a table once and count its faults; site-only, without row numbers."""
     with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
-        return check_table(table, table.schema, limit=0, progress=bar.advance)
+        return engine.count_faults(table, limit=0, progress=bar.advance)

@@ -9,6 +9,8 @@ from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.counting import counted_faults
+from dppca.owner.engines.addresses import ledger_name
+from dppca.owner.engines.engine import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
@@ -56,12 +58,13 @@ def look(
     data_set_name: str | None,
     digest: str | None,
     study_file: Path | None = None,
+    engine: str | None = None,
     quiet: bool,
 ) -> Look:
     """Review a contribution: the rows are read once, to count what is coded by rule.
 
-    Nothing is drawn, charged or sent. Errors are those of `agreed_study`, `choose_data_set`,
-    `open_table`, `agree` and `review`.
+    Nothing is drawn, charged or sent. ``engine`` takes the place of the policy's. Errors are those
+    of `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
     """
     policy = load_policy(site)
     with connect(site) as client:
@@ -70,6 +73,7 @@ def look(
     data_set = choose_data_set(study, history, policy, data_set_name)
     table = open_table(data_set.source, study.table)
     agreement = agree(site, study, digest=digest)
+    engine = engine or data_set.engine
     found = review(
         study,
         history,
@@ -78,7 +82,10 @@ def look(
         budget=data_set.budget,
         terms=None if agreement is None else agreement.terms,
         query_sha256=table.query_sha256,
+        engine=ledger_name(engine),
     )
+    with open_engine(engine, site.folder) as used:
+        counted = counted_faults(table, used, quiet=quiet)
     return Look(
         study=study,
         state=state,
@@ -86,5 +93,5 @@ def look(
         forecast=forecast(study, found.calibration, n_rows=table.n_rows),
         agreement=agreement,
         refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),
-        counted=counted_faults(table, quiet=quiet),
+        counted=counted,
     )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from dppca.owner.engines.addresses import require_engine
+
 study_argument = click.argument("study_name", metavar="STUDY")
 
 data_set_option = click.option(
@@ -25,6 +27,22 @@ digest_option = click.option(
     "--digest",
     metavar="HEX",
     help="Digest of the study, 64 digits, from another owner's steward (trust: aggregate).",
+)
+
+
+def _engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else require_engine(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+engine_option = click.option(
+    "--engine",
+    metavar="ENGINE",
+    callback=_engine,
+    help="Where rows are read: local, dask://HOST:PORT or tls://HOST:PORT; by default as "
+    "policy.yaml says, or here.",
 )
 
 file_path = click.Path(path_type=Path, dir_okay=False)

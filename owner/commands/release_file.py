@@ -23,6 +23,7 @@ from dppca.common.study import Study
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.counting import counted_faults
+from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
@@ -116,7 +117,7 @@ def make_file(
     text = offer_text(offer, request, table.n_rows, status, step)
     if not yes:
         require_terminal(look="look at `dppca-owner budget`")
-    counted = counted_faults(table, quiet=quiet)
+    counted = counted_faults(table, LocalEngine(), quiet=quiet)
     text = f"{text}\n{counts_text(counted, study.faults)}"
     if not yes:
         ask(text, f"Make this {offer.noun}?")

@@ -10,6 +10,7 @@ from dppca.common.console import emit, prints
 from dppca.owner.commands.options import (
     data_set_option,
     digest_option,
+    engine_option,
     study_argument,
     study_file_option,
 )
@@ -20,6 +21,7 @@ from dppca.owner.commands.options import (
 @data_set_option
 @study_file_option
 @digest_option
+@engine_option
 @prints("dppca.owner.render.texts:ReviewDocument")
 @click.pass_obj
 def command(
@@ -28,6 +30,7 @@ def command(
     data_set_name: str | None,
     study_file: Path | None,
     digest: str | None,
+    engine: str | None,
     *,
     as_json: bool,
 ) -> int:
@@ -62,6 +65,7 @@ def command(
         data_set_name=data_set_name,
         digest=digest,
         study_file=study_file,
+        engine=engine,
         quiet=as_json,
     )
     rule = found.study.faults

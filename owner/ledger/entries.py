@@ -71,6 +71,8 @@ class ReleaseRequest:
         entries of earlier versions.
     query_sha256
         Of the query that the rows come from, in hexadecimal; empty for files.
+    engine
+        The kind of cluster that read the rows, ``dask`` or ``spark``; empty for this machine.
     colluders, honest
         Of a masked contribution: owners that may collude with the curator, and owners on whose
         shares of the noise ``epsilon`` rests, this one among them. None where it adds all of it.
@@ -88,6 +90,7 @@ class ReleaseRequest:
     name: str = ""
     command: str = ""
     query_sha256: str = ""
+    engine: str = ""
     colluders: int | None = None
     honest: int | None = None
 
@@ -300,6 +303,7 @@ class EntryDocument(TypedDict):
     query_sha256: NotRequired[
         Annotated[DigestText, "SHA-256 of the query's file, or of the table's name"]
     ]
+    engine: NotRequired[Annotated[str, "cluster that read the rows: `dask` or `spark`"]]
     study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
     mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
     epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
@@ -476,6 +480,8 @@ def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
         document["command"] = request.command
     if request.query_sha256:
         document["query_sha256"] = request.query_sha256
+    if request.engine:
+        document["engine"] = request.engine
     if request.colluders is not None:
         document["colluders"] = request.colluders
     if request.honest is not None:
@@ -510,6 +516,7 @@ def _read_request(document: EntryDocument) -> ReleaseRequest:
         name=name,
         command=document.get("command", ""),
         query_sha256=document.get("query_sha256", ""),
+        engine=document.get("engine", ""),
         colluders=document.get("colluders"),
         honest=document.get("honest"),
     )

@@ -12,6 +12,7 @@ at value by value.
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TextIO
@@ -90,6 +91,38 @@ class FaultCounts:
                 self._occurring |= {int(code) for code in np.unique(codes) if code >= 0}
             self._n_rows += len(columns[0])
         return masks
+
+    def to_json(self) -> str:
+        """What was found so far, for `merge`; it holds no value and no label."""
+        found = {
+            name: {kind.value: [count.count, count.rows] for kind, count in kinds.items()}
+            for name, kinds in self._found.items()
+            if kinds
+        }
+        return json.dumps(
+            {"rows": self._n_rows, "found": found, "occurring": sorted(self._occurring)}
+        )
+
+    def merge(self, text: str, *, first_row: int) -> None:
+        """Add what another has found, as `to_json` wrote it, in rows that follow ``first_row``.
+
+        In any order of parts: of the row numbers the lowest are kept. `ValueError`, `KeyError` or
+        `TypeError` for what is of another form.
+        """
+        document = json.loads(text)
+        n_rows, occurring = int(document["rows"]), {int(code) for code in document["occurring"]}
+        found = [
+            (self._found[name], FaultKind(kind), int(count), [first_row + int(row) for row in rows])
+            for name, kinds in document["found"].items()
+            for kind, (count, rows) in kinds.items()
+        ]
+        with self._lock:
+            for kinds, kind, count, rows in found:
+                earlier = kinds.get(kind, FaultCount())
+                kept = sorted([*earlier.rows, *rows])[: self._limit]
+                kinds[kind] = FaultCount(earlier.count + count, tuple(kept))
+            self._occurring |= occurring
+            self._n_rows += n_rows
 
     def report(self, table: Table | None = None) -> CheckReport:
         """What was found in all batches; of a table, with what it said when it was opened."""

@@ -15,12 +15,11 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.fs
 
 from dppca.common.errors import DataError
 from dppca.common.packages import require_package
 from dppca.owner.records.locations import LakeLocation
-from dppca.owner.records.stored_files import StoredFile
+from dppca.owner.records.stored_files import StoredFile, open_system
 
 _DELTA_FEATURES: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """What a table may ask of its readers and a list of files still is."""
@@ -47,14 +46,15 @@ def list_lake_files(place: LakeLocation) -> list[StoredFile]:
             path,
             f"{place.title}, file {number} of {len(found)}" if many else place.title,
             system,
+            store,
             filled=filled,
         )
-        for number, (path, system, filled) in enumerate(sorted(found, key=_by_name), start=1)
+        for number, (path, system, store, filled) in enumerate(sorted(found, key=_by_name), start=1)
     ]
 
 
-_Found = tuple[str, Any, tuple[tuple[str, str | None], ...]]
-"""Path, file system (None for this machine), and columns where the file lacks them."""
+_Found = tuple[str, Any, str, tuple[tuple[str, str | None], ...]]
+"""Path, file system and its address (of this machine none), and columns that the file may lack."""
 
 
 def _by_name(found: _Found) -> str:
@@ -75,14 +75,15 @@ def _delta_files(place: LakeLocation) -> list[_Found]:
     columns: dict[str, str | None] = {field.name: None for field in table.schema().fields}
     partitions = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    system, root = _system_of(place.address)
+    system, store, root = _store_of(place.address)
     found = []
     for action in actions:
         path = unquote(action["path"])
         if "://" in path or path.startswith("/"):
             raise DataError(f"{place.title} has files of another table: rewrite it as one table")
         values = {name: _text(action[f"partition.{name}"]) for name in partitions}
-        found.append((f"{root}/{path}", system, tuple({**columns, **values}.items())))
+        filled = tuple({**columns, **values}.items())
+        found.append((f"{root}/{path}", system, store, filled))
     return found
 
 
@@ -109,8 +110,8 @@ def _iceberg_files(place: LakeLocation) -> list[_Found]:
             for place_of, part in enumerate(spec.fields)
             if isinstance(part.transform, IdentityTransform)
         }
-        system, path = _system_of(task.file.file_path)
-        found.append((path, system, tuple({**columns, **values}.items())))
+        system, store, path = _store_of(task.file.file_path)
+        found.append((path, system, store, tuple({**columns, **values}.items())))
     return found
 
 
@@ -126,14 +127,14 @@ def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
         )
 
 
-def _system_of(address: str) -> tuple[Any, str]:
-    """The file system of an address, None for this machine, and the path in it."""
+def _store_of(address: str) -> tuple[Any, str, str]:
+    """The file system of an address and what opens it (None, empty: this machine), and the path."""
     if "://" not in address:
-        return None, str(Path(address).absolute())
+        return None, "", str(Path(address).absolute())
     if urlsplit(address).scheme == "file":
-        return None, unquote(urlsplit(address).path)
-    system, path = pa.fs.FileSystem.from_uri(address)
-    return system, path.rstrip("/")
+        return None, "", unquote(urlsplit(address).path)
+    system, path = open_system(address)
+    return system, address, path
 
 
 def _text(value: Any) -> str | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -78,14 +78,31 @@ class Source(Protocol):
         """
 
 
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file: its number, its rows, and its bytes before compression."""
+
+    number: int
+    n_rows: int
+    n_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """A Parquet file, read row group by row group."""
+    """A Parquet file, read row group by row group; or some of its row groups."""
 
     file: StoredFile
     names: tuple[str, ...]
-    n_rows: int
+    groups: tuple[RowGroup, ...]
     malformed: Malformed = Malformed()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of its row groups."""
+        return sum(group.n_rows for group in self.groups)
+
+    def only(self, numbers: Collection[int]) -> ParquetSource:
+        """The row groups of these numbers alone."""
+        return replace(self, groups=tuple(g for g in self.groups if g.number in numbers))
 
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
@@ -106,8 +123,8 @@ class ParquetSource:
             # read ahead, up to the whole file. Of an object store one row group after the other,
             # with it: each column chunk would be a request of its own.
             remote = self.file.system is not None
-            every = range(metadata.num_row_groups)
-            for groups in [[group] for group in every] if remote else [list(every)]:
+            every = [group.number for group in self.groups]
+            for groups in [[group] for group in every] if remote else [every]:
                 # Without threads: the code that adds up the batches uses the other cores meanwhile.
                 for batch in pq.ParquetFile(
                     stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
@@ -154,7 +171,12 @@ def open_parquet(stored: StoredFile) -> ParquetSource:
     _check_magic(stored, _PARQUET_MAGIC, "Parquet")
     with reading(stored.title), stored.open_file() as opened, pq.ParquetFile(opened) as file:
         names = tuple(name.strip() for name in file.schema_arrow.names)
-        return ParquetSource(stored, names, file.metadata.num_rows)
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        return ParquetSource(
+            stored,
+            names,
+            tuple(RowGroup(i, g.num_rows, g.total_byte_size) for i, g in enumerate(groups)),
+        )
 
 
 def open_arrow(stored: StoredFile) -> ArrowSource:

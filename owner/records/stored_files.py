@@ -47,6 +47,8 @@ class StoredFile:
         What messages call it.
     system
         A file system of pyarrow; None for this machine.
+    store
+        The address that opens this file system elsewhere; empty for this machine.
     cells
         Columns that its folders' names say, each with the text of all its cells.
     filled
@@ -56,8 +58,19 @@ class StoredFile:
     path: str
     title: str
     system: Any = None
+    store: str = ""
     cells: tuple[tuple[str, str | None], ...] = ()
     filled: tuple[tuple[str, str | None], ...] = ()
+
+    def stamp(self) -> tuple[int, int]:
+        """Bytes, and when it was last changed, in ns: what tells whether it is still the same."""
+        if self.system is None:
+            status = os.stat(self.path)  # noqa: PTH116 - a path as pyarrow lists it
+            return status.st_size, status.st_mtime_ns
+        found = self.system.get_file_info(self.path)
+        if found.type is not pa.fs.FileType.File:
+            raise FileNotFoundError
+        return found.size, found.mtime_ns or 0
 
     def open_stream(self) -> BinaryIO:
         """Open it to be read from its beginning; text of a ``.gz`` file is unpacked."""
@@ -94,11 +107,11 @@ def find_files(address: str, title: str) -> list[StoredFile]:
         if "://" not in address and Path(address).is_file():
             return [StoredFile(address, title)]
         stem, pattern = _split(address)
-        system, root = _open_system(stem)
+        system, root = open_system(stem)
         kind = system.get_file_info(root).type
-        stored = system if "://" in address else None
+        stored, store = (system, stem) if "://" in address else (None, "")
         if kind is pa.fs.FileType.File and not pattern:
-            return [StoredFile(root, title, stored)]
+            return [StoredFile(root, title, stored, store)]
         if kind is pa.fs.FileType.NotFound:
             raise FileNotFoundError
         listed = [
@@ -118,6 +131,7 @@ def find_files(address: str, title: str) -> list[StoredFile]:
             path,
             f"{title}, file {number} of {len(found)}" if many else title,
             stored,
+            store,
             tuple(_partition(names)),
         )
         for number, (names, path) in enumerate(found, start=1)
@@ -146,6 +160,14 @@ def reaching(title: str) -> Iterator[None]:
     raise DataError(message) from None
 
 
+def open_system(stem: str) -> tuple[Any, str]:
+    """The file system of an address, by pyarrow, and the path in it."""
+    if "://" in stem:
+        system, root = pa.fs.FileSystem.from_uri(stem)
+        return system, root.rstrip("/")
+    return pa.fs.LocalFileSystem(), os.path.abspath(stem)  # noqa: PTH100 - links stay as they are
+
+
 def _split(address: str) -> tuple[str, list[str]]:
     """An address up to its first name with a wild card, and the names from there on."""
     scheme, mark, rest = address.rpartition("://")
@@ -157,13 +179,6 @@ def _split(address: str) -> tuple[str, list[str]]:
     if not mark:
         return stem, names[first:]
     return quote(stem, _OF_A_URI) + query, [unquote(name) for name in names[first:]]
-
-
-def _open_system(stem: str) -> tuple[Any, str]:
-    if "://" in stem:
-        system, root = pa.fs.FileSystem.from_uri(stem)
-        return system, root.rstrip("/")
-    return pa.fs.LocalFileSystem(), os.path.abspath(stem)  # noqa: PTH100 - links stay as they are
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -157,7 +157,7 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
 
 
 def request_contribution(
-    study: Study, *, data_set: str, budget: Budget, query_sha256: str = ""
+    study: Study, *, data_set: str, budget: Budget, query_sha256: str = "", engine: str = ""
 ) -> ReleaseRequest:
     """The charge of a contribution to a study; `RangeError` as in `calibrate`."""
     request = ReleaseRequest.from_calibration(
@@ -169,7 +169,7 @@ def request_contribution(
         budget=budget,
         colluders=study.privacy.colluders,
     )
-    return replace(request, query_sha256=query_sha256)
+    return replace(request, query_sha256=query_sha256, engine=engine)
 
 
 def decide_step(history: History, request_digest: str) -> NextStep:
@@ -190,15 +190,16 @@ def review(
     budget: Budget,
     terms: Terms | None = None,
     query_sha256: str = "",
+    engine: str = "",
 ) -> Review:
     """What contributing ``n_rows`` rows of a data set would release and cost.
 
-    ``terms`` are those of a study with ``trust: aggregate``.
+    ``terms`` are those of a study with ``trust: aggregate``, ``engine`` what the ledger will say.
 
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
     request = request_contribution(
-        study, data_set=data_set, budget=budget, query_sha256=query_sha256
+        study, data_set=data_set, budget=budget, query_sha256=query_sha256, engine=engine
     )
     n_entries = study.table.layout.n_entries
     return Review(

@@ -35,6 +35,7 @@ from dppca.common.files import KEY, REVOKED, CredentialFolder, shut
 from dppca.common.names import is_party_name, require_party_name
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study_document import load_yaml
+from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
 from dppca.owner.records.locations import Location
 from dppca.owner.site.source_documents import PlaceDocument, StrictDocument
 
@@ -109,7 +110,7 @@ class Site(CredentialFolder):
         ledger = self.ledger.name
         files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
         names = (*files, f"{ledger}-shm", "ledger.mark", KEY, self.lock.name)
-        keys = (self.openers, *self.openers.glob("*.key"))
+        keys = (self.openers, *self.openers.glob("*.key"), self.folder / CLUSTER / KEY)
         return (self.folder, *(self.folder / name for name in names), self.peers, *keys)
 
     def study_folder(self, name: str) -> Path:
@@ -147,6 +148,7 @@ class DataSet:
     budget: Budget
     aggregate: AggregateRule | None = None
     key: str = ""
+    engine: str = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,7 @@ def load_policy(site: Site) -> Policy:
             _budget(name, each),
             _rule(each.aggregate),
             each.key or "",
+            each.engine or LOCAL,
         )
         for name, each in (document.data_sets or {}).items()
     )
@@ -359,11 +362,15 @@ class DataSetDocument(PlaceDocument):
         Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
     aggregate
         Needed for studies with ``trust: aggregate``: such a study is refused without it.
+    engine
+        Where rows are read: ``local``, or a Dask scheduler as ``dask://HOST:PORT`` on
+        this machine or ``tls://HOST:PORT``; without it here.
     """
 
     epsilon: Annotated[Decimal, BeforeValidator(_exact)]
     delta: Annotated[Decimal, BeforeValidator(_exact)]
     aggregate: AggregateDocument | None = None
+    engine: Annotated[str, AfterValidator(require_engine)] | None = None
 
 
 class PolicyDocument(StrictDocument):

@@ -19,6 +19,7 @@ BREACHES = {
         "State is written by the ledger and the store alone",
     ),
     "curator/commands/added_docker.py": ("import docker", "Only deploy uses the Docker engine"),
+    "owner/engines/added_dask.py": ("import distributed", "Only owner.engines.dask uses Dask"),
     "owner/added_socket.py": ("import socket", "Sockets are opened by transport"),
     "owner/commands/added_wire.py": (
         "from dppca.common.wire import federation_pb2",

@@ -1,0 +1,48 @@
+"""How an engine is named: ``local``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+LOCAL: Final = "local"
+DASK: Final = "dask"
+CLUSTER: Final = "cluster"
+"""Folder in the site's: what the site shows a scheduler that it reaches by TLS."""
+_DASK = re.compile(r"(dask|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+
+
+def require_engine(value: str) -> str:
+    """Pass on the name of an engine; `ValueError` otherwise, and for one that would not be safe.
+
+    Sums without noise go to and fro between this machine, scheduler and workers: off this machine
+    only through TLS.
+    """
+    if value == LOCAL:
+        return value
+    match = _DASK.fullmatch(value)
+    if match is None:
+        raise ValueError(
+            f"the engine must be {LOCAL}, dask://HOST:PORT on this machine, or "
+            "tls://HOST:PORT of a Dask scheduler"
+        )
+    if match[1] == "dask" and not is_loopback(match[2].strip("[]")):
+        raise ValueError(
+            f"dask:// is for a scheduler on this machine; to another one sums without noise "
+            f"travel by TLS alone: name it tls://{match[2]}:{match[3]}"
+        )
+    return value
+
+
+def ledger_name(engine: str) -> str:
+    """What the ledger says of an engine: its kind and no address; empty for this process."""
+    return "" if engine == LOCAL else DASK
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, means this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

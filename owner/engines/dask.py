@@ -1,0 +1,320 @@
+"""Parts on a Dask cluster of the site's own.
+
+The client talks to the scheduler, workers read the parts, and each answer is fetched and merged as
+it arrives. Off this machine every connection is TLS, with the three files of the site's folder
+``cluster`` (``ca.pem``, ``certificate.pem``, ``key.pem``), which a site makes for its cluster and
+no curator signs; workers that others could listen to are refused.
+
+A worker that is lost gives its parts to others, by Dask's own rule (``allowed-failures``). A
+cluster without any worker, or from which no part comes for `STALL_S`, ends the pass with an error.
+
+Limits: whoever can reach the scheduler can run code in the cluster, and the scheduler's messages
+are pickles that this client reads: scheduler and workers are trusted as the site's own machines.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import dask
+from distributed import Client, Future, Security
+from distributed.diagnostics.plugin import SchedulerUploadFile, UploadFile
+from distributed.scheduler import KilledWorker
+
+from dppca.common.errors import DataError, SettingError, UnreachableError
+from dppca.common.files import CA, CERTIFICATE, KEY
+from dppca.owner.engines.addresses import is_loopback
+from dppca.owner.engines.engine import ClusterEngine
+from dppca.owner.engines.kernel import (
+    Answer,
+    Fingerprint,
+    Work,
+    answer_part,
+    fingerprint_document,
+    take_fingerprint,
+)
+from dppca.owner.engines.package import build_kernel
+from dppca.owner.engines.parts import Part
+
+CONNECT_S: Final = 30.0
+NO_WORKER_S: Final = 60.0
+"""How long a cluster may be without any worker."""
+STALL_S: Final = 3600.0
+"""How long no part at all may arrive."""
+_POLL_S: Final = 0.02
+_LOOK_S: Final = 2.0
+_NEEDED: Final = ("numpy", "scipy", "pyarrow", "pydantic", "pyyaml", "threadpoolctl")
+
+
+@contextmanager
+def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
+    """A client of a scheduler, named as ``dask://HOST:PORT`` or ``tls://HOST:PORT``.
+
+    Parameters
+    ----------
+    folder
+        Holds the site's files for TLS.
+
+    Raises
+    ------
+    UnreachableError
+        It does not answer, or not to this site's certificate.
+    SettingError
+        One of these files is missing or may be read by others.
+    """
+    scheme, _, address = text.partition("://")
+    with _quiet():
+        try:
+            client = Client(
+                f"{'tls' if scheme == 'tls' else 'tcp'}://{address}",
+                timeout=CONNECT_S,
+                security=_security(folder) if scheme == "tls" else Security(),
+                set_as_default=False,
+                name="dppca",
+            )
+        except (OSError, TimeoutError, ValueError):  # what Dask says names addresses and files
+            raise UnreachableError(
+                f"no Dask scheduler answers at {text} within {CONNECT_S:.0f} s: check its address, "
+                f"that it runs, and, for tls://, that the files in {folder} are of the "
+                "same authority as its own"
+            ) from None
+        try:
+            yield DaskEngine(client, text)
+        finally:
+            client.close(timeout=CONNECT_S)
+
+
+class DaskEngine(ClusterEngine):
+    """A `ClusterEngine` on a scheduler's workers, each slot a thread of a worker.
+
+    Parameters
+    ----------
+    stall_s, no_worker_s
+        See `STALL_S` and `NO_WORKER_S`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        title: str,
+        *,
+        stall_s: float = STALL_S,
+        no_worker_s: float = NO_WORKER_S,
+    ) -> None:
+        self._client, self._title = client, title
+        self._stall_s, self._no_worker_s = stall_s, no_worker_s
+
+    @property
+    def slots(self) -> int:
+        """Threads of all workers."""
+        return max(1, sum(self._workers().values()))
+
+    def check(self) -> None:
+        """As `Engine.check`: safe connections, packages, versions, kernel and canary."""
+        with self._asking():
+            self._client.wait_for_workers(1, timeout=self._no_worker_s)
+            self._require_private(self._workers())
+            self._require_packages()
+            self._send_kernel()
+            self._require_same(self._client.run(fingerprint_document, on_error="return"))
+
+    def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
+        """As `ClusterEngine.run`."""
+        name, work_json = uuid4().hex, work.to_json()
+        with self._asking():
+            # A future that is let go of is computed no more, and its result is dropped.
+            waiting = [
+                self._client.submit(
+                    answer_part,
+                    part.to_json(),
+                    work_json,
+                    key=f"dppca-{name}-{part.index}",
+                    pure=False,
+                )
+                for part in parts
+            ]
+        try:
+            yield from self._arriving(waiting)
+        finally:
+            if waiting and self._client.status == "running":
+                self._client.cancel(waiting, force=True)
+
+    def _arriving(self, waiting: list[Future]) -> Iterator[Answer]:
+        """Answers as they come; ``waiting`` is emptied meanwhile."""
+        arrived = looked = seen = time.monotonic()
+        while waiting:
+            done = [future for future in waiting if future.status != "pending"]
+            for future in done:
+                answer = self._result(future)
+                waiting.remove(future)
+                arrived = time.monotonic()
+                yield answer
+            now = time.monotonic()
+            if now - looked > _LOOK_S:
+                looked = now
+                with self._asking():
+                    workers = self._workers()
+                self._require_private(workers)
+                seen = now if workers else seen
+            if now - seen > self._no_worker_s:
+                raise DataError(
+                    f"{self._title} has had no worker for {self._no_worker_s:.0f} s: start "
+                    "workers, and run the command again; nothing was counted"
+                )
+            if now - arrived > self._stall_s:
+                raise DataError(
+                    f"no part came from {self._title} for {self._stall_s:.0f} s: look at its "
+                    "workers and at the disk or store they read; nothing was counted"
+                )
+            if not done:
+                time.sleep(_POLL_S)
+
+    def _result(self, future: Future) -> Answer:
+        """The answer of a task that has ended; what an engine says of one that failed is dropped.
+
+        The task itself never raises, so that it failed says something of its worker.
+        """
+        answer: Answer | None = None
+        killed = False
+        with self._asking():
+            if future.status == "error":
+                killed = isinstance(future.exception(timeout=CONNECT_S), KilledWorker)
+            elif future.status in ("finished", "pending"):  # lost again, once it was there
+                answer = future.result(timeout=self._stall_s)
+        if answer is not None:
+            return answer
+        if killed:
+            raise DataError(
+                f"workers of {self._title} died at the same part again and again: give them more "
+                "memory or fewer threads; nothing was counted"
+            )
+        raise DataError(
+            f"a part was not worked on by {self._title}: see whether its scheduler and workers "
+            "were restarted, and run the command again; nothing was counted"
+        )
+
+    def _workers(self) -> dict[str, int]:
+        """Threads of each worker by its address."""
+        found: dict[str, int] = self._client.nthreads()
+        return found
+
+    def _require_private(self, workers: Sequence[str] | dict[str, int]) -> None:
+        """Refuse workers to which sums without noise would travel in clear."""
+        for address in workers:
+            parts = urlsplit(address)
+            if parts.scheme != "tls" and not is_loopback(parts.hostname or ""):
+                raise SettingError(
+                    f"{self._title} has workers on other machines that do not use TLS, so that "
+                    "sums without noise could be read on the way: start scheduler and workers with "
+                    "TLS, and name it tls://HOST:PORT"
+                )
+
+    def _require_packages(self) -> None:
+        """Versions, by functions of Python's own: a worker need not have any of ours yet."""
+        ours = take_fingerprint()
+        self._compare("Python", ours.python, platform.python_version, cut=2)
+        for package in _NEEDED:
+            wanted = getattr(ours, package) if package in ("numpy", "pyarrow") else None
+            self._compare(package, wanted, importlib.metadata.version, package)
+
+    def _compare(
+        self,
+        what: str,
+        wanted: str | None,
+        ask: Callable[..., str],
+        *arguments: str,
+        cut: int | None = None,
+    ) -> None:
+        for address, found in self._client.run(ask, *arguments, on_error="return").items():
+            version = ".".join(found.split(".")[:cut]) if isinstance(found, str) else None
+            if version is None or wanted not in (None, version):
+                has = "lacks it" if version is None else f"has {what} {version}"
+                needs = what if wanted is None else f"{what} {wanted}, as this machine has"
+                raise SettingError(
+                    f"every worker of {self._title} needs {needs}; {address} {has}: install it "
+                    "there, and start the worker again"
+                )
+
+    def _send_kernel(self) -> None:
+        """Send our code to scheduler and workers, and to workers that join later."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(build_kernel(Path(folder)))
+            name = Path(path).stem
+            self._client.register_plugin(SchedulerUploadFile(path), name=f"{name}-scheduler")
+            self._client.register_plugin(UploadFile(path), name=name)
+
+    def _require_same(self, found: dict[str, Any]) -> None:
+        ours = take_fingerprint()
+        for address, theirs in found.items():
+            if isinstance(theirs, dict) and Fingerprint(**theirs) == ours:
+                continue
+            what = "cannot load DPPCA"
+            if isinstance(theirs, dict):
+                differ = [name for name, value in asdict(ours).items() if theirs[name] != value]
+                what = f"has another {' and another '.join(map(_TITLES.__getitem__, differ))}"
+            raise SettingError(
+                f"{address} of {self._title} {what}: give all workers the same versions as this "
+                "machine, without a DPPCA of their own, and start them again"
+            )
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn what Dask raises of a connection into an error of ours; its text is left out."""
+        try:
+            yield
+        except (OSError, TimeoutError, RuntimeError, ValueError) as error:
+            if isinstance(error, SettingError | DataError):
+                raise
+        else:
+            return
+        raise UnreachableError(
+            f"{self._title} does not answer as a Dask cluster with workers does: see whether "
+            "scheduler and workers run, and run the command again; nothing was counted"
+        ) from None
+
+
+_TITLES: Final = {
+    "python": "version of Python",
+    "numpy": "version of NumPy",
+    "pyarrow": "version of pyarrow",
+    "kernel": "version of DPPCA loaded",
+    "canary": "sum of the canary, a batch of known rows",
+}
+
+
+def _security(folder: Path) -> Security:
+    """TLS with the site's files for its cluster, and nothing without TLS."""
+    paths = {name: folder / name for name in (CA, CERTIFICATE, KEY)}
+    for path in paths.values():
+        if not path.is_file():
+            raise SettingError(
+                f"{path} is not there: tls:// needs {CA}, {CERTIFICATE} and {KEY} of this site's "
+                f"cluster in {folder}"
+            )
+    if paths[KEY].stat().st_mode & 0o077:
+        raise SettingError(f"{paths[KEY]} may be read by others: make it yours alone (chmod 600)")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=str(paths[CA]),
+        tls_client_cert=str(paths[CERTIFICATE]),
+        tls_client_key=str(paths[KEY]),
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's warnings of versions are replaced by `DaskEngine.check`."""
+    with warnings.catch_warnings(), dask.config.set({"distributed.comm.retry.count": 2}):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,206 @@
+"""Who makes the pass over all rows: this process, or a cluster of the site's own.
+
+An engine gives the same integers and the same counts as any other. It is checked before a row is
+read, and a pass is over before anything is charged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from dppca.common.errors import SettingError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
+from dppca.owner.engines.kernel import Answer, Work, take_fingerprint
+from dppca.owner.engines.merging import merge
+from dppca.owner.engines.parts import Part, make_manifest
+from dppca.owner.records import (
+    CheckReport,
+    FaultCounts,
+    Table,
+    check_table,
+    moments_of_table,
+)
+
+
+class Engine(Protocol):
+    """Where sums and counts over a table come from."""
+
+    def check(self) -> None:
+        """Refuse workers that are not like this machine, before a row is read.
+
+        Raises
+        ------
+        SettingError
+            A worker has another version, or another sum of the canary; or lacks a package.
+        UnreachableError
+            The cluster does not answer.
+        """
+
+    def sum_table(
+        self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
+    ) -> Moments:
+        """Exact sums over all rows, and in ``tally`` what coding has to mend.
+
+        Parameters
+        ----------
+        progress
+            Called with the number of rows that have been added since.
+
+        Raises
+        ------
+        DataError
+            A file cannot be read, or changed.
+        SettingError
+            The engine cannot read such a table.
+        """
+
+    def count_faults(
+        self,
+        table: Table,
+        *,
+        limit: int,
+        target: str | None = None,
+        progress: Callable[[int], None],
+    ) -> CheckReport:
+        """What coding has to mend, as `check_table` says it; raises as `sum_table` does."""
+
+
+class LocalEngine:
+    """The process itself, with a thread for each core."""
+
+    def check(self) -> None:
+        """Nothing to compare."""
+
+    def sum_table(
+        self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
+    ) -> Moments:
+        """As `Engine.sum_table`."""
+        return moments_of_table(table, table.schema, tally=tally, progress=progress)
+
+    def count_faults(
+        self,
+        table: Table,
+        *,
+        limit: int,
+        target: str | None = None,
+        progress: Callable[[int], None],
+    ) -> CheckReport:
+        """As `Engine.count_faults`."""
+        return check_table(table, table.schema, limit=limit, target=target, progress=progress)
+
+
+class ClusterEngine(ABC):
+    """Workers that answer for parts; `merge` makes one sum of the answers."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """Parts that can be worked on at once, at least 1."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """As `Engine.check`."""
+
+    @abstractmethod
+    def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
+        """Answers of `answer_part` for all parts, as they arrive; some may come twice.
+
+        Raises
+        ------
+        DataError
+            A part was lost too often, or none came for too long.
+        UnreachableError
+            The cluster has gone.
+        """
+
+    def sum_table(
+        self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
+    ) -> Moments:
+        """As `Engine.sum_table`."""
+        return self._merged(table, _work(table), tally, progress)
+
+    def count_faults(
+        self,
+        table: Table,
+        *,
+        limit: int,
+        target: str | None = None,
+        progress: Callable[[int], None],
+    ) -> CheckReport:
+        """As `Engine.count_faults`."""
+        tally = FaultCounts(table.schema, limit=limit, target=target)
+        work = _work(table, limit=limit, target=target, with_sums=False)
+        self._merged(table, work, tally, progress)
+        return tally.report(table)
+
+    def _merged(
+        self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
+    ) -> Moments:
+        parts = make_manifest(table, slots=self.slots)
+        return merge(
+            table.title,
+            parts,
+            self.run(parts, work),
+            table.schema,
+            tally=tally,
+            progress=progress,
+            with_sums=work.with_sums,
+        )
+
+
+def _work(
+    table: Table, *, limit: int = 0, target: str | None = None, with_sums: bool = True
+) -> Work:
+    return Work(
+        table.schema.model_dump_json(),
+        take_fingerprint(),
+        limit=limit,
+        target=target,
+        with_sums=with_sums,
+    )
+
+
+@contextmanager
+def open_engine(text: str, folder: Path) -> Iterator[Engine]:
+    """The engine of a name (`dppca.owner.engines.addresses`), checked; closed at the end.
+
+    Parameters
+    ----------
+    folder
+        Of the site: a scheduler that is reached by TLS needs the files in its folder ``cluster``.
+
+    Raises
+    ------
+    SettingError, UnreachableError
+        As `Engine.check`; or it is not installed, or its files are missing.
+    """
+    try:
+        require_engine(text)
+    except ValueError as error:
+        raise SettingError(f"{text}: {error}") from None
+    with _open(text, folder) as engine:
+        engine.check()
+        yield engine
+
+
+@contextmanager
+def _local() -> Iterator[Engine]:
+    yield LocalEngine()
+
+
+def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
+    if text == LOCAL:
+        return _local()
+    try:
+        from dppca.owner.engines.dask import open_dask
+
+        return open_dask(text, folder / CLUSTER)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise SettingError("Dask is not installed: pip install 'dppca[dask]'") from None

@@ -1,0 +1,280 @@
+"""What a worker runs: the exact sums of one part, the same integers as in one process.
+
+`answer_part` is total. Whatever is raised at a worker becomes one of the words of `Failure`: a
+traceback may quote a row, and a worker's log is read by others than the site's steward. Before a
+process of a worker answers for its first part, it compares itself with the machine that asks
+(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of this kernel, and the sums of a
+canary, a small batch of every kind of cell.
+
+Limits: a worker needs NumPy, SciPy, pyarrow, pydantic, PyYAML and threadpoolctl. It reads the same
+paths as this machine, with credentials of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from dppca.common.errors import DataError
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import Schema
+from dppca.owner.engines.package import digest_kernel
+from dppca.owner.engines.parts import Part, Piece, stored_file
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.joined import FolderColumns, JoinedFiles, open_files
+from dppca.owner.records.sources import Malformed, ParquetSource, Source
+from dppca.owner.records.stored_files import open_system
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import CellBatch, Table
+
+_TITLE: Final = "a file of the part"
+
+
+class Failure(StrEnum):
+    """Why there is no answer; all that a worker says of what was raised there."""
+
+    CHANGED = "changed"
+    """A file is not the one of the manifest, or has other rows."""
+    UNREADABLE = "unreadable"
+    """A file cannot be opened or read at the worker."""
+    DIFFERS = "differs"
+    """The worker is not like the machine that asks."""
+    MEMORY = "memory"
+    """The worker has not enough memory."""
+    DEFECT = "defect"
+    """Anything else."""
+
+
+class Answer(NamedTuple):
+    """What a worker says of a part. Private: sums without noise.
+
+    Attributes
+    ----------
+    part, n_rows
+        Index of the part, and its rows as the worker has read it.
+    packed
+        The packed vector, int64 in the machine's order; empty where sums were not asked for.
+    faults
+        What coding had to mend, as `FaultCounts.to_json` writes it.
+    failure
+        A word of `Failure`; empty for an answer that counts.
+    """
+
+    part: int
+    n_rows: int
+    packed: bytes
+    faults: str
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What has to be equal at every worker: ``3.12``, versions, and two SHA-256."""
+
+    python: str
+    numpy: str
+    pyarrow: str
+    kernel: str
+    canary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is asked of every part alike.
+
+    Attributes
+    ----------
+    schema_json
+        The study's table, as `Schema.model_dump_json` writes it.
+    fingerprint
+        Of the machine that asks.
+    limit, target
+        As of `dppca.owner.records.check.FaultCounts`.
+    with_sums
+        Whether moments are asked for, and not counts of faults alone.
+    """
+
+    schema_json: str
+    fingerprint: Fingerprint
+    limit: int = 0
+    target: str | None = None
+    with_sums: bool = True
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` has written."""
+        document = json.loads(text)
+        return cls(**document | {"fingerprint": Fingerprint(**document["fingerprint"])})
+
+
+class _PartChangedError(Exception):
+    """A file is not the one of the manifest."""
+
+
+def answer_part(part_json: str, work_json: str) -> Answer:
+    """The answer for a part, for an engine to run at a worker; never raises.
+
+    Parameters
+    ----------
+    part_json, work_json
+        As `Part.to_json` and `Work.to_json` write them.
+    """
+    index = -1
+    try:
+        part, work = Part.from_json(part_json), Work.from_json(work_json)
+        index = part.index
+        if take_fingerprint() != work.fingerprint:
+            return _failed(index, Failure.DIFFERS)
+        return sum_part(part, work)
+    except _PartChangedError:
+        return _failed(index, Failure.CHANGED)
+    except (DataError, OSError, pa.ArrowException):
+        return _failed(index, Failure.UNREADABLE)
+    except MemoryError:
+        return _failed(index, Failure.MEMORY)
+    except Exception:  # noqa: BLE001 - a traceback may quote a row; the engine would print it
+        return _failed(index, Failure.DEFECT)
+
+
+def sum_part(part: Part, work: Work) -> Answer:
+    """The exact sums of a part's rows, and what coding had to mend, by one thread.
+
+    Raises
+    ------
+    DataError, OSError, ArrowException
+        A file cannot be read.
+    """
+    schema = Schema.model_validate_json(work.schema_json)
+    _require_stamps(part)
+    try:
+        table = _open_part(part, schema)
+        tally = FaultCounts(schema, limit=work.limit, target=work.target)
+        packed = b""
+        with one_blas_thread():
+            if work.with_sums:
+                moments = moments_of_table(table, schema, tally=tally, workers=1)
+                packed = moments.packed.tobytes()
+            else:
+                for columns in table.batches():
+                    tally.add(columns)
+    except (DataError, OSError, pa.ArrowException, ValueError):
+        _require_stamps(part)  # a file that is being written is no damaged one
+        raise
+    _require_stamps(part)
+    return Answer(part.index, table.n_rows, packed, tally.to_json())
+
+
+@lru_cache(maxsize=1)
+def take_fingerprint() -> Fingerprint:
+    """Of this process; computed once."""
+    return Fingerprint(
+        ".".join(platform.python_version_tuple()[:2]),
+        np.__version__,
+        pa.__version__,
+        digest_kernel(),
+        _sum_canary(),
+    )
+
+
+def fingerprint_document() -> dict[str, str]:
+    """`take_fingerprint` as plain values, for an engine that asks a worker."""
+    return asdict(take_fingerprint())
+
+
+def _require_stamps(part: Part) -> None:
+    with suppress(FileNotFoundError):
+        if all(_at_hand(piece).stamp() == (piece.size, piece.changed_ns) for piece in part.pieces):
+            return
+        raise _PartChangedError
+    raise OSError
+
+
+def _at_hand(piece: Piece) -> Any:
+    return stored_file(piece, _TITLE, open_system(piece.store)[0] if piece.store else None)
+
+
+def _open_part(part: Part, schema: Schema) -> Table:
+    sources = []
+    for piece in part.pieces:
+        (source,) = open_files([_at_hand(piece)])
+        if piece.groups is not None:
+            source = _only(source, piece.groups)
+        if source.n_rows != piece.n_rows:
+            raise _PartChangedError
+        sources.append(source)
+    joined = sources[0] if len(sources) == 1 else JoinedFiles(tuple(sources))
+    return Table(_TITLE, schema, part.n_rows, (), (), Malformed(), joined)
+
+
+def _only(source: Source, groups: tuple[int, ...]) -> Source:
+    """Some row groups of a Parquet file."""
+    if isinstance(source, FolderColumns):
+        return replace(source, file=_only(source.file, groups))
+    if not isinstance(source, ParquetSource):
+        raise _PartChangedError
+    return source.only(groups)
+
+
+def _failed(index: int, why: Failure) -> Answer:
+    return Answer(index, 0, b"", "", why.value)
+
+
+_CANARY: Final = Schema.model_validate(
+    {
+        "resolution_bits": 10,
+        "attributes": [
+            {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": True},
+            {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
+            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
+            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
+        ],
+    }
+)
+
+
+def _sum_canary() -> str:
+    """SHA-256 of the sums of the canary's rows, by both methods of adding up."""
+    digest = hashlib.sha256()
+    with one_blas_thread():
+        for method in ProductMethod:
+            sums = MomentSums(_CANARY, method=method)
+            for batch in _canary_batches():
+                sums.add(batch.columns())
+            digest.update(sums.total().packed.tobytes())
+    return digest.hexdigest()
+
+
+def _canary_batches() -> Iterator[CellBatch]:
+    """Numbers, text, nulls, infinities, decimals, labels and dictionaries."""
+    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0"]
+    labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None]
+    steps = np.arange(1000) / 7
+    plain = {"y": pa.array(steps * 997), "b": pa.array(labels), "c": pa.array(labels)}
+    yield CellBatch(_CANARY, 10, plain | {"x": pa.array(texts), "y": pa.array([None] * 10)})
+    many = pa.array(labels * 100).dictionary_encode()
+    yield CellBatch(_CANARY, 1000, plain | {"x": pa.array(np.sin(steps)), "b": many, "c": many})
+    yield CellBatch(
+        _CANARY,
+        3,
+        {
+            "x": pa.array([np.inf, -np.inf, np.nan]),
+            "y": pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6)),
+            "b": pa.array([True, False, None]),
+            "c": pa.array([1, 2, None]),
+        },
+    )

@@ -1,0 +1,106 @@
+"""Answers to one sum, each part exactly once, by the manifest and not by trust in an engine.
+
+An engine may run a part again after a worker was lost, and may hand over both answers. Here every
+index counts once, with the manifest's rows; a second answer has to be the same bytes, else the rows
+were not the same at both times. Nothing comes out before every part is in.
+
+What is kept of an answer is added at once; of the answer itself a SHA-256 is left, so that memory
+does not grow with the number of parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.schema import Schema
+from dppca.owner.engines.kernel import Answer, Failure
+from dppca.owner.engines.parts import Part
+from dppca.owner.records.check import FaultCounts
+
+_WHY = {
+    Failure.CHANGED: "the source changed while it was read: do not write to it meanwhile, and run "
+    "the command again",
+    Failure.UNREADABLE: "a worker cannot read a file of it: every worker needs the same paths, and "
+    "rights or credentials of its own for them",
+    Failure.DIFFERS: "a worker is not like this machine: give all workers the same Python, NumPy, "
+    "pyarrow and DPPCA, and restart them",
+    Failure.MEMORY: "a worker has not enough memory for a part: give workers more memory, or fewer "
+    "threads",
+    Failure.DEFECT: "a worker failed at a part, and what it said is left out, since it may quote a "
+    "row: run the command without --engine to see whether the rows or the cluster are the cause",
+}
+
+
+def merge(
+    title: str,
+    manifest: Sequence[Part],
+    answers: Iterable[Answer],
+    schema: Schema,
+    *,
+    tally: FaultCounts,
+    progress: Callable[[int], None] | None = None,
+    with_sums: bool = True,
+) -> Moments:
+    """The moments of all parts; raises as soon as an answer cannot be true.
+
+    Parameters
+    ----------
+    title
+        What messages call the table.
+    tally
+        Takes what coding had to mend.
+    progress
+        Called with the number of rows of every part that is in.
+    with_sums
+        False where the answers were to bring counts of faults alone; then the sums are zeros.
+
+    Raises
+    ------
+    DataError
+        A part failed, changed, is of other rows than the manifest's, or did not come.
+    SettingError
+        A worker is not like this machine.
+    """
+    parts = {part.index: part for part in manifest}
+    total = np.zeros(schema.layout.n_entries, dtype=np.int64)
+    seen: dict[int, bytes] = {}
+    for answer in answers:
+        if answer.failure:
+            raise _error(title, answer.failure)
+        part = parts.get(answer.part)
+        if part is None or answer.n_rows != part.n_rows:
+            raise _error(title, Failure.CHANGED)
+        digest = hashlib.sha256(answer.packed + answer.faults.encode()).digest()
+        if answer.part in seen:
+            if seen[answer.part] != digest:
+                raise _error(title, Failure.CHANGED)
+            continue
+        seen[answer.part] = digest
+        if len(answer.packed) != (total.nbytes if with_sums else 0):
+            raise _error(title, Failure.DEFECT)
+        try:
+            if with_sums:
+                total += np.frombuffer(answer.packed, dtype=np.int64)
+            tally.merge(answer.faults, first_row=part.first_row)
+        except (ValueError, KeyError, TypeError):
+            raise _error(title, Failure.DEFECT) from None
+        if progress is not None:
+            progress(part.n_rows)
+    missing = len(parts) - len(seen)
+    if missing:
+        raise DataError(
+            f"{missing} of {len(parts)} parts of {title} did not come: nothing was counted; run "
+            "the command again"
+        )
+    return Moments(sum(part.n_rows for part in manifest), total)
+
+
+def _error(title: str, failure: str) -> DataError | SettingError:
+    why = _WHY.get(Failure(failure) if failure in list(Failure) else Failure.DEFECT, "")
+    kind = SettingError if failure == Failure.DIFFERS else DataError
+    return kind(f"{title}: {why}")

@@ -1,0 +1,188 @@
+"""Engines without a cluster, a Dask cluster of real processes on loopback, and rows for both."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dppca.common.schema import Schema
+from dppca.owner.engines.engine import ClusterEngine
+from dppca.owner.engines.kernel import Answer, Work, answer_part
+from dppca.owner.engines.parts import Part
+from tests.support.patience import WAIT_S
+
+MIXED = Schema.model_validate(
+    {
+        "resolution_bits": 8,
+        "attributes": [
+            {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": True},
+            {"name": "y", "type": "numeric", "lower": 0, "upper": 10},
+            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
+            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
+        ],
+    }
+)
+"""Numbers as text and as floats, labels, everything that coding has to mend."""
+
+
+def mixed_rows(n_rows: int, *, seed: int = 0) -> pa.Table:
+    """Rows of `MIXED`: text in numbers, nulls, infinities, labels known and unknown."""
+    rng = np.random.default_rng(seed)
+    odd = ["x", "", "NaN", "-inf", "1e999", " 2.5", "-0", None]
+    texts = [
+        odd[int(rng.integers(len(odd)))] if rng.random() < 0.2 else repr(float(number))
+        for number in rng.normal(1, 2, n_rows)
+    ]
+    floats = rng.normal(5, 4, n_rows)
+    floats[rng.random(n_rows) < 0.1] = np.inf
+    floats[rng.random(n_rows) < 0.1] = np.nan
+    labels = np.array(["yes", "no", " no ", "?", "1", "a b", "é", "true", ""])
+    return pa.table(
+        {
+            "x": pa.array(texts, pa.string()),
+            "y": pa.array(floats, mask=rng.random(n_rows) < 0.1),
+            "b": pa.array(rng.choice(labels, n_rows), mask=rng.random(n_rows) < 0.1),
+            "c": pa.array(rng.choice(labels, n_rows)).dictionary_encode(),
+        }
+    )
+
+
+def write_files(rows: pa.Table, folder: Path, n_files: int, *, group_rows: int = 97) -> Path:
+    """Cut rows into Parquet files of unequal size, in the order of their names."""
+    folder.mkdir(parents=True)
+    bounds = [rows.num_rows * k * k // n_files**2 for k in range(n_files + 1)]
+    for k in range(n_files):
+        pq.write_table(
+            rows.slice(bounds[k], bounds[k + 1] - bounds[k]),
+            folder / f"rows-{k:03}.parquet",
+            row_group_size=group_rows,
+        )
+    return folder
+
+
+@dataclass
+class InProcess(ClusterEngine):
+    """Workers that are this process: answers in any order, some of them twice."""
+
+    threads: int = 1
+    seed: int = 0
+    twice: bool = False
+    after: Callable[[Answer], Answer] = lambda answer: answer
+    seen: list[Part] = field(default_factory=list)
+
+    @property
+    def slots(self) -> int:
+        return self.threads
+
+    def check(self) -> None:
+        pass
+
+    def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
+        self.seen = list(parts)
+        order = [*parts, *(parts if self.twice else ())]
+        random.Random(self.seed).shuffle(order)
+        for part in order:
+            yield self.after(answer_part(part.to_json(), work.to_json()))
+
+
+@dataclass
+class DaskCluster:
+    """A scheduler and its workers, each a process of its own with a file for what it prints."""
+
+    folder: Path
+    address: str
+    security: Sequence[str]
+    scheduler: subprocess.Popen[bytes]
+    environment: Mapping[str, str]
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def engine(self) -> str:
+        """As `--engine` takes it."""
+        return self.address.replace("tcp://", "dask://")
+
+    @property
+    def printed(self) -> str:
+        """Everything that scheduler and workers have printed."""
+        return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
+
+    def start_worker(self, *, environment: Mapping[str, str] | None = None) -> None:
+        """One more worker with one thread; without a nanny, so that its process is the worker."""
+        arguments = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        self.workers.append(
+            _start(
+                self.folder / f"worker-{len(self.workers)}.log",
+                ["dask_worker", self.address, *arguments, *self.security],
+                self.environment if environment is None else environment,
+            )
+        )
+
+    def kill_worker(self, number: int) -> None:
+        """As a machine that loses its power."""
+        self.workers[number].send_signal(signal.SIGKILL)
+        self.workers[number].wait(WAIT_S)
+
+
+@contextmanager
+def dask_cluster(
+    folder: Path, *, workers: int = 2, security: Sequence[str] = (), protocol: str = "tcp"
+) -> Iterator[DaskCluster]:
+    """A cluster on loopback whose workers do not see this checkout; ended at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    # A worker that finds no more work is not given up soon on a machine that is busy.
+    environment |= {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "120s"}
+    file = folder / "scheduler.json"
+    place = ["--host", "127.0.0.1", "--port", "0", "--protocol", protocol]
+    scheduler = _start(
+        folder / "scheduler.log",
+        ["dask_scheduler", *place, "--scheduler-file", str(file), *security],
+        environment,
+    )
+    cluster = None
+    try:
+        cluster = DaskCluster(folder, _address(file, scheduler), security, scheduler, environment)
+        for _ in range(workers):
+            cluster.start_worker()
+        yield cluster
+    finally:
+        for process in [*(cluster.workers if cluster else []), scheduler]:
+            process.kill()
+            process.wait(WAIT_S)
+
+
+def _start(
+    log: Path, line: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    name, *arguments = line
+    command = [sys.executable, "-m", f"distributed.cli.{name}", *arguments, "--no-dashboard"]
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            command, cwd=log.parent, env=dict(environment), stdout=out, stderr=subprocess.STDOUT
+        )
+
+
+def _address(file: Path, scheduler: subprocess.Popen[bytes]) -> str:
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end and scheduler.poll() is None:
+        if file.exists():
+            try:
+                found: str = json.loads(file.read_text())["address"]
+            except ValueError:  # it is being written
+                continue
+            return found
+        time.sleep(0.1)
+    raise AssertionError((file.parent / "scheduler.log").read_text())

@@ -1,0 +1,75 @@
+"""One interface: this process, or workers that answer for parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.engines import engine as module
+from dppca.owner.engines.engine import LocalEngine, open_engine
+from dppca.owner.records import FaultCounts, Table, check_table, open_table
+from dppca.owner.records.locations import local_files
+from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module.make_manifest.__kwdefaults__, "least_bytes", 1)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return open_table(local_files(write_files(mixed_rows(1000), tmp_path / "rows", 6)), MIXED)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_cluster_gives_the_integers_and_counts_of_this_process(
+    table: Table, threads: int
+) -> None:
+    cluster = InProcess(threads=threads, seed=threads, twice=True)
+    found, expected = FaultCounts(MIXED), FaultCounts(MIXED)
+    rows: list[int] = []
+    ours = LocalEngine().sum_table(table, tally=expected, progress=lambda _: None)
+    theirs = cluster.sum_table(table, tally=found, progress=rows.append)
+    np.testing.assert_array_equal(theirs.packed, ours.packed)
+    assert theirs.n_rows == ours.n_rows == sum(rows)
+    assert found.report(table) == expected.report(table)
+    assert len(cluster.seen) > threads
+
+
+def test_checks_have_the_row_numbers_and_labels_of_this_process(table: Table) -> None:
+    expected = check_table(table, MIXED, limit=4, target="c")
+    cluster = InProcess(seed=3)
+    assert cluster.count_faults(table, limit=4, target="c", progress=lambda _: None) == expected
+    local = LocalEngine().count_faults(table, limit=4, target="c", progress=lambda _: None)
+    assert local == expected
+    assert [row for each in expected.attributes for c in each.found.values() for row in c.rows]
+
+
+def test_a_file_that_changes_under_a_cluster_leaves_nothing(table: Table, tmp_path: Path) -> None:
+    write_files(mixed_rows(1000, seed=1), tmp_path / "again", 6)
+
+    def replace_file(answer: object) -> object:
+        (tmp_path / "again/rows-003.parquet").replace(tmp_path / "rows/rows-003.parquet")
+        (tmp_path / "again/rows-003.parquet").touch()
+        return answer
+
+    cluster = InProcess(seed=1, after=replace_file)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="the source changed"):
+        cluster.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+
+
+def test_local_is_this_process_and_needs_no_folder() -> None:
+    with open_engine("local", Path("/nonexistent")) as engine:
+        assert isinstance(engine, LocalEngine)
+
+
+def test_an_engine_that_is_none_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SettingError, match=r"ray://hub: the engine must be"),
+        open_engine("ray://hub", tmp_path),
+    ):
+        pass

@@ -1,0 +1,145 @@
+"""What a worker answers, and that it never raises."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dppca.owner.engines import kernel
+from dppca.owner.engines.kernel import (
+    Answer,
+    Failure,
+    Fingerprint,
+    Work,
+    answer_part,
+    fingerprint_document,
+    take_fingerprint,
+)
+from dppca.owner.engines.parts import Part, make_manifest
+from dppca.owner.records import check_table, moments_of_table, open_table
+from dppca.owner.records.locations import local_files
+from tests.support.engines import MIXED, mixed_rows, write_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_files(mixed_rows(300), tmp_path / "rows", 1)
+
+
+@pytest.fixture
+def part(folder: Path) -> Part:
+    (part,) = make_manifest(open_table(local_files(folder), MIXED), slots=1)
+    return part
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work(MIXED.model_dump_json(), take_fingerprint())
+
+
+def answer(part: Part, work: Work) -> Answer:
+    return answer_part(part.to_json(), work.to_json())
+
+
+def test_work_is_json_and_comes_back(work: Work) -> None:
+    assert Work.from_json(work.to_json()) == work
+    assert MIXED.model_validate_json(work.schema_json).digest == MIXED.digest
+
+
+def test_the_answer_has_the_sums_of_one_process(folder: Path, part: Part, work: Work) -> None:
+    found = answer(part, work)
+    expected = moments_of_table(open_table(local_files(folder), MIXED), MIXED)
+    assert (found.part, found.n_rows, found.failure) == (0, 300, "")
+    np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
+    assert answer(part, work) == found
+
+
+def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) -> None:
+    found = answer(part, replace(work, with_sums=False, limit=3))
+    assert found.packed == b""
+    report = check_table(open_table(local_files(folder), MIXED), MIXED, limit=3)
+    numbers = [count.rows for each in report.attributes for count in each.found.values()]
+    assert numbers
+    assert all(str(list(rows)) in found.faults for rows in numbers)
+
+
+@pytest.mark.parametrize("field", ["python", "numpy", "pyarrow", "kernel", "canary"])
+def test_a_worker_that_differs_adds_nothing_up(part: Part, work: Work, field: str) -> None:
+    other = replace(work, fingerprint=replace(work.fingerprint, **{field: "0"}))
+    assert answer(part, other) == Answer(0, 0, b"", "", Failure.DIFFERS)
+
+
+def test_a_file_that_was_written_again_is_noticed(folder: Path, part: Part, work: Work) -> None:
+    (path,) = folder.iterdir()
+    os.utime(path, ns=(1, 1))
+    assert answer(part, work).failure == Failure.CHANGED
+
+
+def test_a_file_that_changes_during_the_pass_is_noticed(
+    folder: Path, part: Part, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = folder.iterdir()
+
+    def sum_and_touch(*arguments: object, **options: object) -> object:
+        os.utime(path, ns=(1, 1))
+        return moments_of_table(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kernel, "moments_of_table", sum_and_touch)
+    assert answer(part, work).failure == Failure.CHANGED
+
+
+def test_other_row_groups_than_the_manifests_are_noticed(
+    folder: Path, part: Part, work: Work
+) -> None:
+    (path,), (piece,) = folder.iterdir(), part.pieces
+    pq.write_table(mixed_rows(300), path, row_group_size=50)
+    status = path.stat()
+    same = replace(piece, size=status.st_size, changed_ns=status.st_mtime_ns)
+    assert answer(replace(part, pieces=(same,)), work).failure == Failure.CHANGED
+
+
+def test_a_file_that_is_not_there_or_damaged_is_a_word(
+    folder: Path, part: Part, work: Work
+) -> None:
+    (path,), (piece,) = folder.iterdir(), part.pieces
+    path.write_bytes(b"PAR1 no footer here PAR1")
+    status = path.stat()
+    damaged = replace(piece, size=status.st_size, changed_ns=status.st_mtime_ns)
+    assert answer(replace(part, pieces=(damaged,)), work).failure == Failure.UNREADABLE
+    path.unlink()
+    assert answer(part, work).failure == Failure.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("raised", "failure"),
+    [(MemoryError, Failure.MEMORY), (RuntimeError, Failure.DEFECT), (KeyError, Failure.DEFECT)],
+)
+def test_whatever_is_raised_is_a_word(
+    part: Part,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    raised: type[Exception],
+    failure: Failure,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise raised("a row says 41.5")
+
+    monkeypatch.setattr(kernel, "moments_of_table", broken)
+    assert answer(part, work) == Answer(0, 0, b"", "", failure)
+    assert answer_part("{", "no json").failure == Failure.DEFECT
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_canary_is_the_same_again_and_sees_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kernel._sum_canary()
+    assert first == kernel._sum_canary() == take_fingerprint().canary
+    batches = list(kernel._canary_batches())
+    monkeypatch.setattr(kernel, "_canary_batches", lambda: iter(batches[1:]))
+    assert kernel._sum_canary() != first
+    assert Fingerprint(**fingerprint_document()) == take_fingerprint()

@@ -1,0 +1,106 @@
+"""Which rows are in which part."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.engines.parts import PARTS_PER_SLOT, Part, make_manifest
+from dppca.owner.records import Table, open_table
+from dppca.owner.records.locations import DatabaseLocation, local_files
+from tests.support.engines import MIXED, mixed_rows, write_files
+
+
+def opened(folder: Path) -> Table:
+    return open_table(local_files(folder), MIXED)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return opened(write_files(mixed_rows(2000), tmp_path / "rows", 7))
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_parts_hold_every_row_once_in_order(table: Table, slots: int) -> None:
+    parts = make_manifest(table, slots=slots, least_bytes=1)
+    assert [part.index for part in parts] == list(range(len(parts)))
+    assert sum(part.n_rows for part in parts) == table.n_rows
+    first = 0
+    for part in parts:
+        assert part.first_row == first
+        assert part.n_rows == sum(piece.n_rows for piece in part.pieces) > 0
+        first += part.n_rows
+    groups = [
+        (piece.path, group)
+        for part in parts
+        for piece in part.pieces
+        for group in piece.groups or ()
+    ]
+    assert len(set(groups)) == len(groups)
+    assert groups == sorted(groups)
+    assert 0.5 < len(parts) / (PARTS_PER_SLOT * slots) < 2
+
+
+def test_small_tables_are_one_part_and_large_ones_no_larger_than_asked(table: Table) -> None:
+    assert len(make_manifest(table, slots=8)) == 1
+    parts = make_manifest(table, slots=1, least_bytes=1, most_bytes=1)
+    assert len(parts) == sum(len(piece.groups or ()) for part in parts for piece in part.pieces)
+
+
+def test_a_part_is_json_and_comes_back(table: Table) -> None:
+    for part in make_manifest(table, slots=2, least_bytes=1):
+        assert Part.from_json(part.to_json()) == part
+
+
+def test_files_of_other_formats_are_whole_and_empty_ones_left_out(tmp_path: Path) -> None:
+    rows = mixed_rows(100)
+    folder = write_files(rows, tmp_path / "rows", 1)
+    plain = rows.set_column(3, "c", rows["c"].cast(pa.string()))
+    pa.csv.write_csv(plain, folder / "more.csv")
+    (folder / "none.csv").write_text("x,y,b,c\n")
+    parts = make_manifest(opened(folder), slots=4, least_bytes=1)
+    whole = [piece for part in parts for piece in part.pieces if piece.groups is None]
+    assert [Path(piece.path).name for piece in whole] == ["more.csv"]
+    assert sum(part.n_rows for part in parts) == 200
+
+
+def test_columns_of_folders_and_absolute_paths_travel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = mixed_rows(50).drop_columns(["b"])
+    write_files(rows, tmp_path / "rows" / "b=no", 1)
+    monkeypatch.chdir(tmp_path)
+    (part,) = make_manifest(opened(Path("rows")), slots=1)
+    (piece,) = part.pieces
+    assert piece.cells == (("b", "no"),)
+    assert Path(piece.path).is_absolute()
+    assert (piece.size, piece.changed_ns) == (
+        Path(piece.path).stat().st_size,
+        Path(piece.path).stat().st_mtime_ns,
+    )
+
+
+def test_a_database_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "rows.db"
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("CREATE TABLE rows (x, y, b, c)")
+        connection.execute("INSERT INTO rows VALUES (1, 2, 'yes', '1')")
+    connection.close()
+    place = DatabaseLocation("sqlite", "survey (database)", database=path, table="rows")
+    with pytest.raises(SettingError, match="several moments"):
+        make_manifest(open_table(place, MIXED), slots=2)
+
+
+def test_a_file_that_has_gone_is_said_without_its_name(tmp_path: Path) -> None:
+    folder = write_files(mixed_rows(50), tmp_path / "rows", 2)
+    table = opened(folder)
+    (folder / "rows-001.parquet").unlink()
+    with pytest.raises(DataError, match="there is no data file") as caught:
+        make_manifest(table, slots=1)
+    assert "rows-001" not in str(caught.value)
