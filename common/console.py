@@ -228,9 +228,10 @@ def progress(
 def terminable() -> Iterator[None]:
     """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up."""
     numbers = [signal.SIGTERM]
-    # Under nohup a closed terminal is to have no effect.
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        numbers.append(signal.SIGHUP)
+    # Under nohup a closed terminal is to have no effect; on Windows it is no signal.
+    closed = getattr(signal, "SIGHUP", None)
+    if closed is not None and signal.getsignal(closed) is signal.SIG_DFL:
+        numbers.append(closed)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield

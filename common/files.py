@@ -4,6 +4,9 @@ A file is written under a name of its own beside its place and then renamed, so 
 finds half of it and a crash leaves what was there before. Private folders have mode 0700 and
 private files 0600: a user who can open a SQLite file can read it, and can hold its lock so that
 nobody else gets on. SQLite gives a database's journals the mode of the database.
+
+Limits: Windows has no such modes. Who may open a file there follows from its folder, and is neither
+set nor seen here. Nor can a folder's names be made durable there; NTFS keeps a journal of them.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
+HAS_MODES: Final = os.name == "posix"
+"""Whether a file's mode says who may open it; not on Windows."""
 PRIVATE = 0o600
 SHARED = 0o666
 """Mode of a file that the process's mask alone restricts."""
@@ -107,13 +112,16 @@ def open_new(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
     FileExistsError
         There is one.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, mode), "wb")
+    # Not pathlib's, which cannot say the mode.
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 def sync(path: Path) -> None:
-    """Make a file's bytes, or a folder's names, durable."""
-    handle = os.open(path, os.O_RDONLY)
+    """Make a file's bytes, or a folder's names, durable; names only where the system can."""
+    if not HAS_MODES and path.is_dir():
+        return
+    # Windows writes out only what is open for writing.
+    handle = os.open(path, os.O_RDONLY if HAS_MODES else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
@@ -122,7 +130,7 @@ def sync(path: Path) -> None:
 
 def create_private(path: Path) -> None:
     """Make an empty private file where there is none, and shut others out of one that is there."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
     shut([path])
 
 
@@ -139,9 +147,9 @@ def shut(paths: Iterable[Path]) -> list[Path]:
 
 
 def open_to_others(paths: Iterable[Path]) -> list[Path]:
-    """Those of some paths that other users may read, write, or enter."""
+    """Those of some paths that other users may read, write, or enter; none where no mode says."""
     return [
         path
-        for path in paths
+        for path in (paths if HAS_MODES else ())
         if path.exists() and not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & _OTHERS
     ]

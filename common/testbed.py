@@ -378,7 +378,7 @@ def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None
         if time.monotonic() > deadline:
             raise UnreachableError(f"the service was not ready after {START_TIMEOUT_S:.0f} s")
         time.sleep(0.02)
-    return port_file.read_text().strip()
+    return port_file.read_text(encoding="utf-8").strip()
 
 
 def environment(fault: str | None = None) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +19,7 @@ from benchmarks.performance.tables import normal_rows, numeric_schema
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.threads import count_cores
 
 TITLE = "Principal components beside other libraries"
 ABOUT = """
@@ -55,7 +55,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
             for name, python in environments.items():
                 plan.say(f"{name} reads {n} rows of {d}")
                 given = (name, str(path), str(COMPONENTS))
-                ask = stack.enter_context(open_guest(python, _GUEST, *given, threads=_cores()))
+                ask = stack.enter_context(open_guest(python, _GUEST, *given, threads=count_cores()))
                 if ask("fit", PATIENCE_S) is None:
                     notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 else:
@@ -76,7 +76,7 @@ def _ours(rows: NDArray[np.float64]) -> Callable[[], None]:
     schema = numeric_schema(rows.shape[1])
 
     def run() -> None:
-        moments = accumulate_moments(schema, rows, workers=_cores())
+        moments = accumulate_moments(schema, rows, workers=count_cores())
         mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
         assert mean is not None
         decompose(second - np.outer(mean, mean))
@@ -91,11 +91,11 @@ def _scikit_learn(rows: NDArray[np.float64]) -> list[BenchmarkSubject]:
     count = min(COMPONENTS, rows.shape[1] - 1)
 
     def whole() -> None:
-        with threadpool_limits(_cores(), user_api="blas"):
+        with threadpool_limits(count_cores(), user_api="blas"):
             PCA(n_components=count, svd_solver="covariance_eigh").fit(rows)
 
     def incremental() -> None:
-        with threadpool_limits(_cores(), user_api="blas"):
+        with threadpool_limits(count_cores(), user_api="blas"):
             IncrementalPCA(n_components=count).fit(rows)
 
     return [
@@ -115,7 +115,3 @@ def _install(plan: BenchmarkPlan) -> dict[str, Path]:
         else:
             made[name] = python
     return made
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
+from dppca.common.numerics.threads import count_cores
+
 _LIBRARIES = ("numpy", "scipy", "pyarrow", "scikit-learn", "grpcio", "opendp")
 
 
@@ -16,7 +18,7 @@ def machine_facts() -> dict[str, str]:
     """Processor, cores, memory, system and versions of the libraries that do the work."""
     return {
         "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0))),
+        "cores": str(count_cores()),
         "memory": f"{_memory_bytes() / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "Python": platform.python_version(),

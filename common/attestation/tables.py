@@ -15,7 +15,6 @@ import base64
 import hashlib
 import json
 import mmap
-import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -187,8 +186,7 @@ def sealed_writer(
         It cannot be written.
     """
     block = seal.make_block(signer.certificate)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
+    with open_new(path, mode=mode) as file:
         if suffix == ".parquet":
             with pa.parquet.ParquetWriter(file, schema) as writer:
                 yield writer

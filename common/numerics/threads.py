@@ -1,5 +1,6 @@
-"""One BLAS thread for a while, for products that are small or already shared out to threads.
+"""Threads that compute: how many cores there are, and BLAS with one thread for a while.
 
+One is for products that are small or already shared out to threads.
 On a busy machine BLAS' own threads wait for each other at every block: products of 24 columns
 took a thousand times as long with two as with one (decision 46). The number of threads
 belongs to the process, so overlapping uses in several threads are counted, and the last one to
@@ -37,6 +38,13 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if not _inside:
                 _limit.restore_original_limits()
+
+
+def count_cores() -> int:
+    """Cores that this process may use, at least one; affinity and quotas of groups count."""
+    from joblib import cpu_count  # of every system; a tenth of a second, which few commands need
+
+    return max(1, int(cpu_count()))
 
 
 def _controller() -> Any:

@@ -14,9 +14,10 @@ from typing import TypeVar
 import grpc
 import tenacity
 
-from dppca.common.errors import DppcaError, IdentityError
+from dppca.common.errors import DppcaError, IdentityError, UnreachableError
 from dppca.common.transport import require_tls_13
-from dppca.common.transport.hosts import DialTarget, other_host_error
+from dppca.common.transport.hosts import DialTarget, host_of, other_host_error
+from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.status import from_rpc_error, is_busy, is_other_host, may_retry
 from dppca.common.transport.tls import Credentials
 
@@ -26,6 +27,8 @@ CHUNK_BYTES = 1 << 20
 KEEPALIVE_S = 30
 IDLE_S = 300
 CONNECT_TIMEOUT_S = 10.0
+ATTEMPTS = 8
+"""At most, where the other side is not busy."""
 
 _T = TypeVar("_T")
 
@@ -41,7 +44,7 @@ _COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
 CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
     *_COMMON_OPTIONS,
     ("grpc.enable_retries", 0),  # retries are ours: bounded, and visible
-    ("grpc.enable_http_proxy", 0),  # an address in a site file is meant
+    ("grpc.enable_http_proxy", 0),  # an address in a site file is meant, and so is a proxy
     ("grpc.use_local_subchannel_pool", 1),
     # A curator that refused a connection, or closed it, is asked again soon.
     ("grpc.max_reconnect_backoff_ms", 5_000),
@@ -80,7 +83,11 @@ def server_options(*, connections: int, handshake_s: float) -> tuple[tuple[str, 
 
 
 def open_channel(
-    address: str, credentials: Credentials, *, server_name: str | None = None
+    address: str,
+    credentials: Credentials,
+    *,
+    server_name: str | None = None,
+    proxy: HttpProxy | None = None,
 ) -> grpc.Channel:
     """A channel to a curator; it connects when first used.
 
@@ -90,9 +97,14 @@ def open_channel(
         ``HOST:PORT``. The host must stand in the curator's certificate.
     server_name
         Name to expect in the certificate instead of the host, where a tunnel lies between.
+    proxy
+        What is dialled instead, to be asked for the address; TLS is the curator's all the same.
     """
     require_tls_13()
     options: list[tuple[str, int | str]] = list(CLIENT_OPTIONS)
+    if proxy is not None:
+        options += proxy.channel_options(address)
+        server_name = server_name or host_of(address)
     if server_name is not None:
         options.append(("grpc.ssl_target_name_override", server_name))
     try:
@@ -101,7 +113,8 @@ def open_channel(
             private_key=credentials.key,
             certificate_chain=credentials.certificate,
         )
-        return grpc.secure_channel(address, tls, options=options)
+        dialled = address if proxy is None else proxy.address
+        return grpc.secure_channel(dialled, tls, options=options)
     except (ValueError, RuntimeError) as error:
         raise IdentityError(
             "the certificate or key cannot be used: fetch them again from where they were made"
@@ -150,7 +163,7 @@ def with_retries(
     call: Callable[[float], _T],
     *,
     deadline_s: float,
-    attempts: int = 8,
+    attempts: int = ATTEMPTS,
     dialled: DialTarget | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -204,4 +217,10 @@ def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaEr
         return from_rpc_error(error)
     if is_other_host(error):
         return other_host_error(dialled)
-    return from_rpc_error(error, role=dialled.role)
+    failed = from_rpc_error(error, role=dialled.role)
+    if dialled.proxy is not None and isinstance(failed, UnreachableError):
+        try:
+            dialled.proxy.open_tunnel(dialled.address).close()
+        except UnreachableError as reason:
+            return reason
+    return failed

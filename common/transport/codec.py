@@ -7,7 +7,7 @@ caps before they are kept.
 from __future__ import annotations
 
 import hashlib
-import os
+import mmap
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -146,11 +146,14 @@ def contribution_parts(
 
 
 def chunks(file: BinaryIO) -> Iterator[pb.Chunk]:
-    """Cut a file into chunks of `CHUNK_BYTES`, in order; where it is read next does not move."""
-    offset = 0
-    while content := os.pread(file.fileno(), CHUNK_BYTES, offset):
-        yield pb.Chunk(offset=offset, content=content)
-        offset += len(content)
+    """Cut a file into chunks of `CHUNK_BYTES`, in order; where it is read next does not move.
+
+    A second call may read the same file while the first is not at its end. `ValueError` for a file
+    without a byte.
+    """
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for offset in range(0, len(content), CHUNK_BYTES):
+            yield pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])
 
 
 class ChunkVerifier:

@@ -11,7 +11,8 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from dppca.common.errors import IdentityError
+from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Role
 
 _TIMEOUT_S = 10.0
@@ -31,17 +32,25 @@ class DialTarget:
         Of the client.
     server_name
         Name to expect instead of the host.
+    proxy
+        What lies between; None to dial the address itself.
     """
 
     address: str
     ca: bytes
     role: Role
     server_name: str | None = None
+    proxy: HttpProxy | None = None
 
     @property
     def expected(self) -> str:
         """The name that the certificate has to hold."""
-        return self.server_name or self.address.rpartition(":")[0].strip("[]")
+        return self.server_name or host_of(self.address)
+
+
+def host_of(address: str) -> str:
+    """The host in a ``HOST:PORT``."""
+    return address.rpartition(":")[0].strip("[]")
 
 
 def other_host_error(dialled: DialTarget) -> IdentityError:
@@ -63,7 +72,6 @@ def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
     """Host names and addresses in the certificate at an address; none where it cannot be read."""
     from cryptography import x509
 
-    host, _, port = dialled.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # which is what failed; the signature is still required
@@ -71,7 +79,7 @@ def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
     try:
         context.load_verify_locations(cadata=dialled.ca.decode("ascii"))
         with (
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as raw,
+            _connect(dialled) as raw,
             context.wrap_socket(raw) as secured,
         ):
             content = secured.getpeercert(binary_form=True) or b""
@@ -80,7 +88,14 @@ def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
             .extensions.get_extension_for_class(x509.SubjectAlternativeName)
             .value
         )
-    except (OSError, ValueError, x509.ExtensionNotFound):
+    except (OSError, ValueError, UnreachableError, x509.ExtensionNotFound):
         return ()
     addresses = (str(each) for each in names.get_values_for_type(x509.IPAddress))
     return (*names.get_values_for_type(x509.DNSName), *addresses)
+
+
+def _connect(dialled: DialTarget) -> socket.socket:
+    if dialled.proxy is not None:
+        return dialled.proxy.open_tunnel(dialled.address)
+    port = int(dialled.address.rpartition(":")[2])
+    return socket.create_connection((host_of(dialled.address), port), timeout=_TIMEOUT_S)

@@ -14,7 +14,6 @@ Reference: RFC 5280, 5 (lists), 5.2.3 (their number).
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
+from filelock import lock_descriptor
 
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.files import REVOKED
@@ -199,9 +199,9 @@ def _encode_list(
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
     """One operator at a time: a list that two wrote at once would lack one's entries."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_descriptor(handle)
         yield
     finally:
         os.close(handle)

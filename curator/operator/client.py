@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
 
 from dppca.common.attestation.verify import verified_result
 from dppca.common.differences import differences
@@ -31,17 +28,14 @@ from dppca.common.names import one_line
 from dppca.common.results import largest_result
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
-from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import form_to_wire, state_from_wire
+from dppca.common.transport.connection import CuratorConnection
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 
-CALL_TIMEOUT_S = 30.0
 DOWNLOAD_TIMEOUT_S = 600.0
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +124,13 @@ class SeenOwner:
     settlements: tuple[SettlementLine, ...]
 
 
-class OperatorClient(AbstractContextManager["OperatorClient"]):
+class OperatorClient(CuratorConnection):
     """Calls with an operator's certificate; a context manager that closes the connection."""
 
     def __init__(self, address: str, credentials: Credentials) -> None:
-        self._dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
-        self._channel = open_channel(address, credentials)
-        self._ca = credentials.ca
+        super().__init__(DialTarget(address, credentials.ca, Role.OPERATOR), credentials)
         self._admin = rpc.AdminStub(self._channel)
         self._federation = rpc.FederationStub(self._channel)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._channel.close()
-
-    def _call(self, call: Callable[[float], _T], *, deadline_s: float = CALL_TIMEOUT_S) -> _T:
-        return with_retries(call, deadline_s=deadline_s, dialled=self._dialled)
 
     def create(self, study: Study) -> bool:
         """Begin a study; True if the curator had this very document already.

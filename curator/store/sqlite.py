@@ -14,7 +14,6 @@ A record in memory is replaced only after its transaction has been committed.
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import sqlite3
 import time
@@ -22,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from filelock import lock_descriptor
 
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import StoreError
@@ -259,10 +260,11 @@ def lock_folder(folder: Path) -> BinaryIO:
     except OSError as error:
         raise StoreError(f"cannot open {path}: {error.strerror}") from error
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        taken = lock_descriptor(file.fileno(), blocking=False)
     except OSError as error:
         file.close()
-        raise StoreError(
-            f"another daemon uses {folder}: stop it, or give this one another --state"
-        ) from error
+        raise StoreError(f"cannot lock {path}: {error.strerror}") from error
+    if not taken:
+        file.close()
+        raise StoreError(f"another daemon uses {folder}: stop it, or give this one another --state")
     return file

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TypeVar
 
 from grpc_health.v1 import health_pb2
 
@@ -28,20 +25,19 @@ from dppca.common.messages import StudyState
 from dppca.common.names import one_line
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
-from dppca.common.transport.channels import CONNECT_TIMEOUT_S, open_channel, with_retries
+from dppca.common.transport.channels import CONNECT_TIMEOUT_S
 from dppca.common.transport.codec import (
     state_from_wire,
 )
+from dppca.common.transport.connection import CALL_TIMEOUT_S, CuratorConnection
 from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, parse_certificate, parse_identity
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.ledger.mark import Claimed, Held
 
-CALL_TIMEOUT_S = 30.0
 POLL_S = 10.0
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +92,20 @@ class HeldContribution:
     acknowledgement: bytes = b""
 
 
-class CuratorQueries(AbstractContextManager["CuratorQueries"]):
+class CuratorQueries(CuratorConnection):
     """Calls with an owner's certificate; a context manager that closes the connection."""
 
     def __init__(
-        self, address: str, credentials: Credentials, *, server_name: str | None = None
+        self,
+        address: str,
+        credentials: Credentials,
+        *,
+        server_name: str | None = None,
+        proxy: HttpProxy | None = None,
     ) -> None:
-        self._dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name)
-        self._channel = open_channel(address, credentials, server_name=server_name)
+        dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
+        super().__init__(dialled, credentials)
         self._signer = make_signer(credentials)
-        self._ca = credentials.ca
         self._name = parse_identity(parse_certificate(credentials.certificate)).name
         self._federation = rpc.FederationStub(self._channel)
         self._check_health = self._channel.unary_unary(
@@ -114,25 +114,13 @@ class CuratorQueries(AbstractContextManager["CuratorQueries"]):
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._channel.close()
-
-    def _call(self, call: Callable[[float], _T], *, deadline_s: float = CALL_TIMEOUT_S) -> _T:
-        return with_retries(call, deadline_s=deadline_s, dialled=self._dialled)
-
     def require_serving(self) -> None:
         """Raise `UnreachableError` (or `IdentityError`) unless the curator takes calls."""
         request = health_pb2.HealthCheckRequest()
-        answer = with_retries(
+        answer = self._call(
             lambda left: self._check_health(request, timeout=left),
             deadline_s=CONNECT_TIMEOUT_S,
             attempts=2,
-            dialled=self._dialled,
         )
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise UnreachableError(

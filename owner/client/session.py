@@ -6,9 +6,10 @@ from pathlib import Path
 
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.errors import IdentityError, SettingError, UnreachableError
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
+from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.ledger import database
@@ -28,7 +29,33 @@ def connect(site: Site) -> CuratorClient:
     """
     credentials = load_site_credentials(site)
     check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
-    return CuratorClient(site.curator, credentials, server_name=site.server_name)
+    return open_client(site, credentials)
+
+
+def open_client(site: Site, credentials: Credentials) -> CuratorClient:
+    """A client with credentials that were checked; `SettingError` as in `read_proxy`."""
+    return CuratorClient(
+        site.curator, credentials, server_name=site.server_name, proxy=read_proxy(site)
+    )
+
+
+def read_proxy(site: Site) -> HttpProxy | None:
+    """The proxy through which the site calls, with its login; None where it calls directly.
+
+    Raises
+    ------
+    SettingError
+        The login is not where ``site.yaml`` says, others may read it, or it has another form.
+    """
+    if site.proxy is None or site.proxy_login is None:
+        return None if site.proxy is None else HttpProxy(site.proxy)
+    login = site.proxy_login.read("the login for the proxy")
+    if ":" not in login or not login.isprintable():
+        raise SettingError(
+            "the login for the proxy must be NAME:PASSWORD, in one line: correct what proxy_login "
+            "in site.yaml names"
+        )
+    return HttpProxy(site.proxy, login)
 
 
 def compare_ledger(site: Site, client: CuratorClient) -> Held:

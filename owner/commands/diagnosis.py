@@ -28,8 +28,7 @@ from dppca.common.files import open_to_others
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials
-from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.session import load_site_credentials
+from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
@@ -92,7 +91,8 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
         site = load_site(folder)
     except DppcaError as error:
         return [_broken("site", error)]
-    findings = [Diagnosis("site", State.OK, f"{site.name}, curator at {site.curator}")]
+    way = "" if site.proxy is None else f", through the proxy {site.proxy}"
+    findings = [Diagnosis("site", State.OK, f"{site.name}, curator at {site.curator}{way}")]
     findings += [
         Diagnosis(
             "site", State.WARNING, f"other users can open it: run chmod go= {shlex.quote(path)}"
@@ -100,6 +100,8 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
         for path in map(str, open_to_others(site.private))
     ]
     findings += _certificates(site, now)
+    if not offline:
+        findings += _proxy(site)
     accepted = all(finding.state is not State.BROKEN for finding in findings)
     connection, waiting, held = _connection(site, offline=offline, accepted=accepted)
     contributing = {
@@ -143,17 +145,28 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
         yield Diagnosis("certificates", State.WARNING, message)
 
 
+def _proxy(site: Site) -> Iterator[Diagnosis]:
+    """Whether the site's proxy lets it through to the curator."""
+    try:
+        proxy = read_proxy(site)
+        if proxy is None:
+            return
+        proxy.open_tunnel(site.curator).close()
+    except DppcaError as error:
+        yield _broken("proxy", error)
+        return
+    yield Diagnosis("proxy", State.OK, f"{proxy.address} connects to {site.curator}")
+
+
 def _connection(
     site: Site, *, offline: bool, accepted: bool
 ) -> tuple[list[Diagnosis], dict[str, _Waiting], Held]:
     """Whether the curator can be reached, what may wait for this owner, and what is held of it."""
     if offline or not accepted:
-        why = "asked to stay offline" if offline else "the certificates have to be mended first"
+        why = "asked to stay offline" if offline else "what is broken above has to be mended first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, Held()
     try:
-        with CuratorClient(
-            site.curator, load_site_credentials(site), server_name=site.server_name
-        ) as client:
+        with open_client(site, load_site_credentials(site)) as client:
             client.require_serving()
             studies, held = client.studies(), client.held()
             found = {

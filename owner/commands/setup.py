@@ -19,6 +19,7 @@ class InitDocument(Document):
     site: Annotated[PathText, "the folder"]
     name: Annotated[str, "name of this owner"]
     curator: Annotated[str, "`HOST:PORT` of the curator"]
+    proxy: Annotated[str | None, "`HOST:PORT` of the proxy on the way; null without one"]
     fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
     files: Annotated[list[str], "paths of the files that were made"]
     next: Annotated[list[str], "what to do now, in words"]
@@ -27,9 +28,12 @@ class InitDocument(Document):
 @click.command("init")
 @click.option("--name", required=True, help="This owner's name, as studies will have it.")
 @click.option("--curator", required=True, metavar="HOST:PORT", help="Where the curator listens.")
+@click.option(
+    "--proxy", metavar="HOST:PORT", help="An HTTP proxy through which the curator is called."
+)
 @prints(InitDocument)
 @click.pass_obj
-def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
+def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: bool) -> None:
     """Make a site: a private key, a signing request, settings, and a policy.
 
     Nothing is overwritten. The key stays in the folder; the request goes to the curator's
@@ -38,8 +42,9 @@ def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
     \b
     Example:
       dppca-owner --site hospital init --name hospital --curator hub.example:7443
+      dppca-owner init --name hospital --curator hub.example:7443 --proxy proxy.example:3128
     """
-    made = enrol(site, name=name, curator=curator)
+    made = enrol(site, name=name, curator=curator, proxy=proxy)
     fingerprint = read_request(site / "request.pem").fingerprint
     steps = [
         f"send {site / 'request.pem'} to the operator (dppca-curator pki sign); compare the "
@@ -53,6 +58,7 @@ def command(site: Path, name: str, curator: str, *, as_json: bool) -> None:
         "site": str(site),
         "name": name,
         "curator": curator,
+        "proxy": proxy,
         "fingerprint": fingerprint,
         "files": [str(path) for path in made],
         "next": steps,

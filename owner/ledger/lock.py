@@ -1,20 +1,23 @@
 """One command at a time may write a site's ledger.
 
-The kernel drops the lock with the process that holds it, however that process ends, so a killed
-command never leaves a site locked. The lock file is empty and stays. Limits: the folder must be on
-a file system whose locks are real (a local disk; NFS since version 4).
+The lock is the system's own (``flock``; ``LockFileEx`` on Windows), which drops it with the process
+that holds it, however that process ends: a killed command never leaves a site locked. The lock file
+is empty and stays. Limits: the folder must be on a file system whose locks are real (a local disk;
+NFS since version 4).
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import lock_descriptor
+
 from dppca.common.errors import LedgerError
+from dppca.common.files import PRIVATE
 
 _POLL_S = 0.1
 
@@ -35,12 +38,12 @@ def lock_site(
         Another command holds it, or the file cannot be made.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
     except OSError as error:
         raise LedgerError(f"cannot lock the site at {path}: {error.strerror}") from error
     try:
         end = clock() + wait_s
-        while not _taken(descriptor):
+        while not _taken(descriptor, path):
             if clock() >= end:
                 raise LedgerError(
                     "another command of this site is at work on its ledger: wait until it has "
@@ -52,9 +55,10 @@ def lock_site(
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _taken(descriptor: int, path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot lock the site at {path}: {error.strerror}: keep its folder on a local disk"
+        ) from error

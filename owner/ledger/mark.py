@@ -14,19 +14,22 @@ A ledger cannot know that it is old. Two witnesses can:
 
 Limits: a machine that is set back as a whole (a snapshot of its disk, change times and all) looks
 as it was left; a curator sees it at the next contribution. A charge that no curator has seen and
-the mark has not outlived (a model, after which the whole folder was lost) is forgotten.
+the mark has not outlived (a model, after which the whole folder was lost) is forgotten. On Windows
+a file has no change time, and the later of its making and last writing stands in for it: a folder
+whose files a tool overwrote in place, with their old times, looks as it was left too.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dppca.common.errors import ChainError, LedgerError
-from dppca.common.files import write_file
+from dppca.common.files import HAS_MODES, write_file
 from dppca.owner.ledger.chain import History, LedgerRow
 from dppca.owner.ledger.tools import require_extends
 
@@ -87,7 +90,7 @@ class Mark:
         if not witness.exists():
             return False
         status = witness.stat()
-        return status.st_ino == self.inode and self.changed_ns in (0, status.st_ctime_ns)
+        return status.st_ino == self.inode and self.changed_ns in (0, _changed_ns(status))
 
 
 def mark_path(ledger: Path) -> Path:
@@ -155,7 +158,12 @@ def at_work(mark: Mark, ledger: Path) -> Mark:
 def left(mark: Mark, ledger: Path) -> Mark:
     """The mark of a ledger that is closed, or of a locked site that has none."""
     status = _witness(ledger).stat()
-    return replace(mark, inode=status.st_ino, changed_ns=status.st_ctime_ns)
+    return replace(mark, inode=status.st_ino, changed_ns=_changed_ns(status))
+
+
+def _changed_ns(status: os.stat_result) -> int:
+    """When a file was changed, by itself or in its attributes."""
+    return status.st_ctime_ns if HAS_MODES else max(status.st_ctime_ns, status.st_mtime_ns)
 
 
 def _witness(ledger: Path) -> Path:

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.files import HAS_MODES
 from dppca.owner.records.queries import require_one_statement, table_query
 from dppca.owner.records.stored_files import find_files
 
@@ -78,29 +79,40 @@ class FileLocation:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where an address is kept that may hold a password: an environment variable, or a file."""
+    """Where something is kept that may hold a password: an environment variable, or a file."""
 
     variable: str = ""
     path: Path | None = None
 
-    def read(self, title: str) -> str:
-        """The address; `SettingError` where it is not there, or others may read the file."""
+    def read(self, what: str) -> str:
+        """What is kept; `SettingError` where it is not there, or others may read the file.
+
+        Parameters
+        ----------
+        what
+            Its name in a message, such as "the address of survey".
+        """
         if self.path is None:
             text = os.environ.get(self.variable, "")
             where = f"the environment variable {self.variable}"
         else:
             where = f"the file {self.path}"
+            if not HAS_MODES:
+                raise SettingError(
+                    f"{where}, with {what}, cannot be shown to be yours alone on "
+                    "this system: keep it in an environment variable ({env: NAME})"
+                )
             try:
                 if self.path.stat().st_mode & 0o077:
                     raise SettingError(
-                        f"{where}, with the address of {title}, may be read by others: make it "
+                        f"{where}, with {what}, may be read by others: make it "
                         "yours alone (chmod 600), and change the password"
                     )
                 text = self.path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 text = ""
         if not text.strip():
-            raise SettingError(f"{where}, with the address of {title}, is not there or is empty")
+            raise SettingError(f"{where}, with {what}, is not there or is empty")
         return text.strip()
 
 
@@ -133,7 +145,7 @@ class DatabaseLocation:
                 raise DataError(f"there is no database file for {self.title}: correct its path")
             return f"{self.database.absolute().as_uri()}?mode=ro"
         if self.secret is not None:
-            return self.secret.read(self.title)
+            return self.secret.read(f"the address of {self.title}")
         return f"postgresql:///?service={quote(self.service, safe='')}"
 
     def read_query(self) -> tuple[str, str]:

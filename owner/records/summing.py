@@ -7,7 +7,6 @@ more threads at work than cores, and no batch waits for a worker.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
@@ -17,7 +16,7 @@ from threading import Event, Lock
 
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema import Schema
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.table import Table
@@ -52,7 +51,7 @@ def moments_of_table(
         they should not be held twice.
     """
     wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
-    n_workers = workers or (1 if wide else len(os.sched_getaffinity(0)))
+    n_workers = workers or (1 if wide else count_cores())
     if batch_rows is None:
         batch_rows = max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))
     turn, stopped = Lock(), Event()

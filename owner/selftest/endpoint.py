@@ -207,7 +207,7 @@ def _study(name: str) -> Study:
 
 def _write(table: Path, rows: list[list[str]]) -> None:
     head = [str(attribute["name"]) for attribute in _ATTRIBUTES]
-    table.write_text("\n".join(",".join(row) for row in [head, *rows]) + "\n")
+    table.write_text("\n".join(",".join(row) for row in [head, *rows]) + "\n", encoding="utf-8")
 
 
 def prepare(federation: ThrowAway) -> None:

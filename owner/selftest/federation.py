@@ -89,7 +89,9 @@ class ThrowAway:
             f'  {name}: {{path: {name}.csv, epsilon: "{epsilon}", delta: "0"}}'
             for name, epsilon in data_sets.items()
         ]
-        (self.site / "policy.yaml").write_text("\n".join(["data_sets:", *lines, ""]))
+        (self.site / "policy.yaml").write_text(
+            "\n".join(["data_sets:", *lines, ""]), encoding="utf-8"
+        )
 
 
 def run_owner(federation: ThrowAway, *arguments: str, fault: str | None = None) -> tuple[int, Any]:

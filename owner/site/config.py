@@ -24,10 +24,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from dppca.common.amounts import parse_decimal
 from dppca.common.errors import NoPolicyError, SettingError
@@ -36,8 +43,8 @@ from dppca.common.names import is_party_name, require_party_name
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study_document import load_yaml
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
-from dppca.owner.records.locations import Location
-from dppca.owner.site.source_documents import PlaceDocument, StrictDocument
+from dppca.owner.records.locations import Location, Secret
+from dppca.owner.site.source_documents import AddressDocument, PlaceDocument, StrictDocument
 
 SITE_FILE = "site.yaml"
 POLICY_FILE = "policy.yaml"
@@ -62,11 +69,17 @@ class Site(CredentialFolder):
         ``HOST:PORT``.
     server_name
         Name to expect in the curator's certificate instead of the host; None to expect the host.
+    proxy
+        ``HOST:PORT`` of the HTTP proxy through which the curator is called; None to call it itself.
+    proxy_login
+        Where the name and password for the proxy are kept.
     """
 
     name: str
     curator: str
     server_name: str | None = None
+    proxy: str | None = None
+    proxy_login: Secret | None = None
 
     @property
     def crl(self) -> Path | None:
@@ -201,6 +214,8 @@ def load_site(folder: Path) -> Site:
         name=document.name,
         curator=document.curator,
         server_name=document.server_name,
+        proxy=document.proxy,
+        proxy_login=document.keep_login(folder),
     )
     shut(site.private)
     if site.openers.exists():  # the cryptography of openers takes its time to import
@@ -251,6 +266,25 @@ def require_address(value: str) -> str:
         raise ValueError(
             f"must be HOST:PORT with a port from 1 to {_MAX_PORT}, such as hub.example:7443"
         )
+    return value
+
+
+def require_proxy(value: str) -> str:
+    """Pass on a proxy's ``HOST:PORT``; `ValueError` otherwise, which repeats nothing of it."""
+    if "://" in value or "@" in value:
+        raise ValueError(
+            "must be HOST:PORT alone, such as proxy.example:3128; a name and password are kept "
+            "elsewhere (proxy_login)"
+        )
+    return require_address(value)
+
+
+def _no_login(value: object) -> object:
+    if isinstance(value, str):
+        message = (
+            "holds no password: say where NAME:PASSWORD is kept, as {env: NAME} or {file: PATH}"
+        )
+        raise ValueError(message)  # noqa: TRY004 - what pydantic takes for a fault of the field
     return value
 
 
@@ -309,12 +343,29 @@ class SiteDocument(StrictDocument):
         The curator's address, such as ``hub.example:7443``.
     server_name
         Name to expect in the curator's certificate, where it is not the host of ``curator``.
+    proxy
+        The HTTP proxy through which the curator is called, such as ``proxy.example:3128``; without
+        it the curator is called directly. Variables such as ``https_proxy`` have no effect.
+    proxy_login
+        Where ``NAME:PASSWORD`` for the proxy is kept, if it asks for them (HTTP Basic).
     """
 
     version: Literal[1] = 1
     name: Annotated[str, AfterValidator(require_party_name)]
     curator: Annotated[str, AfterValidator(require_address)]
     server_name: str | None = None
+    proxy: Annotated[str, AfterValidator(require_proxy)] | None = None
+    proxy_login: Annotated[AddressDocument | None, BeforeValidator(_no_login)] = None
+
+    @model_validator(mode="after")
+    def _require_proxy(self) -> Self:
+        if self.proxy_login is not None and self.proxy is None:
+            raise ValueError("proxy_login is for a proxy: give proxy too, or leave both out")
+        return self
+
+    def keep_login(self, folder: Path) -> Secret | None:
+        """Where the proxy's name and password are kept, seen from the site's folder."""
+        return None if self.proxy_login is None else self.proxy_login.locate(folder)
 
 
 class AggregateDocument(StrictDocument):

@@ -27,6 +27,7 @@ from dppca.owner.site.config import (
     SITE_FILE,
     Site,
     require_address,
+    require_proxy,
 )
 
 _SITE_TEMPLATE = """\
@@ -34,6 +35,9 @@ _SITE_TEMPLATE = """\
 version: 1
 name: {name}          # as studies and the certificate have it
 curator: "{curator}"  # HOST:PORT
+"""
+_PROXY_TEMPLATE = """\
+proxy: "{proxy}"  # HOST:PORT of the HTTP proxy on the way; proxy_login: {{env: NAME}} if it asks
 """
 
 _POLICY_TEMPLATE = """\
@@ -63,7 +67,7 @@ class EnrolmentRequest:
     fingerprint: str
 
 
-def enrol(folder: Path, *, name: str, curator: str) -> tuple[Path, ...]:
+def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) -> tuple[Path, ...]:
     """Make a site's folder and files, readable by their owner only, and return the files' paths.
 
     Raises
@@ -74,12 +78,19 @@ def enrol(folder: Path, *, name: str, curator: str) -> tuple[Path, ...]:
     """
     _require(require_party_name, name, "--name")
     _require(require_address, curator, "--curator")
+    settings = _SITE_TEMPLATE.format(name=name, curator=curator)
+    if proxy is not None:
+        try:
+            require_proxy(proxy)
+        except ValueError as error:  # it may hold a password
+            raise SettingError(f"--proxy {error}") from None
+        settings += _PROXY_TEMPLATE.format(proxy=proxy)
     site = Site(folder, name, curator)
     key, request = _key_and_request(name)
     contents: dict[Path, bytes] = {
         site.key: key,
         site.request: request,
-        folder / SITE_FILE: _SITE_TEMPLATE.format(name=name, curator=curator).encode(),
+        folder / SITE_FILE: settings.encode(),
         folder / POLICY_FILE: _POLICY_TEMPLATE.encode(),
     }
     present = [path.name for path in contents if path.exists() or path.is_symlink()]

@@ -36,7 +36,7 @@ class StrictDocument(BaseModel):
 
 
 class AddressDocument(StrictDocument):
-    """Where an address is kept that may hold a password; one of the two.
+    """Where an address, or a login, is kept that may hold a password; one of the two.
 
     Attributes
     ----------
@@ -53,6 +53,10 @@ class AddressDocument(StrictDocument):
     def _require_one(self) -> Self:
         _one_of(env=self.env, file=self.file)
         return self
+
+    def locate(self, folder: Path) -> Secret:
+        """The place it means, seen from the site's folder."""
+        return Secret(self.env or "", None if self.file is None else folder / self.file)
 
 
 def _no_text(value: object) -> object:
@@ -182,10 +186,7 @@ class PlaceDocument(StrictDocument):
         if isinstance(database, LakeDocument):
             place = locate_files(database.path, folder=folder, data_set=name)
             return LakeLocation(driver, place.address, database.version, f"{name} (lake)")
-        secret = None
-        if database.uri is not None:
-            kept = database.uri.file
-            secret = Secret(database.uri.env or "", None if kept is None else folder / kept)
+        secret = None if database.uri is None else database.uri.locate(folder)
         return DatabaseLocation(
             driver=driver,
             title=f"{name} (database)",

@@ -17,7 +17,6 @@ generators, so the same study gives the same edge. Nothing drawn here protects a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from scipy.special import ndtri
 
 from dppca.common.numerics.moments.moments import spread_products
 from dppca.common.numerics.spectrum.noise import Law, NoiseSource
-from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Covariance
 
@@ -102,7 +101,7 @@ def noise_edge(
         largest = [find.dense(source) for _ in range(used)]
     else:
         seeds = [(seed, number) for number in range(used)]
-        workers = min(len(os.sched_getaffinity(0)), used)
+        workers = min(count_cores(), used)
         with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             largest = list(pool.map(find.by_lanczos, seeds))
     return NoiseEdge(_quantile(np.array(largest)), used)

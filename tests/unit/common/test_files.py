@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.files import open_to_others, shut
+from dppca.common.files import open_to_others, shut, sync
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
@@ -103,3 +103,34 @@ def test_another_user_can_neither_read_the_ledger_nor_hold_its_lock() -> None:
                 connection.execute("SELECT * FROM entries").fetchone()
         finally:
             os.seteuid(0)
+
+
+def test_where_no_mode_says_who_may_open_a_file_none_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _site(tmp_path / "site")
+    (folder / "key.pem").chmod(0o644)
+    assert _open(folder) == ["key.pem"]
+    monkeypatch.setattr("dppca.common.files.HAS_MODES", False)
+    assert _open(folder) == []
+    assert shut([folder / "key.pem"]) == []
+    assert (folder / "key.pem").stat().st_mode & 0o777 == 0o644
+
+
+def test_folders_are_not_opened_where_that_is_impossible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = []
+    opened = os.open
+
+    def watch(path: Path, flag: int) -> int:
+        flags.append(flag)
+        return opened(path, flag)
+
+    monkeypatch.setattr("dppca.common.files.os.open", watch)
+    monkeypatch.setattr("dppca.common.files.HAS_MODES", False)
+    (tmp_path / "rows").write_bytes(b"1")
+    sync(tmp_path)
+    assert flags == []
+    sync(tmp_path / "rows")
+    assert flags == [os.O_RDWR], "Windows writes out only what is open for writing"

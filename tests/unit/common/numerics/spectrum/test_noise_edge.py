@@ -167,7 +167,7 @@ def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
     covariance: Covariance, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 231 columns of every kind: above what is decomposed as a whole.
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge.count_cores", lambda: cores)
     wide = [{"name": f"y{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(218)]
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
     mean = np.linspace(-0.4, 0.3, layout.n_columns)

@@ -1,0 +1,51 @@
+"""A client's connection to a curator: opened when first used, closed with its block.
+
+Every call has a deadline, and is repeated only after failures that may pass
+(`dppca.common.transport.channels.with_retries`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from dppca.common.transport.channels import ATTEMPTS, open_channel, with_retries
+from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.tls import Credentials
+
+CALL_TIMEOUT_S = 30.0
+
+_T = TypeVar("_T")
+
+
+class CuratorConnection:
+    """What every client of a curator is: a channel, and calls on it with retries."""
+
+    def __init__(self, dialled: DialTarget, credentials: Credentials) -> None:
+        self._dialled = dialled
+        self._ca = dialled.ca
+        self._channel = open_channel(
+            dialled.address, credentials, server_name=dialled.server_name, proxy=dialled.proxy
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._channel.close()
+
+    def _call(
+        self,
+        call: Callable[[float], _T],
+        *,
+        deadline_s: float | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> _T:
+        left = CALL_TIMEOUT_S if deadline_s is None else deadline_s
+        return with_retries(call, deadline_s=left, attempts=attempts, dialled=self._dialled)

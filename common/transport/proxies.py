@@ -1,0 +1,137 @@
+"""The way through an HTTP proxy: ``CONNECT``, then TLS from end to end.
+
+::
+
+    site ── CONNECT hub:7443 ──▶ proxy ──▶ curator
+    site ◀═══════ TLS 1.3, mutual ═══════▶ curator
+
+The proxy learns the curator's host and port, times and sizes; what it passes on it can neither read
+nor change. A channel whose site names a proxy dials the proxy and nothing else: gRPC gets the
+curator's address as what to ask the proxy for (`channel_options`). Its own handling of proxies
+stays off, since it would read the environment: a ``no_proxy`` there that fits the curator would
+make it dial past the proxy without a word.
+
+Limits: a proxy that asks for a name and password is given them by HTTP Basic, in clear up to the
+proxy. Digest, NTLM and Kerberos are not spoken.
+
+References: RFC 9110, 9.3.6 (CONNECT) and 15.5.8 (407); RFC 7617 (Basic).
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+
+from dppca.common.errors import UnreachableError
+
+ANSWER_S = 10.0
+"""For the connection to a proxy, and for its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpProxy:
+    """A proxy that connects by ``CONNECT``.
+
+    Attributes
+    ----------
+    address
+        ``HOST:PORT``.
+    login
+        ``NAME:PASSWORD``; empty where it asks for none.
+    """
+
+    address: str
+    login: str = field(default="", repr=False)
+
+    @property
+    def _authorization(self) -> str:
+        return f"Basic {base64.b64encode(self.login.encode()).decode('ascii')}"
+
+    def channel_options(self, target: str) -> tuple[tuple[str, str], ...]:
+        """For a channel that dials the proxy and means ``target``, a ``HOST:PORT``."""
+        options = (("grpc.http_connect_server", target), ("grpc.default_authority", target))
+        if not self.login:
+            return options
+        header = f"Proxy-Authorization:{self._authorization}"
+        return (*options, ("grpc.http_connect_headers", header))
+
+    def open_tunnel(self, target: str) -> socket.socket:
+        """A connection through the proxy to a ``HOST:PORT``, before TLS.
+
+        Raises
+        ------
+        UnreachableError
+            The proxy cannot be reached, does not answer, or refuses; the message says what to do.
+        """
+        host, _, port = self.address.rpartition(":")
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        if self.login:
+            lines.append(f"Proxy-Authorization: {self._authorization}")
+        try:
+            tunnel = socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S)
+        except OSError as error:
+            raise UnreachableError(
+                f"the proxy {self.address} cannot be reached: check proxy in site.yaml, and that "
+                "this machine may connect to it"
+            ) from error
+        try:
+            tunnel.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+            status = _read_status(tunnel)
+        except TimeoutError as error:
+            tunnel.close()
+            raise UnreachableError(
+                f"the proxy {self.address} did not answer within {ANSWER_S:.0f} s: see to it, or "
+                "check proxy in site.yaml"
+            ) from error
+        except (OSError, HTTPException) as error:
+            tunnel.close()
+            raise UnreachableError(
+                f"what listens at {self.address} does not answer as an HTTP proxy: check proxy in "
+                "site.yaml"
+            ) from error
+        if status != HTTPStatus.OK:
+            tunnel.close()
+            raise UnreachableError(self._refusal(target, status))
+        return tunnel
+
+    def _refusal(self, target: str, status: int) -> str:
+        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            if self.login:
+                return (
+                    f"the proxy {self.address} refuses the name and password of proxy_login (HTTP "
+                    "Basic): mend them, or ask its administrator how this machine may pass"
+                )
+            return (
+                f"the proxy {self.address} asks for a name and password: say in site.yaml where "
+                "they are kept, as proxy_login: {env: NAME} or {file: PATH}"
+            )
+        if status in _NOT_REACHED:
+            return (
+                f"the proxy {self.address} cannot reach {target} (HTTP {status}): check curator in "
+                "site.yaml, and that the curator is running"
+            )
+        return (
+            f"the proxy {self.address} refuses to connect to {target} (HTTP {status}): ask its "
+            "administrator to allow CONNECT to that host and port"
+        )
+
+
+_NOT_REACHED = {
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
+
+
+def _read_status(tunnel: socket.socket) -> int:
+    """Status of the proxy's answer, whose headers are read; nothing follows before we speak."""
+    answer = HTTPResponse(tunnel, method="CONNECT")
+    try:
+        answer.begin()
+        return answer.status
+    finally:
+        answer.close()

@@ -1,0 +1,41 @@
+"""A Python of Linux that lacks what Windows and macOS lack, for the processes that find this file.
+
+Put its folder first in PYTHONPATH. What is published for all systems may go on using what is here;
+DPPCA may not: `fcntl` and its like cannot be imported by it, and nobody finds
+``os.sched_getaffinity``. Texts of files must have their encoding said, since Windows' default is
+another. Modes of files say nothing (`dppca.common.files.HAS_MODES`).
+"""
+
+import builtins
+import os
+import signal
+import warnings
+from typing import Any
+
+_MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog"}
+_OF_OS = (
+    "sched_getaffinity sched_setaffinity fork forkpty chown fchmod fchown getuid geteuid getgid "
+    "getegid getpgid killpg setsid mkfifo O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK O_SYNC "
+    "posix_fallocate getloadavg statvfs sendfile preadv pread pwrite"
+)
+_OF_SIGNAL = "SIGHUP SIGKILL SIGSTOP SIGCONT SIGUSR1 SIGUSR2 SIGALRM pthread_kill setitimer alarm"
+
+_import = builtins.__import__
+
+
+def _limited(name: str, globals: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: A002
+    ours = ((globals or {}).get("__name__") or "").partition(".")[0] == "dppca"
+    if ours and name.partition(".")[0] in _MODULES:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return _import(name, globals, *rest, **named)
+
+
+builtins.__import__ = _limited
+for _module, _names in ((os, _OF_OS), (signal, _OF_SIGNAL)):
+    for _name in _names.split():
+        delattr(_module, _name)
+warnings.filterwarnings("error", category=EncodingWarning, module=r"dppca\.")
+
+import dppca.common.files  # noqa: E402 - once nothing is there that must not be used
+
+dppca.common.files.HAS_MODES = False  # type: ignore[misc]
