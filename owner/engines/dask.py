@@ -75,11 +75,12 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
     """
     scheme, _, address = text.partition("://")
     with _quiet():
+        security = _security(folder) if scheme == "tls" else Security()
         try:
             client = Client(
                 f"{'tls' if scheme == 'tls' else 'tcp'}://{address}",
                 timeout=CONNECT_S,
-                security=_security(folder) if scheme == "tls" else Security(),
+                security=security,
                 set_as_default=False,
                 name="dppca",
             )
@@ -314,7 +315,8 @@ def _security(folder: Path) -> Security:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's warnings of versions are replaced by `DaskEngine.check`."""
-    with warnings.catch_warnings(), dask.config.set({"distributed.comm.retry.count": 2}):
+    """No warnings of versions, which `DaskEngine.check` compares; TLS 1.3 and nothing older."""
+    settings = {"distributed.comm.retry.count": 2, "distributed.comm.tls.min-version": 1.3}
+    with warnings.catch_warnings(), dask.config.set(settings):
         warnings.simplefilter("ignore")
         yield

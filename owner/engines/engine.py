@@ -14,6 +14,7 @@ from typing import Protocol
 
 from dppca.common.errors import SettingError
 from dppca.common.numerics.moments.moments import Moments
+from dppca.common.packages import require_package
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint
 from dppca.owner.engines.merging import merge
@@ -196,11 +197,7 @@ def _local() -> Iterator[Engine]:
 def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
     if text == LOCAL:
         return _local()
-    try:
-        from dppca.owner.engines.dask import open_dask
+    require_package("distributed", purpose="an engine of Dask")
+    from dppca.owner.engines.dask import open_dask
 
-        return open_dask(text, folder / CLUSTER)
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
-            raise
-        raise SettingError("Dask is not installed: pip install 'dppca[dask]'") from None
+    return open_dask(text, folder / CLUSTER)

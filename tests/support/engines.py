@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -119,9 +118,9 @@ class DaskCluster:
         """Everything that scheduler and workers have printed."""
         return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
-    def start_worker(self, *, environment: Mapping[str, str] | None = None) -> None:
+    def start_worker(self, *more: str, environment: Mapping[str, str] | None = None) -> None:
         """One more worker with one thread; without a nanny, so that its process is the worker."""
-        arguments = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        arguments = [*more, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
         self.workers.append(
             _start(
                 self.folder / f"worker-{len(self.workers)}.log",
@@ -130,21 +129,27 @@ class DaskCluster:
             )
         )
 
-    def kill_worker(self, number: int) -> None:
+    def kill_worker(self, process_id: int) -> None:
         """As a machine that loses its power."""
-        self.workers[number].send_signal(signal.SIGKILL)
-        self.workers[number].wait(WAIT_S)
+        (worker,) = (each for each in self.workers if each.pid == process_id)
+        worker.kill()
+        worker.wait(WAIT_S)
 
 
 @contextmanager
 def dask_cluster(
-    folder: Path, *, workers: int = 2, security: Sequence[str] = (), protocol: str = "tcp"
+    folder: Path,
+    *,
+    workers: int = 2,
+    security: Sequence[str] = (),
+    protocol: str = "tcp",
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[DaskCluster]:
     """A cluster on loopback whose workers do not see this checkout; ended at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     # A worker that finds no more work is not given up soon on a machine that is busy.
-    environment |= {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "120s"}
+    environment |= {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "120s", **(settings or {})}
     file = folder / "scheduler.json"
     place = ["--host", "127.0.0.1", "--port", "0", "--protocol", protocol]
     scheduler = _start(
