@@ -33,6 +33,11 @@ if TYPE_CHECKING:
         UnitBall,
         Variant,
     )
+    from dppca.common.estimators.base.cautions import (
+        NoiseWarning,
+        PrivacyWarning,
+        SpendingWarning,
+    )
     from dppca.common.privacy.release import calibrate
     from dppca.common.results import Result
     from dppca.common.schema.frames import decode, encode
@@ -54,12 +59,15 @@ __all__ = [
     "Components",
     "Guarantee",
     "MODSuLQSVM",
+    "NoiseWarning",
     "Numeric",
     "PrivBayes",
+    "PrivacyWarning",
     "PrivateSVM",
     "Result",
     "Schema",
     "Simulation",
+    "SpendingWarning",
     "Study",
     "UnitBall",
     "Variant",
@@ -74,8 +82,11 @@ __all__ = [
 ]
 _ELSEWHERE = {
     "Components": "dppca.common.attestation.reading",
+    "NoiseWarning": "dppca.common.estimators.base.cautions",
+    "PrivacyWarning": "dppca.common.estimators.base.cautions",
     "Result": "dppca.common.results",
     "Simulation": "dppca.deploy.simulation.notebook",
+    "SpendingWarning": "dppca.common.estimators.base.cautions",
     "calibrate": "dppca.common.privacy.release",
     "decode": "dppca.common.schema.frames",
     "encode": "dppca.common.schema.frames",

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.guarantee import Variant
 from dppca.common.estimators.base.inputs import make_signs
@@ -140,6 +141,7 @@ class DPSVM(Classifier):
             solver_tolerance=self.solver_tolerance,
         )
         grid = weights_on_grid(append_constant(rows, self.intercept_scaling), signs, plan)
+        warn_of_drowned_weights(self, plan, n_rows=len(rows))
         weights = noised_weights(grid, plan, entropy=make_entropy(self.entropy))
         self.C_ = plan.C
         self.coef_ = weights[:, :-1]

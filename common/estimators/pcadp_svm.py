@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
+from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import ProjectionMixin
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import make_signs
@@ -226,6 +227,11 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
         self.intercept_ = weights[:, -1] * self.intercept_scaling
         n_rows, d = rows.shape
         self.guarantee_ = self._promise(n_rows, d, len(self.classes_), len(self.components_))
+
+    def _caution(self, n_rows: int, d: int) -> None:  # noqa: ARG002
+        machines = count_machines(len(self.classes_))
+        fewest = self._weight_plan(2, n_machines=machines, n_rows=n_rows)  # of one component
+        warn_of_drowned_weights(self, fewest, n_rows=n_rows)
 
     def _calibrate(self, sens: Sensitivity) -> Calibration:
         (epsilon, delta), _ = self._parts()

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.hinge import solve_hinge
@@ -182,6 +183,10 @@ class PrivateSVM(
             max_rows_per_person=check_rows_per_person(self.max_rows_per_person),
             solver_tolerance=self.solver_tolerance,
         )
+
+    def _caution(self, n_rows: int, d: int) -> None:  # noqa: ARG002
+        plan = self._weight_plan(count_machines(len(self.classes_)), n_rows)
+        warn_of_drowned_weights(self, plan, n_rows=n_rows)
 
     def _choose_basis(self, d: int) -> Any:
         """Set the public basis; the generator as it stands after that."""

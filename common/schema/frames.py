@@ -166,17 +166,18 @@ def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
     )
 
 
-def like_frame(table: pa.Table, frame: Any) -> Any:
-    """A table of Arrow as one of the library that ``frame`` is of: pandas, polars, or as it is.
+def library_of(frame: Any) -> str:
+    """Which library a table is of, for `table_for`: ``pandas``, ``polars`` and so on."""
+    return "" if isinstance(frame, Mapping) else type(frame).__module__.partition(".")[0]
 
-    A mapping of names to sequences gives one of names to lists.
-    """
-    library = type(frame).__module__.partition(".")[0]
+
+def table_for(library: str, table: pa.Table) -> Any:
+    """A table of Arrow as a frame of pandas or polars, or as it is; a mapping for no library."""
     if library == "pandas":
         return table.to_pandas()
     if library == "polars":
         return import_module("polars").from_arrow(table)
-    return table.to_pydict() if isinstance(frame, Mapping) else table
+    return table if library else table.to_pydict()
 
 
 def _as_arrow(frame: Any) -> Any:

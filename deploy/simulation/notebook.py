@@ -32,7 +32,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, result_to_bytes
 from dppca.common.schema import Column, Numeric, Schema, encode
-from dppca.common.schema.frames import like_frame, read_frame
+from dppca.common.schema.frames import library_of, read_frame, table_for
 from dppca.common.study import Study
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.data import HELD_OUT_SHARE
@@ -311,7 +311,7 @@ def simulate(
             for name in owners
         ),
         guarantee=compose_guarantee(study, claimed),
-        decoded=like_frame(drawn[Form.DECODED], next(iter(owners.values()))),
+        decoded=table_for(library_of(next(iter(owners.values()))), drawn[Form.DECODED]),
         coded=coded,
         utility=None
         if target is None

@@ -30,8 +30,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from dppca.common.errors import SettingError
+from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.estimators.base.guarantee import Guarantee
-from dppca.common.estimators.base.inputs import check_rows, check_training
+from dppca.common.estimators.base.inputs import check_rows, check_scores, check_training
 from dppca.common.estimators.base.projection import project
 from dppca.common.estimators.base.settings import check_positive
 
@@ -39,7 +40,7 @@ Gamma = float | str
 _MAX_ITERATIONS = 10_000
 
 
-class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that says what is private about it.
 
     Attributes
@@ -63,7 +64,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         DataError
             Rows or classes are not what the guarantee covers; the message says what to change.
         """
-        self._fit(*self._checked(X, y))
+        rows, codes = self._checked(X, y)
+        warn_of_copies(self)
+        self._fit(rows, codes)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -121,6 +124,16 @@ class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # typ
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores ``X V_k``, shape (n_rows, k): as private, or not, as X is."""
         return project(check_rows(self, X), self.components_)
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Rows ``Y V_k^T``, shape (n_rows, d), that scores Y (n_rows, k) stand for.
+
+        Raises
+        ------
+        DataError
+            There are other numbers of scores than components, or values that are not finite.
+        """
+        return check_scores(self, X) @ self.components_
 
 
 def make_svm(

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dppca.common.estimators.base.cautions import warn_of_drowned_components
 from dppca.common.estimators.base.classifier import (
     Classifier,
     Gamma,
@@ -40,7 +41,11 @@ from dppca.common.estimators.base.classifier import (
 )
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.projection import check_rule, project, select_components
-from dppca.common.estimators.base.second_moment import NoisedMoment, release_second_moment
+from dppca.common.estimators.base.second_moment import (
+    NoisedMoment,
+    ball_layout,
+    release_second_moment,
+)
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
     check_positive,
@@ -224,11 +229,20 @@ class ComponentSVM(ProjectionMixin, Classifier):
 
     def _release(self, rows: NDArray[np.float64]) -> NoisedMoment:
         n_rows, d = rows.shape
+        bits = check_positive_int("resolution_bits", self.resolution_bits)
+
+        def calibrate(sens: Sensitivity) -> Calibration:
+            noise = self._calibrate(sens, n_rows, d)
+            warn_of_drowned_components(
+                self, noise, ball_layout(d, bits), owner_rows=[n_rows], most=1.0
+            )
+            return noise
+
         return release_second_moment(
             rows,
             row_norm=check_positive("row_norm", self.row_norm),
-            resolution_bits=check_positive_int("resolution_bits", self.resolution_bits),
-            calibrate=lambda sens: self._calibrate(sens, n_rows, d),
+            resolution_bits=bits,
+            calibrate=calibrate,
             entropy=make_entropy(self.entropy),
         )
 

@@ -23,18 +23,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.estimators.base.settings import check_positive
+from dppca.common.schema import Schema
 
 NORM_TOLERANCE = 1e-9
 _NAMED_COLUMNS = 5
 
 
-def check_rows(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
+def check_rows(
+    estimator: Any, X: ArrayLike, *, schema: Schema | None = None
+) -> NDArray[np.float64]:
     """Rows to transform or predict, shape (n_rows, d), of as many columns as were fitted.
+
+    With a schema, frames with its columns are read as `dppca.common.estimators.base.named_frames`
+    says.
 
     Raises
     ------
@@ -44,8 +52,28 @@ def check_rows(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
         The estimator was not fitted.
     """
     check_is_fitted(estimator)
-    rows: NDArray[np.float64] = _validated(estimator, X, reset=False)
-    return rows
+    rows = read_named(estimator, X, schema, reset=False)
+    return _validated(estimator, X, reset=False) if rows is None else rows
+
+
+def check_scores(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
+    """Scores to turn back into rows, shape (n_rows, k), of as many columns as components were kept.
+
+    Raises
+    ------
+    DataError
+        Values are missing or infinite, or the columns are others.
+    sklearn.exceptions.NotFittedError
+        The estimator was not fitted.
+    """
+    check_is_fitted(estimator)
+    try:
+        scores: NDArray[np.float64] = check_array(X, dtype=np.float64)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    if scores.shape[1] != (k := len(estimator.components_)):
+        raise DataError(f"X has {scores.shape[1]} columns; there are {k} components")
+    return scores
 
 
 def check_table(
@@ -55,6 +83,7 @@ def check_table(
     row_norm: object,
     allow_constant: bool,
     few_rows: bool = False,
+    schema: Schema | None = None,
 ) -> NDArray[np.float64]:
     """Rows to fit, shape (n_rows, d), float64; perhaps the caller's own memory.
 
@@ -64,6 +93,8 @@ def check_table(
         Declared bound on the L2 norm of a row, or None where a method has none.
     few_rows
         Whether there may be fewer rows than columns.
+    schema
+        As of `check_rows`.
 
     Raises
     ------
@@ -72,7 +103,9 @@ def check_table(
     SettingError
         ``row_norm`` is not a number above 0.
     """
-    rows: NDArray[np.float64] = _validated(estimator, X, reset=True)
+    rows = read_named(estimator, X, schema, reset=True)
+    if rows is None:
+        rows = _validated(estimator, X, reset=True)
     if not few_rows:
         _require_enough(rows)
     _require_table(rows, row_norm=row_norm, allow_constant=allow_constant)
@@ -127,12 +160,15 @@ def make_signs(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
     return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
-def _validated(estimator: Any, X: ArrayLike, *, reset: bool, y: Any = "no_validation") -> Any:
+def _validated(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
     try:
         return validate_data(estimator, X, y, reset=reset, dtype=np.float64)
     except ValueError as error:
         if "could not convert" in str(error):  # and goes on to quote a value
-            raise DataError("X must hold numbers: code text by public rules first") from None
+            raise DataError(
+                "X must hold numbers: code text by public rules first; a method with a schema "
+                "takes labels too, in a frame that has its columns"
+            ) from None
         raise DataError(str(error)) from error
 
 

@@ -89,9 +89,14 @@ class ReleasableClassifier(Classifier):
 
     def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
         if check_variant(self.variant) is Variant.SOUND:
-            self._draw(self._prepare(rows, codes))
+            prepared = self._prepare(rows, codes)
+            self._caution(*rows.shape)
+            self._draw(prepared)
         else:
             self._fit_published(rows, codes)
+
+    def _caution(self, n_rows: int, d: int) -> None:
+        """Warn of noise that will drown what is released, from public numbers."""
 
     @abstractmethod
     def _promise(

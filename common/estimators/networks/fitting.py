@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import check_table
 from dppca.common.estimators.base.party_tables import resolve_schema
@@ -48,7 +49,7 @@ _EXACT = Context(prec=100, traps=[Inexact])
 _LEAST_BINS = 2
 
 
-class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
     """A method that ends in a Bayesian network to draw rows from.
 
     Attributes
@@ -105,6 +106,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
                 self.schema, None, table.shape[1], max_rows_per_person=self.max_rows_per_person
             )
         self._domain = Domain.of(self.schema_, n_bins=self.n_bins)
+        warn_of_copies(self)
         return [self._domain.encode(table) for table in tables]
 
 

@@ -39,6 +39,7 @@ from dppca.common.estimators.base.settings import (
 from dppca.common.estimators.ppca.guarantees import corrected_guarantee, published_guarantee
 from dppca.common.estimators.ppca.latent_rows import DRAWN, LITERAL, WHITENED
 from dppca.common.estimators.ppca.party_moments import (
+    Caution,
     PooledMoments,
     publish_moments,
     release_moments,
@@ -142,8 +143,12 @@ def corrected_moments(
     form: FitSettings,
     *,
     entropy: EntropyMaker | None,
+    caution: Caution | None = None,
 ) -> tuple[PooledMoments, NoiseEdge | None, Guarantee]:
-    """The federation's moments of integer rows, shape (n_rows, p), with their promise."""
+    """The federation's moments of integer rows, shape (n_rows, p), with their promise.
+
+    ``caution`` is as of `release_moments`.
+    """
     k = check_rows_per_person(schema.max_rows_per_person)
 
     def calibrate(sens: Sensitivity) -> Calibration:
@@ -162,6 +167,7 @@ def corrected_moments(
         covariance=form.covariance,
         once=once,
         entropy=make_entropy(entropy),
+        caution=caution,
     )
     edge = released.edge(schema, form.covariance) if form.needs_edge else None
     promise = corrected_guarantee(released.calibration, once=once, entropy=entropy)

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dppca.common.estimators.ppca.party_moments import PooledMoments
 from dppca.common.numerics.spectrum.ppca import PPCAModel
 from dppca.common.numerics.synthesis.discretize import discretize
-from dppca.common.schema import Schema
+from dppca.common.schema import Column, Schema
 from dppca.common.schema.decoding import decode_columns
 
 DRAWN, WHITENED, LITERAL = "drawn", "whitened", "literal"
@@ -63,13 +63,12 @@ def rows_from_scores(
     return synthetic
 
 
-def decoded_table(
+def decoded_values(
     schema: Schema, coded: NDArray[np.float64], moments: PooledMoments, *, seed: int
-) -> NDArray[np.float64]:
-    """Coded rows as a table that the schema allows, shape (n_rows, n_attributes).
+) -> list[Column]:
+    """Coded rows as values that the schema allows: a column (n_rows,) per attribute.
 
-    A column per attribute, as an estimator takes it: numbers within their bounds, codes of labels.
-    ``seed`` decides ties and redrawn labels.
+    Numbers within their bounds, and codes of labels. ``seed`` decides ties and redrawn labels.
     """
     with threadpool_limits(1, user_api="blas"):  # as the federation does: the same bits
         columns = discretize(
@@ -80,4 +79,4 @@ def decoded_table(
             entry_noise=moments.entry_noise,
             rng=np.random.default_rng(seed),
         )
-    return np.column_stack(decode_columns(schema, columns)).astype(np.float64)
+    return decode_columns(schema, columns)

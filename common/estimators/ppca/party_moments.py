@@ -22,7 +22,7 @@ Source: Gu et al. (2022), algorithm 1, steps 1 to 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,6 +39,8 @@ from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import Sensitivity, sensitivity
 from dppca.common.schema import Schema
 from dppca.common.study import Covariance
+
+Caution = Callable[[Calibration, Sequence[int]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def release_moments(
     covariance: Covariance,
     once: bool,
     entropy: EntropySource,
+    caution: Caution | None = None,
 ) -> ReleasedMoments:
     """Release each party's moments and pool them; in coded units.
 
@@ -120,6 +123,8 @@ def release_moments(
         From the sensitivity of the packed sums to each party's noise.
     once
         Whether noise is drawn once, on the parties' sum; ``covariance`` is then the pooled one.
+    caution
+        Called before noise is drawn, with its law and the rows behind each vector.
 
     Raises
     ------
@@ -139,6 +144,8 @@ def release_moments(
         n_owners=len(noised),
         largest_weight=Fraction(schema.sum_weight),
     )
+    if caution is not None:
+        caution(calibration, [len(index) for index in noised])
     total = np.zeros(layout.n_entries, dtype=np.int64)
     within = empty_covariance(layout.n_columns)
     for index in noised:

@@ -31,6 +31,7 @@ Probabilistic Principal Component Analysis and Differential Privacy", algorithm 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,7 +41,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dppca.common.errors import SettingError
-from dppca.common.estimators.base.inputs import check_rows, check_table
+from dppca.common.estimators.base.cautions import (
+    CountsCopies,
+    warn_of_copies,
+    warn_of_drowned_components,
+)
+from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.estimators.base.inputs import check_rows, check_scores, check_table
+from dppca.common.estimators.base.named_frames import has_columns
 from dppca.common.estimators.base.party_tables import (
     encode_rows,
     group_rows,
@@ -49,7 +57,7 @@ from dppca.common.estimators.base.party_tables import (
     to_unit_interval,
 )
 from dppca.common.estimators.base.projection import select_components
-from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int
+from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
 from dppca.common.estimators.ppca.forms import (
     FitSettings,
     corrected_moments,
@@ -57,16 +65,21 @@ from dppca.common.estimators.ppca.forms import (
     resolve_settings,
 )
 from dppca.common.estimators.ppca.guarantees import SOURCE
-from dppca.common.estimators.ppca.latent_rows import DRAWN, decoded_table, rows_from_scores
+from dppca.common.estimators.ppca.latent_rows import DRAWN, decoded_values, rows_from_scores
 from dppca.common.estimators.ppca.party_moments import PooledMoments
+from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
+from dppca.common.numerics.spectrum.ppca import fit_ppca, log_density, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
-from dppca.common.schema import Schema
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.schema import Column, Schema
+from dppca.common.schema.decoding import decode_columns
+from dppca.common.schema.frames import library_of, nearest_columns, table_for, to_table
 
 
 class PPCADPMH(
+    CountsCopies,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -82,7 +95,8 @@ class PPCADPMH(
     variant
         ``sound`` or ``published``.
     schema
-        `Schema` of the columns: an array then has a column per attribute, of numbers or codes.
+        `Schema` of the columns. A frame that has columns of its names is then read as an owner's
+        file is, labels as text; anything else has a column per attribute, of numbers or codes.
     bounds
         In place of a schema where all columns are numbers: (lower, upper), public, numbers or
         arrays (d,).
@@ -132,8 +146,11 @@ class PPCADPMH(
         As many rows as were given, (n_rows, p), in coded units; the rows of a party are where its
         own were.
     decoded_
-        The same rows as the schema allows them, (n_rows, n_attributes), in the form of X; made
-        when they are asked for.
+        The same rows as the schema allows them, (n_rows, n_attributes), in the form of X: with
+        labels, in a frame of the same library, where X was a frame; made when they are asked for.
+    explained_variance_, explained_variance_ratio_
+        Eigenvalues of the kept components, (k,), and their share of the sum that
+        ``contribution_rate`` is a share of. Noise is part of them.
     guarantee_
         What is private, how far, and what is not.
     """
@@ -192,7 +209,10 @@ class PPCADPMH(
             A setting, a row, or the size of the integers; the message says what to change.
         """
         form = resolve_settings(self)
-        rows = check_table(self, X, row_norm=None, allow_constant=self.allow_constant)
+        rows = check_table(
+            self, X, row_norm=None, allow_constant=self.allow_constant, schema=self.schema
+        )
+        self._library = library_of(X) if has_columns(X, self.schema) else None
         parties = group_rows(groups, len(rows))
         self.schema_ = resolve_schema(
             self.schema,
@@ -207,11 +227,12 @@ class PPCADPMH(
                 "and targets out of the schema"
             )
         codes = encode_rows(self.schema_, rows)
+        warn_of_copies(self)
         rng = check_random_state(self.random_state)
         edge: NoiseEdge | None = None
         if form.corrected:
             moments, edge, promise = corrected_moments(
-                codes, parties, self.schema_, form, entropy=self.entropy
+                codes, parties, self.schema_, form, entropy=self.entropy, caution=self._caution
             )
         else:
             moments, promise = published_moments(codes, parties, self.schema_, form, rng=rng)
@@ -224,9 +245,49 @@ class PPCADPMH(
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of rows in the released components, (n_rows, k): as private, or not, as X is."""
-        rows = to_coded_units(self.schema_, encode_rows(self.schema_, check_rows(self, X)))
-        scores: NDArray[np.float64] = (rows - self.mean_) @ self.components_.T
+        scores: NDArray[np.float64] = (self._coded(X) - self.mean_) @ self.components_.T
         return scores
+
+    def inverse_transform(self, X: ArrayLike) -> Any:
+        """Rows that scores (n_rows, k) stand for, in the form of the fitted ones.
+
+        Each is the row of valid values that is nearest to ``Y components_ + mean_``, on its own.
+
+        Raises
+        ------
+        DataError
+            There are other numbers of scores than components, or values that are not finite.
+        """
+        coded = check_scores(self, X) @ self.components_ + self.mean_
+        return self._as_fitted(
+            decode_columns(self.schema_, nearest_columns(coded, self.schema_.layout))
+        )
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row under the released model, (n_rows,): as private as X is.
+
+        In coded units; no variance is taken for less than that of rounding to the schema's grid.
+        """
+        rounding = 4.0**-self.schema_.resolution_bits / 12.0
+        return log_density(self.model_, self._coded(X), least_variance=rounding)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - the protocol
+        """Mean log-likelihood of rows under the released model, as `score_samples` gives it."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def explained_variance_(self) -> NDArray[np.float64]:
+        """See the class."""
+        check_is_fitted(self)
+        return self.eigenvalues_[: len(self.components_)]
+
+    @property
+    def explained_variance_ratio_(self) -> NDArray[np.float64]:
+        """See the class."""
+        kept, every = self.explained_variance_, self.eigenvalues_
+        signed = check_variant(self.variant) is Variant.PUBLISHED
+        total: NDArray[np.float64] = kept / (every if signed else np.maximum(every, 0.0)).sum()
+        return total
 
     @property
     def _n_features_out(self) -> int:
@@ -239,13 +300,13 @@ class PPCADPMH(
         return sample(self.model_, size, rng=np.random.default_rng(seed))
 
     @property
-    def decoded_(self) -> NDArray[np.float64]:
+    def decoded_(self) -> Any:
         """``synthetic_`` as a table that the schema allows, (n_rows, n_attributes)."""
         check_is_fitted(self)
-        return decoded_table(self.schema_, self.synthetic_, self._moments, seed=self._decoding_seed)
+        return self._decoded(self.synthetic_, self._decoding_seed)
 
-    def decode(self, coded_rows: ArrayLike, *, random_state: Any = None) -> NDArray[np.float64]:
-        """Rows of `sample` as a table that the schema allows, (n_rows, n_attributes).
+    def decode(self, coded_rows: ArrayLike, *, random_state: Any = None) -> Any:
+        """Rows of `sample` as a table that the schema allows, in the form of ``decoded_``.
 
         Marginals are met on the rows given together: decode many at once.
 
@@ -260,8 +321,26 @@ class PPCADPMH(
             raise SettingError(
                 f"decode takes finite coded rows of shape (n_rows, {p}), as sample makes them"
             )
-        seed = int(check_random_state(random_state).randint(2**31))
-        return decoded_table(self.schema_, rows, self._moments, seed=seed)
+        return self._decoded(rows, int(check_random_state(random_state).randint(2**31)))
+
+    def _decoded(self, rows: NDArray[np.float64], seed: int) -> Any:
+        return self._as_fitted(decoded_values(self.schema_, rows, self._moments, seed=seed))
+
+    def _as_fitted(self, columns: list[Column]) -> Any:
+        """Values of each attribute, in the form of what was fitted."""
+        if self._library is None:
+            return np.column_stack(columns).astype(np.float64)
+        return table_for(self._library, to_table(columns, self.schema_))
+
+    def _coded(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        rows = check_rows(self, X, schema=self.schema_)
+        return to_coded_units(self.schema_, encode_rows(self.schema_, rows))
+
+    def _caution(self, noise: Calibration, owner_rows: Sequence[int]) -> None:
+        layout = self.schema_.layout
+        most = largest_total_variance(layout)
+        warn_of_drowned_components(self, noise, layout, owner_rows=owner_rows, most=most)
 
     def _model(self, moments: PooledMoments, edge: NoiseEdge | None, *, signed: bool) -> None:
         parts = decompose(moments.covariance)

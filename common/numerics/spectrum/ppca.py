@@ -22,7 +22,7 @@ Reference: M. E. Tipping, C. M. Bishop, Probabilistic principal component analys
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,25 @@ def fit_ppca(
         noise_variance=noise_variance * scale,
         trace_scale=scale,
     )
+
+
+def log_density(
+    model: PPCAModel, rows: NDArray[np.float64], *, least_variance: float
+) -> NDArray[np.float64]:
+    """Logarithm of the model's density at rows (n_rows, p), in coded units; shape (n_rows,).
+
+    ``least_variance``, above 0, takes the place of a smaller sigma^2: rows that lie on a grid are
+    known no better than to its step.
+    """
+    covariance = replace(
+        model, noise_variance=max(model.noise_variance, least_variance)
+    ).covariance()
+    centred = rows - model.mean
+    distances = np.einsum("ij,ji->i", centred, np.linalg.solve(covariance, centred.T))
+    _, log_determinant = np.linalg.slogdet(covariance)
+    constant = len(covariance) * np.log(2.0 * np.pi) + log_determinant
+    density: NDArray[np.float64] = -0.5 * (distances + constant)
+    return density
 
 
 def sample(model: PPCAModel, n_rows: int, *, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.schema import Schema
 
+pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are small
 SEEDED = partial(SeededEntropy, 3)
 Rows = NDArray[np.float64]
 

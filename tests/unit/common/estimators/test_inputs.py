@@ -24,6 +24,7 @@ from dppca.common.estimators import (
 )
 from dppca.common.schema import Schema
 
+pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are small
 N_ROWS, N_COLUMNS = 60, 4
 BOX: dict[str, Any] = {"bounds": (-1, 1)}
 

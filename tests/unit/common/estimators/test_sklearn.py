@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dppca.common.errors import DataError
 from dppca.common.estimators import (
     AGSVM,
     DPPCASVM,
@@ -150,6 +151,17 @@ def test_what_transforms_names_its_columns_and_makes_frames(estimator: Any) -> N
     frame = fitted.set_output(transform="pandas").transform(rows)
     assert list(frame.columns) == list(names)
     assert np.array_equal(frame.to_numpy(), plain)
+
+
+def test_scores_on_all_but_one_component_are_turned_back_into_rows() -> None:
+    rows = UnitBall(scale=4.0).fit_transform(np.random.default_rng(2).normal(size=(300, 4)))
+    rows[:, 3] *= 1e-4
+    labels = (rows[:, 0] > 0).astype(int)
+    model = DPPCASVM(epsilon=1e6, max_rows_per_person=1, n_components=3, entropy=REPEATABLE)
+    scores = model.fit(rows, labels).transform(rows)
+    assert np.abs(model.inverse_transform(scores) - rows).max() < 1e-3
+    with pytest.raises(DataError, match="there are 3 components"):
+        model.inverse_transform(rows)
 
 
 def test_a_notebook_sees_what_is_private_and_what_is_not() -> None:

@@ -9,10 +9,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
 
-from dppca.common.errors import SettingError
+import dppca
+from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators import PPCADPMH
 from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
@@ -51,7 +56,7 @@ def people(n_rows: int = 3_000) -> NDArray[np.float64]:
     return np.column_stack([age, rng.uniform(-2, 2, n_rows), ill, ward])
 
 
-def fitted(rows: NDArray[np.float64], groups: Any = None, **settings: Any) -> PPCADPMH:
+def fitted(rows: Any, groups: Any = None, **settings: Any) -> PPCADPMH:
     given: dict[str, Any] = {"epsilon": 2, "schema": SCHEMA, "random_state": 5, **settings}
     if given.get("variant") != "published":
         given.setdefault("entropy", SEEDED)
@@ -302,3 +307,66 @@ def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
     rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
     with pytest.raises(SettingError, match="histogram, products and targets out of the schema"):
         fitted(rows, schema=Schema.from_document(document))
+
+
+def as_frame(rows: NDArray[np.float64]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "ward": np.array(["n", "s", "w", "e"])[rows[:, 3].astype(int)],
+            "age": rows[:, 0],
+            "dose": rows[:, 1],
+            "ill": np.where(rows[:, 2], "yes", "no"),
+        }
+    )
+
+
+def test_a_frame_with_labels_gives_what_an_array_of_codes_gives_and_labels_back() -> None:
+    rows = people(400)
+    plain, named = fitted(rows), fitted(as_frame(rows))
+    assert np.array_equal(plain.synthetic_, named.synthetic_)
+    assert list(named.feature_names_in_) == ["age", "dose", "ill", "ward"]
+    decoded = named.decoded_
+    assert isinstance(decoded, pd.DataFrame)
+    pd.testing.assert_frame_equal(decoded, as_frame(plain.decoded_)[decoded.columns])
+    assert isinstance(named.decode(named.sample(50)), pd.DataFrame)
+    assert np.array_equal(named.transform(as_frame(rows)), plain.transform(rows))
+
+
+def test_frames_of_other_libraries_come_back_as_such() -> None:
+    frame = as_frame(people(300))
+    for given in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        decoded = fitted(given).decoded_
+        assert type(decoded) is type(given)
+        assert {str(label) for label in decoded["ill"]} == {"no", "yes"}
+
+
+def test_rows_come_back_from_as_many_scores_as_there_are_columns_less_one() -> None:
+    rows = people(400)
+    model = fitted(rows, n_components=6)
+    again = model.inverse_transform(model.transform(rows))
+    assert is_valid(again)
+    assert np.array_equal(again[:, 2:], rows[:, 2:])
+    assert np.abs(again[:, :2] - rows[:, :2]).max() < 0.5
+    named = fitted(as_frame(rows), n_components=6)
+    assert set(named.inverse_transform(named.transform(as_frame(rows)))["ward"]) == set("nswe")
+    with pytest.raises(DataError, match="there are 6 components"):
+        model.inverse_transform(np.zeros((2, 5)))
+
+
+def test_explained_variance_is_a_share_of_what_the_rule_adds_up() -> None:
+    rows = people()
+    for variant in ("sound", "published"):
+        model = fitted(rows, contribution_rate=0.6, variant=variant)
+        ratio = model.explained_variance_ratio_
+        assert ratio.sum() >= 0.6 > ratio[:-1].sum()
+        assert np.array_equal(model.explained_variance_, model.eigenvalues_[: len(ratio)])
+
+
+def test_the_score_is_the_likelihood_of_the_released_model() -> None:
+    rows = people(500)
+    model = fitted(rows, n_components=3)
+    coded = dppca.encode(as_frame(rows), SCHEMA)
+    law = multivariate_normal(model.model_.mean, model.model_.covariance())
+    np.testing.assert_allclose(model.score_samples(rows), law.logpdf(coded))
+    assert model.score(rows) == pytest.approx(law.logpdf(coded).mean())
+    assert model.score(rows) > model.score(rows[::-1, [0, 1, 2, 3]] * [0, 0, 1, 1] + [100, 2, 0, 0])
