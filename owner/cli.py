@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": ("doctor", "Find out what is wrong with a site, and what to do."),
     "renew": ("renew", "Change the site's key for a new one, while the old one works."),
     "identity": ("identity", "Print this site's key for a study file; offer to be an opener."),
+    "studies": ("studies", "List the studies that name this site, and what to do now."),
     "check": ("check", "Compare data with a study's schema, fault by fault."),
     "review": ("review", "Show exactly what would leave, and what it would cost."),
     "contribute": ("contribute", "Release noised moments to a study, once."),

@@ -1,0 +1,165 @@
+"""``dppca-owner studies``."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from datetime import UTC
+from pathlib import Path
+
+import click
+
+from dppca.common.amounts import decimal_text
+from dppca.common.clock import utc_now
+from dppca.common.console import emit, prints, say
+from dppca.common.errors import (
+    BusyError,
+    PrivacyError,
+    SettingError,
+    StudyError,
+    UnreachableError,
+    UploadError,
+)
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+from dppca.owner.client.queries import POLL_S, CuratorQueries, StudySummary
+from dppca.owner.client.session import connect
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.release.contribution import decide_step
+from dppca.owner.render.studies import (
+    OwnStudiesDocument,
+    OwnStudy,
+    Standing,
+    advise,
+    studies_text,
+)
+from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.kept_studies import components_path, keeps_study
+
+
+@click.command("studies")
+@click.option("--watch", is_flag=True, help="Show the list again as it changes, until Ctrl-C.")
+@prints(OwnStudiesDocument)
+@click.pass_obj
+def command(folder: Path, *, watch: bool, as_json: bool) -> None:
+    """List the curator's studies that name this site, and what to do in each now.
+
+    Nothing is read, charged or sent. The cost is what a contribution to the study is charged here.
+    On a terminal --watch shows the list anew every ten seconds; elsewhere, whenever it changes.
+
+    \b
+    Example:
+      dppca-owner studies
+      dppca-owner studies --watch
+    """
+    if watch and as_json:
+        raise SettingError("--watch shows text: leave out --json, or --watch")
+    site = load_site(folder)
+    with connect(site) as client:
+        known: dict[str, Study] = {}
+        if not watch:
+            document = list_studies(site, client, known)
+            emit(document, studies_text(document), as_json=as_json)
+            return
+        try:
+            _watch(site, client, known)
+        except KeyboardInterrupt:
+            return
+
+
+def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudiesDocument:
+    """The curator's studies that name a site, as it stands in them.
+
+    Parameters
+    ----------
+    known
+        Studies that were fetched before, by digest; new ones are added.
+    """
+    summaries, history = client.studies(), read_history(site.ledger)
+    return {
+        "command": "studies",
+        "curator": site.curator,
+        "studies": [_list(site, client, each, history, known) for each in summaries],
+    }
+
+
+def _list(
+    site: Site,
+    client: CuratorQueries,
+    found: StudySummary,
+    history: History,
+    known: dict[str, Study],
+) -> OwnStudy:
+    listed: OwnStudy = {
+        "name": found.name,
+        "digest": found.digest,
+        "state": found.state,
+        "contributions": found.contributions,
+        "owners": found.owners,
+        "contributed": found.contributed,
+        "deadline": None,
+        "seconds_left": None,
+        "epsilon": None,
+        "delta": None,
+        "next": "",
+    }
+    try:
+        study = _fetch(site, client, found, known)
+        calibration = calibrate(study)
+    except (StudyError, PrivacyError, SettingError, UploadError) as error:
+        return {**listed, "next": f"nothing: its document is refused ({error}); tell the operator"}
+    now = utc_now()
+    if study.deadline is not None:
+        listed["deadline"] = study.deadline.astimezone(UTC).isoformat()
+        listed["seconds_left"] = max(0, int((study.deadline - now).total_seconds()))
+    entry = (study.openers or {}).get(site.name)
+    record = None if entry is None else history.openers.get(hashlib.sha256(entry.key).hexdigest())
+    standing = Standing(
+        state=found.state,
+        is_held=found.contributed,
+        step=decide_step(history, study.digest),
+        is_over=study.deadline_passed(now),
+        opens=entry is not None and (record is None or not record.is_done),
+        has_components=components_path(site, study.name).exists(),
+    )
+    return {
+        **listed,
+        "epsilon": decimal_text(calibration.epsilon),
+        "delta": decimal_text(calibration.delta),
+        "next": advise(study.name, standing),
+    }
+
+
+def _fetch(
+    site: Site, client: CuratorQueries, found: StudySummary, known: dict[str, Study]
+) -> Study:
+    if found.digest not in known:
+        study, _ = client.study(found.name, stored=keeps_study(site, found.name))
+        if study.digest != found.digest:
+            raise UploadError("it is not the one that is listed")
+        known[found.digest] = study
+    return known[found.digest]
+
+
+def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
+    """Show the list again and again; a curator that cannot be reached is asked again."""
+    shown: object = None
+    while True:
+        try:
+            document = list_studies(site, client, known)
+            text, state = studies_text(document), _without_clock(document)
+        except (UnreachableError, BusyError) as error:
+            text = state = f"not known now: {error}"
+        if sys.stdout.isatty():
+            click.clear()
+            say(f"{text}\n\n{utc_now():%H:%M:%S} UTC; every {POLL_S:.0f} s. Ctrl-C ends.")
+        elif state != shown:
+            say(text)
+        shown = state
+        time.sleep(POLL_S)
+
+
+def _without_clock(document: OwnStudiesDocument) -> object:
+    return [{**each, "seconds_left": None} for each in document["studies"]]

@@ -1,0 +1,132 @@
+"""The list of a site's studies: what each costs, until when, and what the steward can do now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, TypedDict
+
+from dppca.common.documents import DecimalText, DigestText, Document, TimeText
+from dppca.common.messages import StudyState
+from dppca.owner.release.contribution import NextStep
+
+
+class OwnStudy(TypedDict):
+    """One study of the curator that names this site."""
+
+    name: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    contributions: Annotated[int, "contributions that the curator holds"]
+    owners: Annotated[int, "owners that the study names"]
+    contributed: Annotated[bool, "whether the curator holds one of this site"]
+    deadline: Annotated[TimeText | None, "when it stops waiting for owners; null for never"]
+    seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"]
+    epsilon: Annotated[DecimalText | None, "epsilon that a contribution costs this site"]
+    delta: Annotated[DecimalText | None, "its delta; null, as epsilon, if the study is refused"]
+    next: Annotated[str, "what to do now, in words"]
+
+
+class OwnStudiesDocument(Document):
+    """The studies of the curator that name this site, newest first."""
+
+    curator: Annotated[str, "`HOST:PORT` of the curator"]
+    studies: Annotated[Sequence[OwnStudy], "one entry for each"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a site stands in a study.
+
+    Attributes
+    ----------
+    is_held
+        Whether the curator holds a contribution of this site.
+    step
+        What the ledger says is to be done for a contribution.
+    is_over
+        Whether the deadline has passed.
+    opens
+        Whether this site is an opener that has not opened yet.
+    has_components
+        Whether the components are here.
+    """
+
+    state: StudyState
+    is_held: bool
+    step: NextStep
+    is_over: bool = False
+    opens: bool = False
+    has_components: bool = False
+
+
+def advise(name: str, standing: Standing) -> str:
+    """What a steward can do now in a study; begins with a command, or says what is waited for."""
+    if standing.state is StudyState.ABORTED:
+        return f"nothing: it was aborted; `dppca-owner components {name}` says why"
+    if standing.is_held and standing.step is NextStep.RESERVE:
+        return "`dppca-owner doctor`: the curator holds a contribution that this ledger lacks"
+    if standing.state is StudyState.OPEN:
+        return _advise_open(name, standing)
+    if standing.state is StudyState.SEALED:
+        if standing.opens:
+            return f"`dppca-owner open {name}`: this site is one of its openers"
+        return "nothing: it waits for its openers"
+    if not standing.has_components:
+        return f"`dppca-owner components {name}`"
+    if standing.state is StudyState.DECOMPOSED:
+        return f"its components are here: `dppca-owner synthesize {name}`, `train` or `report`"
+    return "nothing: it is closed, and its components are here"
+
+
+def _advise_open(name: str, standing: Standing) -> str:
+    if standing.is_held or standing.step is NextStep.NOTHING:
+        return "nothing: it waits for other owners" + (
+            "; come back to open it" if standing.opens else ""
+        )
+    if standing.step is NextStep.SEND:
+        return f"`dppca-owner contribute {name}`: it is charged and drawn, and not known to be sent"
+    if standing.is_over:
+        return "nothing: its deadline has passed"
+    if standing.step is NextStep.DRAW:
+        return f"`dppca-owner contribute {name}`: it is charged and not drawn (no further charge)"
+    return f"`dppca-owner review {name}`, then `contribute`"
+
+
+def studies_text(document: OwnStudiesDocument) -> str:
+    """The list, some lines for each study."""
+    if not document["studies"]:
+        return f"No study of the curator at {document['curator']} names this site."
+    return "\n".join(line for each in document["studies"] for line in _lines(each))
+
+
+def _lines(study: OwnStudy) -> list[str]:
+    epsilon, delta = study["epsilon"], study["delta"]
+    cost = "cost not known" if epsilon is None else f"epsilon {epsilon}"
+    if delta not in (None, "0"):
+        cost += f", delta {delta}"
+    held = f"{study['contributions']} of {study['owners']} contributions"
+    return [
+        f"{study['name']}: {study['state']}, {held}, {cost}, {_until(study)}",
+        f"  next: {study['next']}",
+    ]
+
+
+def _until(study: OwnStudy) -> str:
+    left, deadline = study["seconds_left"], study["deadline"]
+    if left is None or deadline is None:
+        return "no deadline"
+    at = f"{datetime.fromisoformat(deadline):%Y-%m-%d %H:%M} UTC"
+    return f"deadline {at} ({_duration(left)} left)" if left else f"deadline {at} (passed)"
+
+
+def _duration(seconds: int) -> str:
+    """About how long: the largest unit, and the next one below it."""
+    minutes = seconds // 60
+    days, hours = minutes // (24 * 60), minutes // 60 % 24
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else "less than a minute"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from dppca.common.messages import StudyState
+from dppca.owner.release.contribution import NextStep
+from dppca.owner.render.studies import (
+    OwnStudiesDocument,
+    OwnStudy,
+    Standing,
+    advise,
+    studies_text,
+)
+
+OPEN, SEALED, DONE = StudyState.OPEN, StudyState.SEALED, StudyState.DECOMPOSED
+CLOSED, ABORTED = StudyState.CLOSED, StudyState.ABORTED
+RESERVE, DRAW, NOTHING, SEND = NextStep
+
+
+@pytest.mark.parametrize(
+    ("standing", "words"),
+    [
+        (Standing(OPEN, False, RESERVE), "`dppca-owner review s`, then `contribute`"),
+        (Standing(OPEN, False, RESERVE, is_over=True), "nothing: its deadline has passed"),
+        (Standing(OPEN, False, DRAW), "`dppca-owner contribute s`: it is charged and not drawn"),
+        (Standing(OPEN, False, DRAW, is_over=True), "nothing: its deadline has passed"),
+        (Standing(OPEN, False, SEND), "`dppca-owner contribute s`: it is charged and drawn"),
+        (Standing(OPEN, False, SEND, is_over=True), "`dppca-owner contribute s`"),
+        (Standing(OPEN, False, NOTHING), "nothing: it waits for other owners"),
+        (Standing(OPEN, True, SEND), "nothing: it waits for other owners"),
+        (Standing(OPEN, True, SEND, opens=True), "come back to open it"),
+        (Standing(OPEN, True, RESERVE), "`dppca-owner doctor`: the curator holds"),
+        (Standing(SEALED, True, SEND, opens=True), "`dppca-owner open s`"),
+        (Standing(SEALED, False, RESERVE), "nothing: it waits for its openers"),
+        (Standing(DONE, True, SEND), "`dppca-owner components s`"),
+        (Standing(DONE, True, RESERVE), "`dppca-owner doctor`"),
+        (Standing(DONE, True, SEND, has_components=True), "`dppca-owner synthesize s`"),
+        (Standing(CLOSED, True, SEND), "`dppca-owner components s`"),
+        (Standing(CLOSED, True, SEND, has_components=True), "nothing: it is closed"),
+        (Standing(ABORTED, True, SEND), "nothing: it was aborted"),
+        (Standing(ABORTED, True, RESERVE), "nothing: it was aborted"),
+    ],
+    ids=str,
+)
+def test_what_to_do_follows_from_where_a_site_stands(standing: Standing, words: str) -> None:
+    assert words in advise("s", standing)
+
+
+def listed(**changes: object) -> OwnStudy:
+    study: OwnStudy = {
+        "name": "s",
+        "digest": "00",
+        "state": OPEN,
+        "contributions": 1,
+        "owners": 3,
+        "contributed": False,
+        "deadline": "2030-01-31T12:00:00+00:00",
+        "seconds_left": 0,
+        "epsilon": "0.5",
+        "delta": "0",
+        "next": "nothing",
+    }
+    return {**study, **changes}  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "(passed)"),
+        (1, "(less than a minute left)"),
+        (3599, "(59 min left)"),
+        (3600, "(1 h 0 min left)"),
+        (86399, "(23 h 59 min left)"),
+        (190000, "(2 d 4 h left)"),
+    ],
+)
+def test_the_time_that_is_left_is_said_in_its_two_largest_units(seconds: int, words: str) -> None:
+    document: OwnStudiesDocument = {
+        "command": "studies",
+        "curator": "hub:1",
+        "studies": [listed(seconds_left=seconds)],
+    }
+    assert f"deadline 2030-01-31 12:00 UTC {words}" in studies_text(document)
+
+
+def test_a_study_says_its_cost_and_a_site_without_studies_says_so() -> None:
+    document: OwnStudiesDocument = {"command": "studies", "curator": "hub:1", "studies": []}
+    assert studies_text(document) == "No study of the curator at hub:1 names this site."
+    for changes, words in (
+        ({"delta": "0.000001"}, "epsilon 0.5, delta 0.000001, "),
+        ({"epsilon": None, "delta": None}, "cost not known, "),
+        ({"deadline": None, "seconds_left": None}, "epsilon 0.5, no deadline"),
+    ):
+        said = studies_text({**document, "studies": [listed(**changes)]})
+        assert said.startswith("s: open, 1 of 3 contributions, ")
+        assert words in said
