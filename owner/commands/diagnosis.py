@@ -29,6 +29,8 @@ from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials
 from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
+from dppca.owner.engines.addresses import LOCAL
+from dppca.owner.engines.engine import open_engine
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
@@ -110,7 +112,8 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     policy_findings, policy = _policy(site)
     ledger_findings, history = _ledger(site, held)
     served = _data(site, policy, contributing, history, now)
-    findings += [*connection, *policy_findings, *served, *ledger_findings]
+    engines = _engines(site, policy, offline=offline)
+    findings += [*connection, *policy_findings, *served, *engines, *ledger_findings]
     findings += _peers(site)
     if history is not None:
         findings += _openings(site, waiting, history)
@@ -240,6 +243,22 @@ def _data(
             message = f"no data set can serve study {name}: {reasons}"
             kinds = {type(error) for error in refusals}
             yield _broken("data", (kinds.pop() if len(kinds) == 1 else DataError)(message))
+
+
+def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Diagnosis]:
+    """Whether clusters answer, and their workers are like this machine."""
+    for each in policy.data_sets if policy is not None else ():
+        if each.engine == LOCAL:
+            continue
+        if offline:
+            yield Diagnosis("engine", State.SKIPPED, "asked to stay offline")
+            return
+        try:
+            with open_engine(each.engine, site.folder):
+                message = f"{each.name}: every worker is like this machine"
+                yield Diagnosis("engine", State.OK, message)
+        except DppcaError as error:
+            yield _broken("engine", error)
 
 
 def _require_possible(

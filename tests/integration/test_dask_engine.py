@@ -213,6 +213,21 @@ def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
     assert (code, again["already_stored"]) == (0, True)
 
 
+def test_doctor_says_that_a_cluster_does_not_answer(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 1.0)
+    site, _ = _site(curator, tmp_path, n_files=1)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text() + "    engine: dask://127.0.0.1:9\n")
+    code, document = site.run("doctor")
+    (found,) = (each for each in document["findings"] if each["area"] == "engine")
+    assert (code, found["state"]) == (UnreachableError.exit_code, "broken")
+    _, document = site.run("doctor", "--offline")
+    (found,) = (each for each in document["findings"] if each["area"] == "engine")
+    assert found["state"] == "skipped"
+
+
 def test_keys_are_written_by_this_machine_alone(curator: Curator, tmp_path: Path) -> None:
     site, study = _site(curator, tmp_path, n_files=1)
     policy = site.folder / "policy.yaml"
