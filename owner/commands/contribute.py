@@ -15,6 +15,7 @@ from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
 from dppca.common.console import emit, prints
 from dppca.common.documents import CodedByRule
+from dppca.common.errors import SignatureError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
@@ -57,6 +58,7 @@ from dppca.owner.site.agreement import (
     agree,
     require_allowed,
     require_digest,
+    require_sending_key,
     require_verified,
     signing_key,
 )
@@ -141,7 +143,11 @@ def contribute(
                 if recovered and all(each.study_digest != study.digest for each in held.releases):
                     data_set = load_policy(site).data_set(stored.reservation.request.data_set)
                     require_sendable(ledger.history(), stored.reservation, data_set.budget)
-                answer, counts = _send(site, ledger, stored, client, dialogue, seconds), None
+                try:
+                    answer, counts = _send(site, ledger, stored, client, dialogue, seconds), None
+                except SignatureError:
+                    require_sending_key(site, study)
+                    raise
         else:
             stored, answer, counts = _release(
                 site, client, study, state, data_set_name, digest, engine, dialogue, seconds

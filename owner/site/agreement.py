@@ -226,6 +226,28 @@ _ANOTHER_KEY = (
 )
 
 
+def require_sending_key(site: Site, study: Study) -> None:
+    """Say what to do where a masked contribution waits to be sent and the key was renewed.
+
+    Raises
+    ------
+    IdentityError
+        The study names another key of this site than the one in use.
+    """
+    if study.trust is not Trust.AGGREGATE:
+        return
+    if key_bytes(Terms.from_study(study).public_key(site.name)) != key_bytes(
+        own_key(site).public_key()
+    ):
+        raise IdentityError(
+            "this contribution was charged and signed before the site's key was renewed, and the "
+            f"curator takes it with the key that study {study.name} names alone: put key.pem and "
+            "certificate.pem of the folder `previous` back, send it with this command, then put "
+            "the new ones in again. If the old key was stolen, do not: ask the operator to abort "
+            "the study. What was charged stays charged"
+        )
+
+
 def _require_own_key(site: Site, terms: Terms) -> None:
     named = key_bytes(terms.public_key(site.name))
     if named != key_bytes(own_key(site).public_key()):

@@ -204,6 +204,25 @@ def test_a_renewed_key_is_refused_before_anything_is_charged(federation: MaskedS
     _require_untouched(site, before)
 
 
+def test_a_contribution_from_before_a_renewal_is_sent_with_the_key_that_made_it(
+    federation: MaskedSites,
+) -> None:
+    site, study = federation.sites[-1], federation.study
+    site.run("contribute", study.name, "--yes", "--digest", study.digest, die_at="send")
+    files = [site.folder / name for name in ("key.pem", "certificate.pem")]
+    before = [file.read_bytes() for file in files]
+    issued = make_enrolled_site(federation.curator, site.folder, name=site.name)
+    for file in files:
+        file.write_bytes((issued.folder / file.name).read_bytes())
+    code, message = error_of(_contribute(site, study))
+    assert code == IDENTITY
+    assert "before the site's key was renewed" in message
+    for file, content in zip(files, before, strict=True):
+        file.write_bytes(content)
+    code, document = _contribute(site, study)
+    assert (code, document["already_stored"]) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("mechanism", "one_more", "all_others"),
     [("gaussian", "1.46", "1.46"), ("laplace", None, None)],
