@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := build/tools
+ENGINES := build/engines
 WIRE := common/wire
 
-.PHONY: install demo test faults bench static check wire image base-image compose-demo test-containers fuzz docs clean
+.PHONY: install demo test faults bench static check wire image base-image compose-demo test-containers test-engines fuzz docs clean
 
 install: $(VENV)/.installed
 
@@ -29,11 +30,23 @@ compose-demo: install
 
 # Two workers with one BLAS thread each: more threads than cores only get in each other's way.
 test: install
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not containers"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not containers and not engines"
 
 # On real containers: builds the image, runs the compose demo once and looks at everything it left.
 test-containers: image
 	$(BIN)/python -m pytest -m containers tests/containers
+
+# On Spark, which needs Java 17 and an environment of its own (pyspark has another pandas).
+test-engines: $(ENGINES)/.installed
+	OPENBLAS_NUM_THREADS=1 $(ENGINES)/bin/python -m pytest -m engines tests/engines
+
+# pyspark comes as a source archive: setuptools, of the locked bytes too, makes its wheel.
+$(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject.toml
+	"$(PYTHON)" -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/build.lock
+	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --require-hashes --requirement requirements/spark.lock
+	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
 
 # Every fault at every step of a study, on processes, written to docs/reference/faults.md; half an
 # hour. FAULTS="--fault owner-2:kill@draw --runtime containers" does one.
@@ -83,6 +96,7 @@ lock: $(TOOLS)/.installed
 	$(COMPILE) --group fuzz --output-file requirements/fuzz.lock
 	$(COMPILE) --group tools --output-file requirements/tools.lock
 	$(COMPILE) --group docs --constraints requirements/dev.lock --output-file requirements/docs.lock
+	$(COMPILE) pyproject.toml --extra spark --extra curator --group engines --constraints requirements/runtime.lock --output-file requirements/spark.lock
 
 # Known weaknesses of what is locked. Fails where the database cannot be reached too, unless
 # WHERE_REACHABLE=1: it then says so, and what counts is that no other bytes than those are installed.
@@ -102,4 +116,4 @@ wire: install
 	$(BIN)/python -m tools.wire
 
 clean:
-	rm -rf $(VENV) $(TOOLS) results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) $(ENGINES) results .mypy_cache .ruff_cache .pytest_cache .hypothesis

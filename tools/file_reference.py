@@ -33,6 +33,7 @@ from dppca.owner.site.source_documents import (
     DatabaseDocument,
     LakeDocument,
     SourceDocument,
+    SparkDocument,
 )
 from tools.markdown import slug
 
@@ -101,6 +102,7 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
     DatabaseDocument: "Database",
     AddressDocument: "Address",
     LakeDocument: "Lake",
+    SparkDocument: "Spark table",
 }
 _SECTIONS = _STUDY_MODELS | _SITE_MODELS
 _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed

@@ -25,6 +25,7 @@ from dppca.owner.records.databases import DatabaseSource
 from dppca.owner.records.delimited import CsvSource
 from dppca.owner.records.joined import FolderColumns, JoinedFiles
 from dppca.owner.records.sources import ArrowSource, ParquetSource, Source
+from dppca.owner.records.spark_tables import SparkTable
 from dppca.owner.records.stored_files import StoredFile, reaching
 from dppca.owner.records.table import Table
 
@@ -123,7 +124,7 @@ def make_manifest(
     Raises
     ------
     SettingError
-        The rows are in a database, whose parts would be of several moments.
+        The rows are in a database, whose parts would be of several moments, or in a Spark table.
     DataError
         A file has gone.
     """
@@ -131,6 +132,10 @@ def make_manifest(
         raise SettingError(
             f"{table.title} is read by this machine alone, in one transaction: parts of a database "
             "would be rows of several moments. Leave out --engine, or export the rows to Parquet"
+        )
+    if isinstance(table.source, SparkTable):
+        raise SettingError(
+            f"{table.title} has no files for others to read: --engine spark adds it up"
         )
     with reaching(table.title), ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
         pieces = [

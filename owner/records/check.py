@@ -180,8 +180,7 @@ def check_table(
     SettingError
         The target is no attribute with labels.
     """
-    # Rows of a database have no numbers: they come in another order each time.
-    tally = FaultCounts(schema, limit=0 if table.is_live else limit, target=target)
+    tally = FaultCounts(schema, limit=limit if table.is_numbered else 0, target=target)
     if keys is None:
         for columns in table.batches():
             tally.add(columns)

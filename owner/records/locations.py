@@ -216,7 +216,37 @@ class LakeLocation:
         yield from FileLocation(self.address, self.title).inside()
 
 
-Location = FileLocation | DatabaseLocation | LakeLocation
+@dataclass(frozen=True, slots=True)
+class SparkLocation:
+    """A table or view of Spark's catalogue.
+
+    Attributes
+    ----------
+    table
+        Catalogue, schema and name.
+    version
+        Of Delta, or the snapshot of Iceberg; None for the newest.
+    """
+
+    table: tuple[str, str, str]
+    version: int | None
+    title: str
+
+    @property
+    def quoted(self) -> str:
+        """Its name in a statement."""
+        return ".".join(f"`{part}`" for part in self.table)
+
+    def marks(self) -> Iterator[object]:
+        """As `FileLocation.marks`: the table, whatever its version."""
+        yield "spark", *(part.casefold() for part in self.table)
+
+    def inside(self) -> Iterator[object]:
+        """As `FileLocation.inside`."""
+        yield from ()
+
+
+Location = FileLocation | DatabaseLocation | LakeLocation | SparkLocation
 """A place that rows can be read from."""
 
 

@@ -24,8 +24,15 @@ from dppca.owner.records.databases import DatabaseSource, open_database
 from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.joined import JoinedFiles, open_files
 from dppca.owner.records.lakes import list_lake_files
-from dppca.owner.records.locations import DatabaseLocation, LakeLocation, Location, local_files
+from dppca.owner.records.locations import (
+    DatabaseLocation,
+    LakeLocation,
+    Location,
+    SparkLocation,
+    local_files,
+)
 from dppca.owner.records.sources import Malformed, Source
+from dppca.owner.records.spark_tables import SparkTable, open_spark_table
 from dppca.owner.records.stored_files import CSV_SUFFIXES, find_files
 
 _CODED_VALUES_PER_BATCH = 1 << 22
@@ -70,6 +77,11 @@ class Table:
     def is_live(self) -> bool:
         """Whether others may write to it meanwhile, as to a database."""
         return isinstance(self.source, DatabaseSource)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its rows come in one order each time, so that a number finds a row again."""
+        return not isinstance(self.source, DatabaseSource | SparkTable)
 
     @contextmanager
     def latest(self) -> Iterator[Table]:
@@ -233,6 +245,9 @@ def require_readable(location: Location) -> None:
     if isinstance(location, DatabaseLocation):
         open_database(location)
         return
+    if isinstance(location, SparkLocation):
+        open_spark_table(location)
+        return
     if isinstance(location, LakeLocation):
         list_lake_files(location)
         return
@@ -252,6 +267,8 @@ class _Part(NamedTuple):
 def _open(location: Location) -> list[_Part]:
     if isinstance(location, DatabaseLocation):
         return [_Part(location.title, open_database(location), from_text=False)]
+    if isinstance(location, SparkLocation):
+        return [_Part(location.title, open_spark_table(location), from_text=False)]
     if isinstance(location, LakeLocation):
         files = list_lake_files(location)
     else:

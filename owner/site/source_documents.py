@@ -18,6 +18,7 @@ from dppca.owner.records.locations import (
     LakeLocation,
     Location,
     Secret,
+    SparkLocation,
     locate_files,
 )
 
@@ -114,8 +115,23 @@ class LakeDocument(StrictDocument):
     version: Annotated[int, Field(ge=0)] | None = None
 
 
+class SparkDocument(StrictDocument):
+    """A table or view of Spark's catalogue.
+
+    Attributes
+    ----------
+    table
+        ``CATALOGUE.SCHEMA.NAME``; without Unity or another catalogue it is ``spark_catalog``.
+    version
+        Version of Delta, or snapshot of Iceberg; without it the newest whenever it is read.
+    """
+
+    table: Annotated[str, Field(pattern=r"^[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+$")]
+    version: Annotated[int, Field(ge=0)] | None = None
+
+
 class SourceDocument(StrictDocument):
-    """Which database or lake the rows are in; one of these.
+    """Which database, lake or Spark table the rows are in; one of these.
 
     Attributes
     ----------
@@ -129,6 +145,8 @@ class SourceDocument(StrictDocument):
         A server of Arrow Flight SQL, untested; its driver is installed by itself.
     delta, iceberg
         A table of a lake at a version.
+    spark
+        A table or view of Spark's catalogue, in the session that the environment names.
     """
 
     postgresql: DatabaseDocument | None = None
@@ -137,18 +155,24 @@ class SourceDocument(StrictDocument):
     flightsql: DatabaseDocument | None = None
     delta: LakeDocument | None = None
     iceberg: LakeDocument | None = None
+    spark: SparkDocument | None = None
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:
         driver = _one_of(**{name: getattr(self, name) for name in type(self).model_fields})
-        database: DatabaseDocument | LakeDocument = getattr(self, driver)
-        if isinstance(database, LakeDocument):
+        database: DatabaseDocument | LakeDocument | SparkDocument = getattr(self, driver)
+        if not isinstance(database, DatabaseDocument):
             return self
         if database.service is not None and driver != "postgresql":
             raise ValueError(f"{driver} has no services: give uri")
         if (database.path is not None) != (driver == "sqlite"):
             raise ValueError("path is for sqlite, and sqlite needs it")
         return self
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it needs a table or a query beside it."""
+        return not (self.delta or self.iceberg or self.spark)
 
 
 class PlaceDocument(StrictDocument):
@@ -163,7 +187,7 @@ class PlaceDocument(StrictDocument):
     @model_validator(mode="after")
     def _require_place(self) -> Self:
         _one_of(path=self.path, source=self.source)
-        if self.source is not None and not (self.source.delta or self.source.iceberg):
+        if self.source is not None and self.source.is_database:
             _one_of(table=self.table, query=self.query)
         elif self.table or self.query:
             raise ValueError("table and query are for a source that is a database")
@@ -183,6 +207,11 @@ class PlaceDocument(StrictDocument):
             return locate_files(self.path, folder=folder, data_set=name)
         chosen = {k: v for k in SourceDocument.model_fields if (v := getattr(self.source, k))}
         ((driver, database),) = chosen.items()
+        if isinstance(database, SparkDocument):
+            catalogue, schema, table = database.table.split(".")
+            return SparkLocation(
+                (catalogue, schema, table), database.version, f"{name} (Spark table)"
+            )
         if isinstance(database, LakeDocument):
             place = locate_files(database.path, folder=folder, data_set=name)
             return LakeLocation(driver, place.address, database.version, f"{name} (lake)")

@@ -1,0 +1,203 @@
+"""Spark's session, as the environment names it, and what has to be true of one.
+
+``SPARK_REMOTE`` names a server of Spark Connect, an installed Databricks Connect its workspace, and
+``SPARK_HOME`` or ``SPARK_CONF_DIR`` a cluster; without them Spark runs on this machine. Everything
+goes through DataFrames: Databricks refuses RDDs.
+
+Rows, and sums before noise, travel between Spark's processes. A session that is started here is
+started with authentication and encryption of these connections; any session that is not on this
+machine alone is refused without. Spark's own log is turned off in this process, and what it raises
+is said in other words: either may quote a row.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from dppca.common.errors import DataError, SettingError
+
+_LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
+_AUTHENTICATED: Final = "spark.authenticate"
+_ENCRYPTED: Final = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+_STARTED_WITH: Final = {
+    _AUTHENTICATED: "true",
+    _ENCRYPTED[0]: "true",
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_TALKING: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of pyspark that print what was raised, with a row's value, on standard error."""
+_REASONS: Final = {
+    "42P01": "there is no such table or view, or this user may not see it: correct policy.yaml",
+    "42P08": "there is no such catalogue: correct policy.yaml",
+    "42704": "there is no such catalogue or schema: correct policy.yaml",
+    "42703": "a column is not there: correct the view, or the study's schema",
+    "42501": "this user may not read it: ask for SELECT on it",
+    "0A000": "it has no versions, or not this one: correct version, or leave it out",
+    "22": "a view fails on a row: let it give the column as it is, without a conversion",
+}
+"""What Spark raises, by SQLSTATE or its class, in words of ours."""
+_OTHERWISE: Final = (
+    "Spark gave no reason that may be shown: workers or the connection were lost, or a view fails "
+    "on a row (let it give columns as they are, without a conversion)"
+)
+
+
+def open_session() -> Any:
+    """The session that the environment names, as it is or a new one.
+
+    Raises
+    ------
+    SettingError
+        Spark is not installed or does not start, or its connections are not private.
+    """
+    remote = os.environ.get("SPARK_REMOTE", "")
+    require_private_remote(remote)
+    if is_local(remote):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name in _TALKING:
+        logging.getLogger(name).disabled = True
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SettingError("Spark is not installed: pip install 'dppca[spark]'") from None
+    builder = SparkSession.builder
+    try:
+        from databricks.connect import DatabricksSession
+    except ImportError:
+        for name, value in {} if remote else _STARTED_WITH.items():
+            builder = builder.config(name, value)
+    else:
+        builder = DatabricksSession.builder
+    session = None
+    with suppress(Exception), _unheard():  # of Java, Py4J, gRPC, Spark: each may quote an address
+        session = builder.getOrCreate()
+    if session is None:
+        raise SettingError(
+            "Spark does not start, or does not answer: run `pyspark` in the same environment to "
+            "see why. It needs Java 17; a standalone cluster needs spark.authenticate.secret, as "
+            "its workers have it; SPARK_REMOTE is for a server of Spark Connect"
+        )
+
+    def read(name: str) -> str | None:
+        with suppress(Exception):  # what a platform does not show counts as not set
+            value: str | None = session.conf.get(name, None)
+            return value
+        return None
+
+    require_private_cluster(read)
+    if not remote and is_local(read("spark.master") or "") and "PYSPARK_PYTHON" not in os.environ:
+        session.sparkContext.pythonExec = sys.executable
+    return session
+
+
+def is_local(master: str) -> bool:
+    """Whether a master is a process of the machine that it was started on, and nothing else."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def require_private_remote(address: str) -> None:
+    """Refuse a server of Spark Connect that is reached in clear; the address is not repeated.
+
+    Parameters
+    ----------
+    address
+        ``SPARK_REMOTE``, such as ``sc://HOST:PORT/;token=...``; empty for none.
+    """
+    if not address or is_local(address):
+        return
+    host, parameters = _split_remote(address)
+    # A token is sent by TLS alone, as Spark's client does it.
+    if _is_loopback(host) or "token" in parameters or parameters.get("use_ssl") == "true":
+        return
+    raise SettingError(
+        "SPARK_REMOTE names a server on another machine without TLS, and sums before noise would "
+        "cross the network in clear: end it with /;use_ssl=true, or with ;token=TOKEN"
+    )
+
+
+def require_private_cluster(read: Callable[[str], str | None]) -> None:
+    """Refuse a cluster whose machines talk in clear, or to anybody.
+
+    Parameters
+    ----------
+    read
+        A setting of the session by its name; None where it is not set or not shown.
+    """
+    if is_local(read("spark.master") or ""):
+        return
+    if read(_AUTHENTICATED) == "true" and any(read(name) == "true" for name in _ENCRYPTED):
+        return
+    raise SettingError(
+        "sums before noise would cross the Spark cluster in clear, or reach who asks for them: set "
+        "spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true in "
+        "the cluster's configuration, and start it again"
+    )
+
+
+@contextmanager
+def asking(title: str) -> Iterator[None]:
+    """Turn what Spark raises into a `DataError`; its own message may quote a row."""
+    try:
+        yield
+    except Exception as error:
+        state = _sql_state(error)
+        if state is None:
+            raise
+        reason = _REASONS.get(state) or _REASONS.get(state[:2]) or _OTHERWISE
+    else:
+        return
+    raise DataError(f"{title} cannot be read: {reason}") from None
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Keep what a Java that is started here prints, now and later, from our output."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        for number, descriptor in enumerate(kept, start=1):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(nowhere)
+
+
+def _sql_state(error: Exception) -> str | None:
+    """SQLSTATE, empty where there is none; None for what comes from elsewhere than Spark."""
+    if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
+        return None
+    ask = getattr(error, "getSqlState", None)
+    return str((ask() if ask is not None else None) or "")
+
+
+def _split_remote(address: str) -> tuple[str, dict[str, str]]:
+    """Host and parameters of an address; neither, for what cannot be read."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return "", {}
+    pairs = (each.partition("=") for each in parts.path.lstrip("/").split(";") if "=" in each)
+    return host, {name: value for name, _, value in pairs if value}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
