@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -90,9 +90,11 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
                 f"that it runs, and, for tls://, that the files in {folder} are of the "
                 "same authority as its own"
             ) from None
+        engine = DaskEngine(client, text)
         try:
-            yield DaskEngine(client, text)
+            yield engine
         finally:
+            engine.leave()
             client.close(timeout=CONNECT_S)
 
 
@@ -115,6 +117,7 @@ class DaskEngine(ClusterEngine):
     ) -> None:
         self._client, self._title = client, title
         self._stall_s, self._no_worker_s = stall_s, no_worker_s
+        self._sent = ""
 
     @property
     def slots(self) -> int:
@@ -129,6 +132,13 @@ class DaskEngine(ClusterEngine):
             self._require_packages()
             self._send_kernel()
             self._require_same(self._client.run(fingerprint_document, on_error="return"))
+
+    def leave(self) -> None:
+        """Send the kernel to workers that join from now on no more: the next one may be another."""
+        if self._sent and self._client.status == "running":
+            with suppress(OSError, TimeoutError, RuntimeError, ValueError):  # the cluster has gone
+                self._client.unregister_worker_plugin(self._sent)
+                self._client.unregister_scheduler_plugin(self._sent)
 
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """As `ClusterEngine.run`."""
@@ -251,9 +261,9 @@ class DaskEngine(ClusterEngine):
         """Send our code to scheduler and workers, and to workers that join later."""
         with tempfile.TemporaryDirectory() as folder:
             path = str(build_kernel(Path(folder)))
-            name = Path(path).stem
-            self._client.register_plugin(SchedulerUploadFile(path), name=f"{name}-scheduler")
-            self._client.register_plugin(UploadFile(path), name=name)
+            self._sent = f"dppca-{uuid4().hex}"
+            self._client.register_plugin(SchedulerUploadFile(path), name=self._sent)
+            self._client.register_plugin(UploadFile(path), name=self._sent)
 
     def _require_same(self, found: dict[str, Any]) -> None:
         ours = take_fingerprint()

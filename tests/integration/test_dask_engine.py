@@ -30,11 +30,12 @@ from dppca.owner.records import (
     moments_of_table,
     open_table,
 )
-from dppca.owner.records.locations import DatabaseLocation, local_files
+from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
 from tests.support.census import make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
+from tests.support.object_store import object_store, upload
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.patience import WAIT_S
 
@@ -99,6 +100,19 @@ def test_any_cut_and_any_format_give_the_same_integers(
         np.testing.assert_array_equal(here.packed, expected.packed)
         np.testing.assert_array_equal(there.packed, expected.packed)
         assert report == tally.report(table)
+
+
+def test_workers_read_an_object_store_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_files(mixed_rows(900), tmp_path / "rows", 5)
+    with object_store(monkeypatch) as store:
+        address = upload(store, folder, below="rows")
+        table = open_table(locate_files(address, folder=tmp_path, data_set="rows"), MIXED)
+        with dask_cluster(tmp_path / "cluster", workers=1) as cluster:
+            moments, _ = on_dask(cluster, table)
+    assert moments.n_rows == 900
+    np.testing.assert_array_equal(moments.packed, moments_of_table(opened(folder), MIXED).packed)
 
 
 def test_a_check_has_the_row_numbers_of_this_machine(cluster: DaskCluster, tmp_path: Path) -> None:

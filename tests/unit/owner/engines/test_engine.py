@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import LocalEngine, open_engine
+from dppca.owner.engines.kernel import Answer
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.locations import local_files
+from dppca.owner.records.locations import LakeLocation, local_files
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 
 
@@ -60,6 +63,35 @@ def test_a_file_that_changes_under_a_cluster_leaves_nothing(table: Table, tmp_pa
     cluster = InProcess(seed=1, after=replace_file)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the source changed"):
         cluster.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+
+
+def test_a_worker_that_answers_twice_with_other_bytes_leaves_nothing(table: Table) -> None:
+    seen: set[int] = set()
+
+    def lie_the_second_time(answer: Answer) -> Answer:
+        again = answer.part in seen
+        seen.add(answer.part)
+        return answer._replace(packed=answer.packed[::-1]) if again else answer
+
+    cluster = InProcess(seed=5, twice=True, after=lie_the_second_time)
+    with pytest.raises(DataError, match="the source changed"):
+        cluster.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+
+
+def test_a_version_of_a_lake_is_read_in_parts(tmp_path: Path) -> None:
+    rows = mixed_rows(300).set_column(3, "c", pa.array(["a b"] * 300))
+    rows = rows.set_column(2, "b", pa.array(["yes", "no", "no"] * 100))
+    for _ in range(2):
+        write_deltalake(tmp_path / "lake", rows, partition_by=["b"], mode="append")
+    table = open_table(LakeLocation("delta", str(tmp_path / "lake"), 1, "lake"), MIXED)
+    expected, cluster = LocalEngine(), InProcess(threads=2)
+    sums = [
+        each.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+        for each in (expected, cluster)
+    ]
+    assert sums[0].n_rows == sums[1].n_rows == 600
+    np.testing.assert_array_equal(sums[0].packed, sums[1].packed)
+    assert len(cluster.seen) > 1
 
 
 def test_local_is_this_process_and_needs_no_folder() -> None:
