@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,9 +14,8 @@ import adbc_driver_postgresql.dbapi
 import pyarrow as pa
 import pytest
 
+from benchmarks.local_postgres import find_programs, server_address, start_server
 from dppca.owner.records.locations import DatabaseLocation, Secret
-
-_ACCOUNT = "postgres"  # the server refuses to run as root
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class PostgresServer:
 
     def address(self, role: str = "postgres", database: str = "postgres") -> str:
         """What libpq takes."""
-        return f"postgresql:///{database}?host={self.folder}&user={role}"
+        return server_address(self.folder, role, database)
 
     def place(
         self, *, table: str = "", query: Path | None = None, role: str = "postgres"
@@ -83,40 +79,11 @@ class PostgresServer:
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """Start a server; skips where there is none to start, and fails there in CI."""
-    programs = _programs()
+    programs = find_programs()
     if programs is None:
         message = "no PostgreSQL server: install postgresql"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    # Not in pytest's folder: a socket's path is short, and the server's account must get there.
-    folder = Path(tempfile.mkdtemp(prefix="dppca-pg-"))
-    try:
-        folder.chmod(0o755)
-        if os.geteuid() == 0:
-            shutil.chown(folder, _ACCOUNT)
-        data = str(folder / "data")
-        settings = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB"
-        _as_server(programs / "initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--no-sync")
-        start = ("start", "-w", "-D", data, "-l", str(folder / "log"))
-        _as_server(programs / "pg_ctl", *start, "-o", f"{settings} -k {folder}")
-        try:
-            yield PostgresServer(folder)
-        finally:
-            _as_server(programs / "pg_ctl", "stop", "-D", data, "-m", "immediate", check=False)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _programs() -> Path | None:
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).parent
-    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
-
-
-def _as_server(*command: object, check: bool = True) -> None:
-    account = ["runuser", "-u", _ACCOUNT, "--"] if os.geteuid() == 0 else []
-    subprocess.run(
-        [*account, *map(str, command)], check=check, capture_output=True, cwd="/", timeout=120
-    )
+    with start_server(programs) as folder:
+        yield PostgresServer(folder)
