@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml requirements/dev.lock deploy/setup.sh
 	touch $@
 
 demo: install
-	$(BIN)/dppca-simulate demo --output results/demo
+	$(BIN)/dppca-simulate demo --output results/demo --replace
 
 # The image of curator and owners; BASE_IMAGE and BUILD_NETWORK are explained in deploy/compose.sh.
 image: install

@@ -17,6 +17,7 @@ from dppca.common.names import one_line
 from dppca.common.numerics.values import ValueCounts, cell_edges
 from dppca.common.plotting import BLUE, ORANGE
 from dppca.common.schema import Cells, Numeric, Schema
+from dppca.common.schema.attributes import Date
 
 UNKNOWN = "(not known)"
 _MOST_LABELS = 12
@@ -98,18 +99,20 @@ def _draw_numeric(
         axes.margins(y=0.35)  # room for the text
     if any(max(shares) > 2 * top > 0 for _, _, *shares in bars):
         axes.set_ylim(0, top)  # a bar that is cut has its height written beside it
-    axes.set_xticks(*_edge_ticks(edges, cells))
+    axes.set_xticks(*_edge_ticks(attribute, edges, cells))
 
 
-def _edge_ticks(edges: NDArray[np.float64], cells: Cells | None) -> tuple[list[float], list[str]]:
-    """Some ends of cells, or whole numbers where a cell holds one."""
+def _edge_ticks(
+    attribute: Numeric, edges: NDArray[np.float64], cells: Cells | None
+) -> tuple[list[float], list[str]]:
+    """Some ends of cells, or whole numbers, dates and labels where a cell holds one."""
     n = len(edges) - 1
-    step = max(1, n // 4)
+    step = max(1, n // (2 if isinstance(attribute, Date) else 4))  # dates are long
     if cells is None or not cells.integer:
         return list(range(0, n + 1, step)), [f"{edge:.4g}" for edge in edges[::step]]
     whole = [math.ceil(edge) for edge in edges[:-1]]
     single = whole[-1] - whole[0] == n - 1
-    return [at + single / 2 for at in range(0, n, step)], [f"{at:g}" for at in whole[::step]]
+    return [at + single / 2 for at in range(0, n, step)], [*map(attribute.text_of, whole[::step])]
 
 
 def _draw_labels(

@@ -13,9 +13,9 @@ import yaml
 from pydantic import ValidationError
 
 from dppca.common.errors import StudyError
-from dppca.common.names import one_line
 from dppca.common.schema.attributes import STORED
 from dppca.common.study import Study
+from dppca.common.study_faults import explain_faults
 
 MAX_DOCUMENT_BYTES = 4 << 20
 
@@ -28,7 +28,7 @@ def study_from_mapping(document: Mapping[str, Any], *, stored: bool = False) -> 
     try:
         return Study.model_validate(dict(document), context=STORED if stored else None)
     except ValidationError as error:
-        raise StudyError(_explain(error)) from error
+        raise StudyError(explain_faults(error, document)) from error
 
 
 def study_from_yaml(text: str) -> Study:
@@ -38,7 +38,7 @@ def study_from_yaml(text: str) -> Study:
     try:
         document = load_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise StudyError(f"the study file is not YAML: {error}") from error
+        raise StudyError(f"the study file is not YAML: {_explain_yaml(error)}") from error
     if not isinstance(document, dict):
         raise StudyError(
             "the study file must be a mapping with name, owners, privacy, components, schema"
@@ -135,9 +135,14 @@ for _tag, (_pattern, _first) in _PLAIN_SCALARS.items():
     _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), list(_first))
 
 
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        place = one_line(".".join(str(part) for part in fault["loc"])) or "study"
-        lines.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}")
-    return "the study is not valid:\n  " + "\n  ".join(lines)
+def _explain_yaml(error: Exception) -> str:
+    """Where it is, and what to look for."""
+    if isinstance(error, yaml.constructor.ConstructorError | yaml.composer.ComposerError):
+        words = error.problem or "a value that YAML cannot hold"
+    else:
+        words = (
+            "look there and just above for a quote or bracket that is not closed, a tab, a colon "
+            "with no blank behind it, or lines of one list that begin at different columns"
+        )
+    mark = getattr(error, "problem_mark", None)
+    return words if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {words}"

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator
 from enum import StrEnum
 from types import NoneType, UnionType
+from typing import Any
 
 import annotated_types
 from pydantic import AwareDatetime, BaseModel
@@ -45,11 +46,13 @@ _STUDY = f"""# The study file
 
 {_MADE}
 A study is one YAML file that all parties agree on before anybody looks at rows. `dppca-curator
-study template` prints one to begin with, `dppca-curator plan` forecasts what it can find, and
-`dppca-curator study create` makes it known to the curator. Decimals are text in quotes, because an
-amount of privacy is an exact number. Only `true` and `false` are booleans: `No` and `010` are
-labels. What is agreed on is the canonical JSON form of the document, with every default written
-out; its SHA-256 names the study.
+study template` prints one to begin with, `dppca-curator study new` drafts one from a [data
+dictionary](../how-to/draft-a-study.md), `dppca-curator study check` says what is wrong with one,
+`dppca-curator plan` forecasts what it can find, and `dppca-curator study create` makes it known to
+the curator. Editors complete it by a [JSON Schema](study-file.schema.json). Decimals are text in
+quotes, because an amount of privacy is an exact number. Only `true` and `false` are booleans: `No`
+and `010` are labels. What is agreed on is the canonical JSON form of the document, with every
+default written out; its SHA-256 names the study.
 
 ```yaml
 {TEMPLATE}```
@@ -58,6 +61,8 @@ _SITE = f"""# site.yaml and policy.yaml
 
 {_MADE}
 `dppca-owner init` makes both files in the site's folder, and no command writes to them afterwards.
+Editors complete them by JSON Schemas: [site.yaml](site-file.schema.json),
+[policy.yaml](policy-file.schema.json).
 Without an entry in `policy.yaml` nothing can be released. Decimals are text in quotes.
 
 ```yaml
@@ -89,6 +94,8 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
     Schema: "Schema",
     RowNorm: "Row norm",
     attributes.Numeric: "Numeric attribute",
+    attributes.Date: "Date attribute",
+    attributes.Ordinal: "Ordinal attribute",
     attributes.Binary: "Binary attribute",
     attributes.Categorical: "Categorical attribute",
 }
@@ -113,6 +120,7 @@ _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot 
     (attributes.Label, "label (text, number or boolean)"),
     (attributes.Name, "text, 1 to 128 characters"),
     (attributes.Finite, "finite number"),
+    (attributes.Day, "date, such as `2020-01-31`"),
     (bool, "true or false"),
     (AwareDatetime, "date and time with a zone (ISO 8601)"),
     (int, "whole number"),
@@ -140,11 +148,48 @@ def site_page() -> str:
     return "\n".join([_SITE, *(_section(model) for model in _SITE_MODELS)])
 
 
+def study_schema() -> str:
+    """``docs/reference/study-file.schema.json``, by which editors complete a study file."""
+    return _editor_schema(study.Study, "study.yaml")
+
+
+def site_schema() -> str:
+    """``docs/reference/site-file.schema.json``."""
+    return _editor_schema(SiteDocument, "site.yaml")
+
+
+def policy_schema() -> str:
+    """``docs/reference/policy-file.schema.json``."""
+    return _editor_schema(PolicyDocument, "policy.yaml")
+
+
+def _editor_schema(model: type[BaseModel], title: str) -> str:
+    """A JSON Schema of what people write; each field with its meaning."""
+    schema = model.model_json_schema(by_alias=True)
+    for part in (schema, *schema.get("$defs", {}).values()):
+        _explain_fields(part)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps({**schema, **head}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _explain_fields(part: dict[str, Any]) -> None:
+    """Each field's meaning in place of the docstring's whole text."""
+    summary, meanings = _read_meanings(part.pop("description", ""))
+    if summary:
+        part["description"] = summary.partition("\n")[0]
+    for name, field in part.get("properties", {}).items():
+        field.pop("title", None)
+        if name in meanings:
+            field["description"] = meanings[name]
+
+
 def _section(model: type[BaseModel]) -> str:
     summary, meanings = _read_docstring(model)
     hints = typing.get_type_hints(model, include_extras=True)
     rows = []
     for name, field in model.model_fields.items():
+        if name in getattr(model, "HIDDEN", ()):
+            continue
         kind = _SITE_FIELDS.get((model, name)) or _describe(hints[name])
         row = (f"`{field.alias or name}`", kind, _default(field), meanings[name])
         rows.append(f"| {' | '.join(row)} |\n")
@@ -154,7 +199,11 @@ def _section(model: type[BaseModel]) -> str:
 
 def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
     """The text above the section "Attributes", and each field's meaning."""
-    summary, _, body = inspect.getdoc(model).partition("\n\nAttributes\n----------\n")  # type: ignore[union-attr]
+    return _read_meanings(inspect.getdoc(model) or "")
+
+
+def _read_meanings(docstring: str) -> tuple[str, dict[str, str]]:
+    summary, _, body = docstring.partition("\n\nAttributes\n----------\n")
     meanings: dict[str, str] = {}
     for names, lines in re.findall(r"^(\w.*)\n((?: {4}.*\n?)+)", body, re.MULTILINE):
         for name in names.split(", "):

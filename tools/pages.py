@@ -11,7 +11,13 @@ from collections.abc import Callable
 from dppca.deploy.containers.topology import demo_compose_text
 from tools import json_reference
 from tools.decisions import index
-from tools.file_reference import site_page, study_page
+from tools.file_reference import (
+    policy_schema,
+    site_page,
+    site_schema,
+    study_page,
+    study_schema,
+)
 from tools.markdown import ROOT
 from tools.reference import page
 
@@ -22,6 +28,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/json-output.schema.json": json_reference.schema_page,
     "docs/reference/study-file.md": study_page,
     "docs/reference/site-files.md": site_page,
+    "docs/reference/study-file.schema.json": study_schema,
+    "docs/reference/site-file.schema.json": site_schema,
+    "docs/reference/policy-file.schema.json": policy_schema,
     "docker-compose.yml": demo_compose_text,
 }
 

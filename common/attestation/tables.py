@@ -5,8 +5,8 @@ receipt of the components it was drawn from, and a SHA-256 for every column. The
 its writer: the owner that drew the rows, or the operator that joined those of several.
 
 Digests of a column do not depend on batches: float64 columns, SHA-256 of their little-endian
-bytes; text, SHA-256 over the SHA-256 of the lengths of all values (int64, little-endian, in bytes
-of UTF-8) followed by the SHA-256 of all values.
+bytes; text, and dates as text such as ``2020-01-31``, SHA-256 over the SHA-256 of the lengths of
+all values (int64, little-endian, in bytes of UTF-8) followed by the SHA-256 of all values.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from dppca.common.files import open_new
 from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.schema import Numeric, Schema
+from dppca.common.schema import Schema
+from dppca.common.schema.attributes import Date, labels_of
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
@@ -324,10 +325,11 @@ def _check_columns(
         raise AlteredError(f"the columns are not those of {form.value} rows of the study")
     digests, n_rows = ColumnDigests(fields.names), 0
     longest = _longest_labels(schema, form)
+    dates = {a.name for a in schema.attributes if isinstance(a, Date) and form is Form.DECODED}
     try:
         for batch in batches:
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                _require_kind(name, column, longest.get(name))
+                _require_kind(name, column, longest.get(name), date=name in dates)
             digests.add(batch)
             n_rows += batch.num_rows
     except DppcaError:
@@ -351,18 +353,19 @@ def _longest_labels(schema: Schema, form: Form) -> dict[str, int]:
     if form is Form.CODED:
         return {}
     return {
-        attribute.name: max(len(label.encode()) for label in attribute.labels)
+        attribute.name: max(len(label.encode()) for label in labels)
         for attribute in schema.attributes
-        if not isinstance(attribute, Numeric)
+        if (labels := labels_of(attribute)) is not None
     }
 
 
-def _require_kind(name: str, column: Any, longest: int | None) -> None:
+def _require_kind(name: str, column: Any, longest: int | None, *, date: bool) -> None:
     """Refuse a column of another type, or with labels that are longer than the attribute's."""
     kind = column.type
     if longest is None:
-        if kind != pa.float64():
-            raise AlteredError(f"column {name}: {kind}, not float64")
+        wanted = pa.date32() if date else pa.float64()
+        if kind != wanted:
+            raise AlteredError(f"column {name}: {kind}, not {wanted}")
         return
     values = column.dictionary if pa.types.is_dictionary(kind) else column
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):

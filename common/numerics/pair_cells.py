@@ -2,7 +2,8 @@
 
 A label is a cell. A numeric's cells are the schema's (`dppca.common.schema.cells`), neighbours put
 together where there are more than `PAIR_CELLS`; a value with a cell of its own keeps it, at its
-place among the others. Unit-ball attributes have equal parts of their range.
+place among the others, and what is missing comes last. Unit-ball attributes have equal parts of
+their range.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dppca.common.numerics.values import value_range
 from dppca.common.schema import Attribute, Cells, Numeric, Schema
+from dppca.common.schema.attributes import Date, Ordinal
 
 PAIR_CELLS = 20
 
@@ -57,11 +59,13 @@ def _axis(attribute: Attribute, cells: Cells | None) -> PairAxis:
         names = [f"{edge:.3g}" for edge in edges[:-1]]
         return PairAxis(tuple(names), numeric=True, parts=None)
     has_spike = cells.spike is not None
-    n = min(cells.n_intervals, PAIR_CELLS - has_spike)
+    n = min(cells.n_intervals, PAIR_CELLS - has_spike - cells.missing)
     parts = np.arange(cells.n_intervals) * n // cells.n_intervals
     first = np.searchsorted(parts, np.arange(n))
     least = [float(cells.edges[interval]) for interval in first]
     names = [f"{math.ceil(edge) if cells.integer else edge:.4g}" for edge in least]
+    if isinstance(attribute, Date | Ordinal):
+        names = [attribute.text_of(math.ceil(edge)) for edge in least]
     if cells.spike is not None:
         below = int((cells.edges[1:] <= cells.spike).sum())
         at = int(parts[below]) if below < len(parts) else n
@@ -69,4 +73,7 @@ def _axis(attribute: Attribute, cells: Cells | None) -> PairAxis:
             at += 1
         parts = np.append(parts + (parts >= at), at)
         names.insert(at, f"= {cells.spike:g}")
+    if cells.missing:
+        parts = np.append(parts, len(names))
+        names.append("missing")
     return PairAxis(tuple(names), numeric=True, parts=parts)

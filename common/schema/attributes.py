@@ -9,10 +9,12 @@ file or a data file are compared by their canonical text (`label_text`), so ``1`
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from datetime import date, datetime
 from enum import StrEnum
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,8 +22,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     SerializerFunctionWrapHandler,
     ValidationInfo,
+    WithJsonSchema,
     model_serializer,
     model_validator,
 )
@@ -30,6 +34,7 @@ from dppca.common.names import check_name
 
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
+MAX_LEVELS = 100
 STORED = MappingProxyType({"stored": True})
 """Context of pydantic's for a document that was in use before: its names are taken as they are."""
 
@@ -79,8 +84,40 @@ def _name(value: str, info: ValidationInfo) -> str:
     return value if info.context is STORED else check_name(value)
 
 
-Label = Annotated[str, BeforeValidator(_label)]
+def count_days(day: date) -> int:
+    """Days since 1 January 1970, the number by which a date is known here."""
+    return day.toordinal() - _DAY_0
+
+
+def day_text(days: float) -> str:
+    """The date of a number of days since 1970, as text such as ``2020-01-31``."""
+    return date.fromordinal(round(days) + _DAY_0).isoformat()
+
+
+def _day(value: object) -> float:
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError("must be a date such as 2020-01-31")  # noqa: TRY004 - pydantic's
+    return float(count_days(value))
+
+
+_DAY_0 = date(1970, 1, 1).toordinal()
+Label = Annotated[
+    str,
+    BeforeValidator(_label),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}, mode="validation"),
+]
 Finite = Annotated[float, AfterValidator(_finite)]
+Day = Annotated[
+    float,
+    BeforeValidator(_day),
+    PlainSerializer(day_text, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date"}),
+]
 Name = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_name)]
 
 
@@ -100,11 +137,13 @@ class Numeric(_Strict):
 
     Box coding needs ``lower < upper``: values are clipped to them and brought to ``[-1/2, 1/2]``
     by ``score``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``.
-    A missing or non-finite value is coded as the middle, the value whose coordinate is 0.
+    A missing or non-finite value is coded as the middle, the value whose coordinate is 0, unless
+    ``missing`` says otherwise.
 
-    ``bins``, ``integer`` and ``zero`` make the numeric's cells (`dppca.common.schema.cells`), in
-    which rows are counted and from which synthetic values are drawn. A document that says none of
-    the fields from ``score`` on has the bytes and the digest that it had before there were any.
+    ``bins``, ``integer``, ``zero`` and ``missing`` make the numeric's cells
+    (`dppca.common.schema.cells`), in which rows are counted and from which synthetic values are
+    drawn. A document that says none of the fields from ``score`` on has the bytes and the digest
+    that it had before there were any.
 
     Attributes
     ----------
@@ -137,7 +176,14 @@ class Numeric(_Strict):
         synthetic rows keep relations that do not rise or fall steadily. The rows in each bin are
         then among the column sums, with no histogram. It needs ``bins``, and makes as many coded
         columns.
+    missing
+        ``level`` where that a value is not there says something by itself: what is missing, or is
+        no finite number, is a cell of its own, and synthetic rows have such values, too. It needs
+        ``histogram: true`` or ``products: bins``. A missing value is then not counted as a fault.
     """
+
+    HIDDEN: ClassVar[tuple[str, ...]] = ()
+    """Fields that a document of this kind does not have, because they follow from its type."""
 
     name: Name
     type: Literal["numeric"]
@@ -151,6 +197,20 @@ class Numeric(_Strict):
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
     histogram: bool = False
     products: Literal["bins"] | None = None
+    missing: Literal["level"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_fields(cls, document: Any) -> Any:
+        foreign = [key for key in cls.HIDDEN if isinstance(document, Mapping) and key in document]
+        if foreign:
+            raise ValueError(f"{', '.join(foreign)} is for type: numeric")
+        return cls._filled(document) if isinstance(document, Mapping) else document
+
+    @classmethod
+    def _filled(cls, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The document with hidden fields that are to be validated."""
+        return document
 
     @model_validator(mode="after")
     def _one_pair(self) -> Self:
@@ -184,6 +244,8 @@ class Numeric(_Strict):
                 raise ValueError("zero: separate needs histogram: true or products: bins")
             if not self.lower <= 0 <= self.upper:
                 raise ValueError("zero: separate needs bounds with 0 between them")
+        if self.missing is not None and not self.histogram and self.products is None:
+            raise ValueError("missing: level needs histogram: true or products: bins")
         if self.products is not None:
             if self.bins is None:
                 raise ValueError("products: bins needs bins: a number of them, or edges")
@@ -205,7 +267,9 @@ class Numeric(_Strict):
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {
-            key: value for key, value in written(self).items() if _UNSAID.get(key, ...) != value
+            key: value
+            for key, value in written(self).items()
+            if key not in self.HIDDEN and _UNSAID.get(key, ...) != value
         }
 
     @property
@@ -226,6 +290,10 @@ class Numeric(_Strict):
         )
         return lower + (upper - lower) * share
 
+    def text_of(self, value: float) -> str:
+        """A value as people write it."""
+        return f"{value:g}"
+
 
 LOG_REACH = 1000
 """``score: log`` is the logarithm of 1 and so many times a value's place between its bounds."""
@@ -237,8 +305,97 @@ _UNSAID = MappingProxyType(
         "bins": None,
         "histogram": False,
         "products": None,
+        "missing": None,
     }
 )
+_NUMBERS_ONLY = ("centre", "scale", "score", "integer", "zero", "missing")
+
+
+def _without_hidden(schema: dict[str, Any], model: type[Numeric]) -> None:
+    """Leave hidden fields out of a JSON Schema."""
+    for key in model.HIDDEN:
+        schema["properties"].pop(key, None)
+
+
+class Date(Numeric):
+    """A day of the calendar, counted in days: synthetic values are dates, too.
+
+    It is coded as a numeric is, between its bounds; a time of day in the data is left out.
+
+    Attributes
+    ----------
+    name
+        Name of the column in the owners' files, with dates such as ``2020-01-31``.
+    type
+        The kind of attribute.
+    lower, upper
+        Public bounds, dates; days outside are clipped to them.
+    bins
+        As of a numeric; edges are dates.
+    histogram, products
+        As of a numeric.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_hidden)
+    HIDDEN: ClassVar[tuple[str, ...]] = _NUMBERS_ONLY
+
+    type: Literal["date"]  # type: ignore[assignment]
+    lower: Day
+    upper: Day
+    integer: bool = True
+    bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Day, ...] | None = None
+
+    def text_of(self, value: float) -> str:
+        """The date of a number of days."""
+        return day_text(value)
+
+
+class Ordinal(Numeric):
+    """One of some labels that have an order, such as ``low``, ``middle``, ``high``.
+
+    It is coded as a numeric whose values are the places of the labels, so it costs one coded
+    column. A missing or unknown label is coded as the middle of the scale. Where steps between
+    labels differ much, take a categorical.
+
+    Attributes
+    ----------
+    name
+        Name of the column in the owners' files.
+    type
+        The kind of attribute.
+    levels
+        The labels in their order, the lowest first.
+    histogram
+        True: the number of rows with each label is released, too, as of a numeric.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_hidden)
+    HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
+
+    type: Literal["ordinal"]  # type: ignore[assignment]
+    integer: bool = True
+    levels: Annotated[tuple[Label, ...], Field(min_length=3, max_length=MAX_LEVELS)]
+
+    @classmethod
+    def _filled(cls, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        levels = document.get("levels")
+        last = len(levels) - 1 if isinstance(levels, list | tuple) else 0
+        return {**document, "lower": 0, "upper": max(1, last)}
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        _check_labels(self.levels, None)
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels in the order of their places."""
+        return self.levels
+
+    def text_of(self, value: float) -> str:
+        """The label at a place, or the two that it lies between."""
+        lower, upper = self.levels[math.floor(value)], self.levels[math.ceil(value)]
+        return lower if lower == upper else f"between {lower} and {upper}"
 
 
 class Binary(_Strict):
@@ -340,7 +497,14 @@ class Categorical(_Strict):
         return 0 if label is None else self.labels.index(label)
 
 
-Attribute = Annotated[Numeric | Binary | Categorical, Field(discriminator="type")]
+Attribute = Annotated[Numeric | Date | Ordinal | Binary | Categorical, Field(discriminator="type")]
+
+
+def labels_of(attribute: Attribute) -> tuple[str, ...] | None:
+    """The labels that values of an attribute are written as; None of numbers and dates."""
+    if isinstance(attribute, Numeric) and not isinstance(attribute, Ordinal):
+        return None
+    return attribute.labels
 
 
 def _check_labels(labels: tuple[str, ...], missing: str | None) -> None:

@@ -1,9 +1,10 @@
 """Cells of a numeric: where rows are counted, and from which synthetic values are drawn.
 
 A numeric between bounds is cut into intervals at public edges; ``zero: separate`` gives the value 0
-a cell of its own, the last one. Which cell a value is in depends on the value and the schema alone,
-and every value is in one: what lies outside the bounds counts as the bound, what is missing as the
-middle.
+a cell of its own after the intervals, and ``missing: level`` one more, the last, to what is no
+finite number. Which cell a value is in depends on the value and the schema alone, and every value
+is in one: what lies outside the bounds counts as the bound, and without ``missing: level`` what is
+missing as the middle.
 
 ``score: log`` brings a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
 place between the bounds from 0 to 1. Values are coded by comparing them with the values at which
@@ -78,13 +79,15 @@ class Cells:
         Shape (K + 1,), ascending, in the numeric's own unit: interval k holds what is at least
         ``edges[k]`` and below ``edges[k + 1]``; the first and the last also hold what is beyond.
     spike
-        A value with a cell of its own, the last; None where there is none.
+        A value with a cell of its own, after the intervals; None where there is none.
     integer
         Whether values are whole numbers.
     scale
         Of the numeric.
     middle
         What a missing value is taken for.
+    missing
+        Whether what is missing has a cell of its own, the last; its coordinate is 0.
     """
 
     edges: Vector
@@ -92,6 +95,7 @@ class Cells:
     integer: bool
     scale: Scale
     middle: float
+    missing: bool = False
 
     @property
     def n_intervals(self) -> int:
@@ -100,20 +104,22 @@ class Cells:
 
     @property
     def n_cells(self) -> int:
-        """K, and one for the spike."""
-        return self.n_intervals + (self.spike is not None)
+        """K, one for the spike, and one for what is missing."""
+        return self.n_intervals + (self.spike is not None) + self.missing
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of each cell: ``bin 1``, ``bin 2`` and so on, and ``zero`` for the spike."""
+        """Of each cell: ``bin 1``, ``bin 2`` and so on, ``zero`` for the spike, ``missing``."""
         bins = tuple(f"bin {number}" for number in range(1, self.n_intervals + 1))
-        return bins if self.spike is None else (*bins, "zero")
+        zero = () if self.spike is None else ("zero",)
+        return (*bins, *zero, *(("missing",) if self.missing else ()))
 
     @cached_property
     def coordinates(self) -> Vector:
         """A coordinate for each cell, shape (n_cells,).
 
-        The middle of an interval, or of the whole numbers in it; the spike's own.
+        The middle of an interval, or of the whole numbers in it; the spike's own; 0 for what is
+        missing.
         """
         ends = self.edges[:-1], self.edges[1:]
         if self.integer:
@@ -121,7 +127,9 @@ class Cells:
             ends[1][-1] = np.floor(self.edges[-1])
         middles = (self.scale.coordinates(ends[0]) + self.scale.coordinates(ends[1])) / 2
         spikes = np.array([] if self.spike is None else [self.spike])
-        return np.concatenate([middles, self.scale.coordinates(spikes)])
+        return np.concatenate(
+            [middles, self.scale.coordinates(spikes), np.zeros(int(self.missing))]
+        )
 
     def index(self, values: Vector) -> NDArray[np.int32]:
         """The cell of each value, whatever it is: shape (n_rows,)."""
@@ -131,6 +139,8 @@ class Cells:
         codes = np.searchsorted(self.edges[1:-1], known, side="right").astype(np.int32)
         if self.spike is not None:
             codes[known == self.spike] = self.n_intervals
+        if self.missing:
+            codes[~np.isfinite(values)] = self.n_cells - 1
         return codes
 
 
@@ -150,6 +160,7 @@ def make_cells(attribute: Numeric) -> Cells:
         integer=attribute.integer,
         scale=scale,
         middle=attribute.middle,
+        missing=attribute.missing is not None,
     )
 
 

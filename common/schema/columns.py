@@ -9,6 +9,10 @@ the middle as it does NaN, and which `dppca.owner.records.check` tells apart. Te
 is one in ASCII decimals, with or without exponent, sign and outer blanks. A truth value or a date
 in a numeric column is no number, as it would not be one in a CSV file.
 
+Dates become days since 1970, of columns of dates and of times (in UTC where they have a zone) and
+of text that begins with a date such as ``2020-01-31``; a time of day behind it is left out. The
+labels of an ordinal become their places. What is no date or no label is `NOT_A_NUMBER`.
+
 Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
 ``1.0`` and ``"1"`` are one label, outer blanks do not count, null, empty text and NaN are
 `MISSING`. Text that is no label gets a second look as the number or truth value that it spells,
@@ -18,8 +22,10 @@ since CSV writers turn ``1`` into ``1.0`` and ``true`` into ``True``. The rest i
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable
+from datetime import date
 from typing import Any, Final
 
 import numpy as np
@@ -27,15 +33,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.schema import MISSING, UNKNOWN, Attribute, Binary, Categorical, Column, Numeric
+from dppca.common.schema import MISSING, UNKNOWN, Attribute, Column, Numeric
 from dppca.common.schema import label_text as canonical_text
-from dppca.common.schema.attributes import MAX_LABEL_LENGTH
+from dppca.common.schema.attributes import MAX_LABEL_LENGTH, Date, Ordinal, count_days, labels_of
 
 INFINITE: Final = math.inf
 """In a numeric column: a number that is not finite, of either sign."""
 NOT_A_NUMBER: Final = -math.inf
 """In a numeric column: text, a truth value, a date, or anything else that is no number."""
 
+_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
 _NARROWEST = 4  # bytes of the narrowest
@@ -58,8 +66,8 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
     Returns
     -------
     ndarray, shape (n_rows,)
-        float64 for a numeric, int32 codes for a binary or categorical; it may share the memory of
-        ``cells`` and is then read-only.
+        float64 for a numeric, date or ordinal, int32 codes for a binary or categorical; it may
+        share the memory of ``cells`` and is then read-only.
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -73,13 +81,19 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
     if _is_text(kind):
         # Without asking whether the bytes are UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
-    elif pa.types.is_date(kind):
-        cells = cells.cast(pa.large_string()) if not isinstance(attribute, Numeric) else cells
-    elif pa.types.is_decimal(kind) and not isinstance(attribute, Numeric):
-        cells = _texts_of_decimals(cells)
-    if isinstance(attribute, Numeric):
+    if isinstance(attribute, Date):
+        return _days(cells)
+    labels = labels_of(attribute)
+    if labels is None:
         return _numbers(cells, told_apart=told_apart)
-    return _codes(attribute, cells)
+    if pa.types.is_date(kind):
+        cells = cells.cast(pa.large_string())
+    elif pa.types.is_decimal(kind):
+        cells = _texts_of_decimals(cells)
+    codes = _codes(labels, cells)
+    if not isinstance(attribute, Ordinal):
+        return codes
+    return np.where(codes >= 0, codes, np.where(codes == MISSING, np.nan, NOT_A_NUMBER))
 
 
 def cell_texts(cells: pa.Array) -> list[str]:
@@ -203,8 +217,34 @@ def _is_nan(word: str) -> bool:
     return not rest or (rest[0] == "(" and rest[-1] == ")" and (not inner or inner.isalnum()))
 
 
-def _codes(attribute: Binary | Categorical, cells: pa.Array) -> NDArray[np.int32]:
-    code_of = {label: code for code, label in enumerate(attribute.labels)}
+def _days(cells: pa.Array) -> NDArray[np.float64]:
+    kind = cells.type
+    if _is_text(kind):
+        days: NDArray[np.float64] = _by_value(cells, _day_of_text, np.float64)
+        return days
+    if pa.types.is_date32(kind):
+        days = cells.fill_null(0).view(pa.int32()).to_numpy().astype(np.float64)
+    elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
+        unit = "ms" if pa.types.is_date64(kind) else kind.unit
+        days = (cells.view(pa.int64()).fill_null(0).to_numpy() // _PER_DAY[unit]).astype(np.float64)
+    else:
+        days = np.full(len(cells), NOT_A_NUMBER)
+    return np.where(_nulls(cells), np.nan, days)
+
+
+def _day_of_text(text: object) -> float:
+    word = "" if text is None else str(text).strip()
+    if not word or _is_nan(word):
+        return math.nan
+    found = _DATE.fullmatch(word)
+    try:
+        return NOT_A_NUMBER if found is None else float(count_days(date.fromisoformat(found[1])))
+    except ValueError:
+        return NOT_A_NUMBER
+
+
+def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
+    code_of = {label: code for code, label in enumerate(labels)}
 
     def code(value: object) -> int:
         text = _canonical_text(value)
@@ -217,7 +257,7 @@ def _codes(attribute: Binary | Categorical, cells: pa.Array) -> NDArray[np.int32
         if _has_canonical_text(cells.type):
             return _by_value(cells, code, np.int32)
         return np.where(_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
-    indices = pc.index_in(cells, value_set=pa.array(attribute.labels, cells.type))
+    indices = pc.index_in(cells, value_set=pa.array(labels, cells.type))
     codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
     # Only cells that are no label as they stand need the slower look.
     open_ = np.flatnonzero(codes == UNKNOWN)

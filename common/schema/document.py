@@ -25,7 +25,14 @@ from pydantic import (
 )
 
 from dppca.common.html_tables import html_table
-from dppca.common.schema.attributes import STORED, Attribute, Categorical, Name, Numeric
+from dppca.common.schema.attributes import (
+    STORED,
+    Attribute,
+    Categorical,
+    Name,
+    Numeric,
+    labels_of,
+)
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
 
@@ -250,10 +257,11 @@ class Schema(BaseModel):
         """Notebooks show the attributes."""
         rows = []
         for attribute in self.attributes:
-            if not isinstance(attribute, Numeric):
-                values = ", ".join(attribute.labels)
+            labels = labels_of(attribute)
+            if labels is not None or not isinstance(attribute, Numeric):
+                values = ", ".join(labels or ())
             elif attribute.scale is None:
-                values = "{:g} to {:g}".format(*attribute.bounds)
+                values = " to ".join(map(attribute.text_of, attribute.bounds))
             else:
                 values = f"about {attribute.middle:g}, scale {attribute.scale:g}"
             rows.append((attribute.name, attribute.type, values))

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.errors import DataError, SchemaMismatchError
-from dppca.common.schema import Column, Layout, Numeric, Schema, label_text
+from dppca.common.schema import Column, Layout, Schema, label_text
 from dppca.common.schema import encode as encode_columns
+from dppca.common.schema.arrow import decoded_array
 from dppca.common.schema.coding import row_norms
 from dppca.common.schema.columns import parse_column
 from dppca.common.schema.decoding import decode_columns
@@ -158,9 +159,7 @@ def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
     """Values of each attribute, float64 or codes of labels, as a table with labels as text."""
     return pa.table(
         {
-            attribute.name: pa.array(np.asarray(column, np.float64))
-            if isinstance(attribute, Numeric)
-            else pa.array(np.array(attribute.labels, object)[column], pa.string())
+            attribute.name: _plain(decoded_array(attribute, column))
             for attribute, column in zip(schema.attributes, columns, strict=True)
         }
     )
@@ -178,6 +177,11 @@ def table_for(library: str, table: pa.Table) -> Any:
     if library == "polars":
         return import_module("polars").from_arrow(table)
     return table if library else table.to_pydict()
+
+
+def _plain(values: Any) -> Any:
+    """Labels as text."""
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def _as_arrow(frame: Any) -> Any:

@@ -12,7 +12,7 @@ from dppca.common.console import emit, prints
 from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
-from dppca.curator.commands import study_assembly
+from dppca.curator.commands import study_assembly, study_drafts
 from dppca.curator.commands.connection import as_operator, connection, credentials_in, time_text
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class DownloadedRowsDocument(DownloadDocument):
 def study() -> None:
     """Create and show studies of a running curator.
 
-    All but `template` and `assemble` need a certificate.
+    All but `template`, `new`, `check` and `assemble` need a certificate.
 
     \b
     Example:
@@ -173,6 +173,8 @@ def template(output: Path | None, *, as_json: bool) -> None:
     emit(document, text, as_json=as_json)
 
 
+study.add_command(study_drafts.new)
+study.add_command(study_drafts.check)
 study.add_command(study_assembly.command)
 
 

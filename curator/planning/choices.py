@@ -151,12 +151,13 @@ def _changed(table: Schema, **changes: Any) -> Schema:
     if document.get("targets"):
         document["sum_weight"] = max(document["sum_weight"], 0.5)
     for attribute in document["attributes"]:
-        if attribute["type"] != "numeric":
+        if attribute["type"] in ("binary", "categorical"):
             continue
         if histogram is not None and "products" not in attribute:
             attribute["histogram"] = histogram
             if not histogram:
                 attribute.pop("zero", None)
+                attribute.pop("missing", None)
         if binned is not None and attribute["name"] in binned:
             attribute.pop("histogram", None)
             attribute["products"] = "bins"

@@ -32,7 +32,8 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.results import result_from_bytes
-from dppca.common.schema import Numeric
+from dppca.common.schema.arrow import decoded_fields
+from dppca.common.schema.attributes import Date, Numeric, labels_of
 from dppca.common.schema.document import Schema, canonical_json
 from dppca.common.study import Study
 from dppca.curator.study.row_streams import FAULTS, check_messages
@@ -134,15 +135,12 @@ def make_joined_receipt(
 def table_schema(schema: Schema, form: Form) -> pa.Schema:
     """Columns and types of the joined table.
 
-    Coded: float64 columns called as in ``schema.column_names``. Decoded: one column per attribute,
-    float64 or a dictionary of labels.
+    Coded: float64 columns called as in ``schema.column_names``. Decoded: one column per attribute
+    (`dppca.common.schema.arrow`).
     """
     if form is Form.CODED:
         return pa.schema([(name, pa.float64()) for name in schema.column_names])
-    labels = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema(
-        [(a.name, pa.float64() if isinstance(a, Numeric) else labels) for a in schema.attributes]
-    )
+    return decoded_fields(schema)
 
 
 class _PieceSink:
@@ -215,18 +213,24 @@ def _check_column(schema: Schema, form: Form, name: str, column: pa.Array) -> No
         _check_numbers(name, column, -np.inf, np.inf)
         return
     attribute = schema.attributes[schema.index_of(name)]
-    if isinstance(attribute, Numeric):
+    labels = labels_of(attribute)
+    if labels is None and isinstance(attribute, Numeric):
         lower = -np.inf if attribute.lower is None else attribute.lower
         upper = np.inf if attribute.upper is None else attribute.upper
-        _check_numbers(name, column, lower, upper)
-        return
+        if isinstance(attribute, Date):
+            column = column.view(pa.int32())
+        _check_numbers(name, column, lower, upper, nan=attribute.missing is not None)
     # Only labels that rows have are looked at: a dictionary may hold more.
-    if _codes(column, attribute.labels).null_count:
+    elif _codes(column, labels or ()).null_count:
         raise UploadError(f"column {name} has labels that are not the attribute's")
 
 
-def _check_numbers(name: str, column: pa.Array, lower: float, upper: float) -> None:
+def _check_numbers(
+    name: str, column: pa.Array, lower: float, upper: float, *, nan: bool = False
+) -> None:
     values = column.to_numpy()
+    if nan:  # which stands for a missing value
+        values = values[~np.isnan(values)]
     if not np.all(np.isfinite(values)):
         raise UploadError(f"column {name} has values that are not finite")
     if np.any(values < lower) or np.any(values > upper):
@@ -257,8 +261,9 @@ def _conform(batch: pa.RecordBatch, schema: Schema, form: Form) -> pa.RecordBatc
     columns = list(batch.columns)
     if form is Form.DECODED:
         for index, attribute in enumerate(schema.attributes):
-            if not isinstance(attribute, Numeric):
+            labels = labels_of(attribute)
+            if labels is not None:
                 columns[index] = pa.DictionaryArray.from_arrays(
-                    _codes(columns[index], attribute.labels), pa.array(attribute.labels)
+                    _codes(columns[index], labels), pa.array(labels)
                 )
     return pa.RecordBatch.from_arrays(columns, schema=table_schema(schema, form))

@@ -79,7 +79,7 @@ class ContainerFederation:
         aggregation: Aggregation | None,
         rows: Mapping[str, Path],
         held_out: Path,
-        target: str,
+        target: str | None,
         folder: Path,
         output: Path,
         on_step: Callable[[], None],
@@ -123,7 +123,7 @@ class ContainerFederation:
                 watch.follow()
                 models = {name: folder / f"model-{name}.skops" for name in study.owners}
                 steps = {name: _seconds(hosts, name) for name in study.owners}
-                for name, path in models.items():
+                for name, path in models.items() if target is not None else ():
                     path.write_bytes(hosts.read_file(name, MODEL))
             finally:
                 progress.close()
@@ -133,7 +133,9 @@ class ContainerFederation:
             owner_run(
                 name,
                 _answers(results / name, steps[name]),
-                judge(models[name], held_out, folder / f"judged-{name}.csv"),
+                None
+                if target is None
+                else judge(models[name], held_out, folder / f"judged-{name}.csv"),
             )
             for name in study.owners
         )

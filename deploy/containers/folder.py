@@ -12,7 +12,7 @@ from dppca.common.errors import SettingError
 from dppca.deploy.containers.addresses import choose_subnets
 from dppca.deploy.containers.topology import Placement, Topology, compose_text
 from dppca.deploy.simulation.aggregation import write_draft
-from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.data import hold_rows, write_table
 from dppca.deploy.simulation.evaluate import check_target
 
 LEAST_OWNERS, MOST_OWNERS = 2, 20
@@ -99,7 +99,7 @@ def write_study(
     folder: Path,
     topology: Topology,
     *,
-    data: Path,
+    data: Path | Mapping[str, Path],
     seed: int,
     split: str = "iid",
     addresses: str | None = None,
@@ -109,7 +109,7 @@ def write_study(
     Parameters
     ----------
     data
-        CSV (gzip or not) or Parquet: all rows, which are divided among the owners.
+        CSV (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
     addresses
         Range for the networks; where None, the engine chooses.
 
@@ -121,15 +121,14 @@ def write_study(
     study = topology.study
     if topology.target is not None:
         check_target(study.table, topology.target)
-    table = read_table(data)
-    division = divide(table, owners=len(study.owners), seed=seed, split=split, hold_out=False)
+    columns = [attribute.name.strip() for attribute in study.table.attributes]
+    held = hold_rows(data, study.owners, columns=columns, seed=seed, split=split, hold_out=False)
     n_networks = len(topology.networks)
     subnets = () if addresses is None else choose_subnets(addresses, n_networks)
-    parts = dict(zip(study.owners, division.owners, strict=True))
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
         rows = {
-            owner: write_table(table.take(part), Path(name), stem=owner, like=data)
-            for owner, part in parts.items()
+            owner: write_table(table, Path(name), stem=owner, like=held.like)
+            for owner, table in held.owners.items()
         }
         topology = replace(topology, rows="rows" + rows[study.owners[0]].suffix)
         write_folder(folder, topology, rows)
@@ -139,4 +138,4 @@ def write_study(
         keys=keys, study=study.name, n_owners=len(study.owners), image=topology.image
     )
     (folder / "README.md").write_text(readme)
-    return {owner: len(part) for owner, part in parts.items()}
+    return {owner: table.num_rows for owner, table in held.owners.items()}

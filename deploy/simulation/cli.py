@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.console import emit, prints, progress, run, terminable
+from dppca.common.errors import SettingError
+from dppca.common.names import is_party_name
 from dppca.common.packages import require_package
 from dppca.common.study import Trust
 from dppca.deploy.containers import DEFAULT_IMAGE
@@ -31,12 +33,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_split_option = click.option(
-    "--split",
-    default="iid",
-    show_default=True,
-    help="iid, or by:COLUMN to keep all rows with one value of a column at one owner.",
-)
+_MOST_GROUPS = 50
 _image_option = click.option(
     "--image",
     envvar="DPPCA_IMAGE",
@@ -45,6 +42,40 @@ _image_option = click.option(
     show_default=True,
     help="Image of the containers; `make image` makes it, nothing is pulled.",
 )
+
+
+def _row_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say who holds which rows."""
+    options = [
+        click.option(
+            "--owner",
+            "own",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="An owner and its rows: .csv, .csv.gz or .parquet, with a header; once for each.",
+        ),
+        click.option(
+            "--data",
+            type=_FILE,
+            help="Or all rows in one file, which are divided: --owners and --split say how.",
+        ),
+        click.option("--owners", type=int, help="With --data: M; they are owner-1 ... owner-M."),
+        click.option(
+            "--split",
+            help="With --data: iid, the default, or by:COLUMN to keep all rows with one value of a "
+            "column at one owner; without --owners each value has an owner.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=1,
+            show_default=True,
+            help="Seed that decides which rows are held out, and who holds which of --data.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -85,21 +116,23 @@ def cli() -> None:
 
 @cli.command("run")
 @click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
-@click.option(
-    "--data", type=_FILE, required=True, help="All rows: .csv, .csv.gz or .parquet, with a header."
-)
-@click.option(
-    "--owners", type=int, required=True, help="M; the study's owners become owner-1 ... owner-M."
-)
-@click.option("--target", required=True, help="Binary or categorical attribute to predict.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    required=True,
-    help="Seed that decides who holds which rows.",
-)
+@_row_options
+@click.option("--target", help="Binary or categorical attribute to predict; by default none.")
 @click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
-@_split_option
+@click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run the study so often, with new noise and held-out rows; the report has means and "
+    "standard errors.",
+)
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Leave the folders of sites and curator, with rows and keys, in the folder `parties`.",
+)
 @click.option(
     "--runtime",
     type=click.Choice(["processes", "containers"]),
@@ -119,12 +152,14 @@ def cli() -> None:
 @prints(SimulationDocument)
 def run_command(
     study_file: Path,
-    data: Path,
-    owners: int,
-    target: str,
+    own: tuple[str, ...],
+    data: Path | None,
+    owners: int | None,
+    split: str | None,
     seed: int,
+    target: str | None,
     output: Path,
-    split: str,
+    repeats: int,
     runtime: str,
     trust: str | None,
     colluders: int | None,
@@ -132,18 +167,24 @@ def run_command(
     spares: int | None,
     image: str,
     subnet: str,
+    *,
+    replace: bool,
+    keep: bool,
     as_json: bool,
 ) -> None:
-    """Run a study on a data file: hold out a fifth of the rows, divide the rest among the owners.
+    """Run a study on files of your own: a file for each owner, or one that is divided.
 
-    The seed decides who holds which row; the noise is never seeded. With --runtime containers, each
-    of 2 to 20 owners runs as a host of its own on a Docker engine; everything that was made for
-    them is removed at the end.
+    A fifth of the rows is held out and reaches no owner. The seed decides which, and who holds
+    which row of --data; the noise is never seeded. With --runtime containers, each of 2 to 20
+    owners runs as a host of its own on a Docker engine; everything that was made for them is
+    removed at the end.
 
     \b
     Example:
+      dppca-simulate run --study heart.yaml --owner hospital=hospital.csv \\
+          --owner clinic=clinic.csv --target smoker --output results/heart
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 3 \\
-          --target outside --seed 1 --output results/nltcs
+          --target outside --seed 1 --repeats 5 --output results/nltcs
       dppca-simulate run --runtime containers --study nltcs.yaml --data nltcs.csv \\
           --owners 20 --target outside --seed 1 --output results/nltcs-20
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
@@ -153,18 +194,24 @@ def run_command(
     from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
+    if keep and runtime == "containers":
+        raise SettingError("--keep is for processes: leave out --runtime containers")
     said = study_from_yaml(_text(study_file))
+    rows, names, split = _choose_rows(own, data, owners, split)
     request = ExperimentRequest(
         command="run",
-        study=with_owners(said, owners),
+        study=with_owners(said, names),
         aggregation=choose_aggregation(
             said, trust=trust, colluders=colluders, openers=openers, spares=spares
         ),
-        data=data,
+        data=rows,
         target=target,
         seed=seed,
         split=split,
         output=output,
+        repeats=repeats,
+        keep=keep,
+        replace=replace,
     )
     if runtime == "containers":
         document = _simulate_in_containers(request, image, subnet, as_json=as_json)
@@ -183,8 +230,9 @@ def run_command(
     show_default=True,
     help="Folder for report and plots.",
 )
+@click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @prints(SimulationDocument)
-def demo(output: Path, as_json: bool) -> None:
+def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     """Run three owners on the RAND Health Insurance Experiment; explain the result in plain words.
 
     \b
@@ -208,41 +256,32 @@ def demo(output: Path, as_json: bool) -> None:
             seed=SEED,
             split="iid",
             output=output,
+            replace=replace,
         )
         document = _simulate(request, as_json=as_json)
     emit(document, make_story(document), as_json=as_json)
 
 
 @cli.command("compose")
-@click.option("--owners", type=int, required=True, help="M, 2 to 20: owner-1 ... owner-M.")
 @click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
-@click.option(
-    "--data", type=_FILE, required=True, help="All rows: .csv, .csv.gz or .parquet, with a header."
-)
+@_row_options
 @click.option("--output", type=_FOLDER, required=True, help="New folder to write.")
 @click.option(
     "--target", help="Attribute for which each owner trains a classifier; by default none."
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    help="Seed that decides who holds which rows.",
-)
-@_split_option
 @_trust_options
 @_image_option
 @click.option("--subnet", help="Addresses for the networks; without it the engine chooses them.")
 @prints(ComposeDocument)
 def compose_command(
-    owners: int,
     study_file: Path,
-    data: Path,
+    own: tuple[str, ...],
+    data: Path | None,
+    owners: int | None,
+    split: str | None,
+    seed: int,
     output: Path,
     target: str | None,
-    seed: int,
-    split: str,
     trust: str | None,
     colluders: int | None,
     openers: int | None,
@@ -253,12 +292,15 @@ def compose_command(
 ) -> None:
     """Write a folder in which `docker compose up` runs a study, every party a container.
 
-    All rows are divided among the owners. The folder holds docker-compose.yml, the study, each
-    owner's rows and a README, which says what a run leaves and where.
+    There are 2 to 20 owners, each with a file of its own or a part of --data. The folder holds
+    docker-compose.yml, the study, each owner's rows and a README, which says what a run leaves and
+    where.
 
     \b
     Example:
-      dppca-simulate compose --owners 4 --study nltcs.yaml --data nltcs.csv --output nltcs-4
+      dppca-simulate compose --study heart.yaml --owner hospital=hospital.csv \\
+          --owner clinic=clinic.csv --output heart
+      dppca-simulate compose --study nltcs.yaml --data nltcs.csv --owners 4 --output nltcs-4
       cd nltcs-4 && docker compose up
     """
     from dppca.common.study_document import study_from_yaml
@@ -268,12 +310,13 @@ def compose_command(
     from dppca.deploy.simulation.experiment import with_owners
 
     said = study_from_yaml(_text(study_file))
-    study = with_owners(said, owners)
+    files, names, split = _choose_rows(own, data, owners, split)
+    study = with_owners(said, names)
     aggregation = choose_aggregation(
         said, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
-    counts = write_study(output, topology, data=data, seed=seed, split=split, addresses=subnet)
+    counts = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
     document: ComposeDocument = {
         "command": "compose",
         "study": study.name,
@@ -344,7 +387,8 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocumen
     from dppca.deploy.simulation.experiment import simulate
     from dppca.deploy.simulation.runner import n_steps
 
-    total = n_steps(len(request.study.owners), request.aggregation)
+    n_owners, target = len(request.study.owners), request.target is not None
+    total = request.repeats * n_steps(n_owners, request.aggregation, target=target)
     with terminable(), progress("simulating", total, enabled=not as_json) as bar:
         return simulate(request, on_step=bar.advance)
 
@@ -359,6 +403,49 @@ def _simulate_in_containers(
     federation = ContainerFederation(image=image, addresses=subnet, shown=not as_json)
     with terminable():
         return simulate(request, on_step=lambda: None, federation=federation)
+
+
+def _choose_rows(
+    own: tuple[str, ...], data: Path | None, owners: int | None, split: str | None
+) -> tuple[Path | dict[str, Path], int | list[str], str]:
+    """The rows, the owners' names or number, and the split, from the options that say them."""
+    from dppca.deploy.simulation.data import count_groups
+
+    if own:
+        if data is not None or owners is not None or split is not None:
+            raise SettingError("--owner NAME=FILE says it all: leave out --data, --owners, --split")
+        files = _owner_files(own)
+        return files, list(files), "own"
+    if data is None:
+        raise SettingError(
+            "say whose rows these are: --owner NAME=FILE for each owner, or --data FILE with "
+            "--owners M"
+        )
+    split = split or "iid"
+    if owners is None:
+        if not split.startswith("by:"):
+            raise SettingError("--data needs --owners M, or --split by:COLUMN")
+        owners = count_groups(data, split.removeprefix("by:"))
+        if owners > _MOST_GROUPS:
+            raise SettingError(
+                f"--split {split} would make {owners:,} owners, one for each value: say --owners"
+            )
+    return data, owners, split
+
+
+def _owner_files(own: tuple[str, ...]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for each in own:
+        name, _, file = each.partition("=")
+        if not file or not is_party_name(name):
+            raise SettingError(
+                "--owner takes NAME=FILE, such as hospital=hospital.csv; a name has 1 to 64 of "
+                "a-z 0-9 . _ - and starts and ends with a letter or digit"
+            )
+        if name in files:
+            raise SettingError(f"--owner {name} is given twice: each owner has one file")
+        files[name] = Path(file)
+    return files
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,8 @@
-"""Rows for a simulation: read once, a fifth held out, the rest divided among the owners.
+"""Rows for a simulation: read once, a fifth held out, the rest at the owners.
 
-The order is drawn from the seed: the last fifth is held out and never reaches an owner; what is
-left is divided in one of two ways.
+Each owner may have a file of its own, of which a fifth is held out. Where all rows lie in one file,
+they are divided. The order is drawn from the seed: the last fifth is held out and never reaches an
+owner; what is left of one file is divided in one of two ways.
 
 iid
     In the drawn order, in parts whose sizes differ by one at most.
@@ -18,6 +19,7 @@ CSV is read and written as text, so owners get the fields as they stand in the f
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,96 @@ class Division:
     def training(self) -> NDArray[np.int64]:
         """Rows of all owners together."""
         return np.concatenate(self.owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a trial is about; tables are ``pyarrow.Table``.
+
+    Attributes
+    ----------
+    owners
+        Each owner's rows.
+    held_out
+        Rows that no owner ever sees.
+    like
+        A file of the format in which owners get theirs.
+    """
+
+    owners: Mapping[str, Any]
+    held_out: Any
+    like: Path
+
+
+def hold_rows(
+    data: Path | Mapping[str, Path],
+    owners: Sequence[str],
+    *,
+    columns: Sequence[str],
+    seed: int,
+    split: str = "iid",
+    hold_out: bool = True,
+) -> Holdings:
+    """Read the rows and say who holds which.
+
+    Parameters
+    ----------
+    data
+        One file, which is divided among ``owners``; or a file for each of them.
+    columns
+        Names that each owner's own file must have.
+    split
+        Of one file: ``iid`` or ``by:COLUMN``.
+    hold_out
+        False leaves all rows with the owners.
+
+    Raises
+    ------
+    SettingError, DataError
+        As of `read_table` and `divide`; or files of owners do not fit together.
+    """
+    if isinstance(data, Path):
+        table = read_table(data)
+        division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
+        parts = zip(owners, division.owners, strict=True)
+        return Holdings(
+            {owner: table.take(part) for owner, part in parts}, table.take(division.held_out), data
+        )
+    kept, apart = {}, []
+    for owner in owners:
+        table = _own_table(owner, data[owner], columns)
+        division = divide(table, owners=1, seed=seed, hold_out=hold_out)
+        kept[owner] = table.take(division.training)
+        apart.append(table.take(division.held_out))
+    return Holdings(kept, _joined(apart), data[owners[0]])
+
+
+def _own_table(owner: str, path: Path, columns: Sequence[str]) -> Any:
+    table = read_table(path)
+    absent = [name for name in columns if table.column_names.count(name) != 1]
+    if absent:
+        raise DataError(
+            f"the file of {owner} has no column {', '.join(absent)}, or more than one of a name: "
+            f"{path}"
+        )
+    return table.select(columns)
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataError(
+            "one column has types in the owners' files that do not fit together: give all of them "
+            "as CSV, or with the same types"
+        ) from error
+
+
+def count_groups(path: Path, column: str) -> int:
+    """How many values a column has, for one owner each."""
+    return int(_groups(read_table(path), column).max()) + 1
 
 
 def read_table(path: Path) -> Any:

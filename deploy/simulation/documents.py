@@ -55,7 +55,9 @@ class SimulatedOwner(TypedDict):
     epsilon: Annotated[float, "epsilon of its release"]
     delta: Annotated[float, "delta of its release"]
     charged: Annotated[SimulatedCharge, "what its ledger was charged"]
-    dppca_svm_accuracy: Annotated[float, "accuracy of its own classifier on held-out rows"]
+    dppca_svm_accuracy: Annotated[
+        float | None, "accuracy of its own classifier on held-out rows; null without a target"
+    ]
     seconds: Annotated[dict[str, float], "seconds of each step"]
     bytes: Annotated[dict[str, int], "bytes of each step"]
 
@@ -89,12 +91,27 @@ class SimulatedStep(TypedDict):
     bytes: Annotated[int, "bytes of all owners together"]
 
 
+class RepeatedFigure(TypedDict):
+    """One figure over all repeats."""
+
+    mean: Annotated[float, "mean over the repeats"]
+    standard_error: Annotated[float, "standard error of that mean"]
+
+
+class SimulatedRepeats(TypedDict):
+    """A study that was run several times; all else in the report is of the first time."""
+
+    count: Annotated[int, "how often the study was run"]
+    seeds: Annotated[list[int], "seed of each run"]
+    figures: Annotated[dict[str, RepeatedFigure], "figures by their name in the report"]
+
+
 class SimulationDocument(Document):
     """The report of a simulation, which is also the file ``report.json``."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
-    target: Annotated[str, "attribute that classifiers predict"]
+    target: Annotated[str | None, "attribute that classifiers predict"]
     seed: Annotated[int, "what decides who holds which rows"]
     split: Annotated[str, "how rows were divided"]
     rows: Annotated[SimulatedRows, "number of rows"]
@@ -102,8 +119,11 @@ class SimulationDocument(Document):
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[list[SimulatedOwner], "one entry for each owner"]
     components: Annotated[SimulatedComponents, "the joint components"]
-    utility: Annotated[SimulatedUtility, "what the synthetic rows are good for"]
+    utility: Annotated[
+        SimulatedUtility | None, "what the synthetic rows are good for; null without a target"
+    ]
     pairs: Annotated[PairFigures, "decoded synthetic rows against the training rows"]
+    repeats: Annotated[SimulatedRepeats | None, "figures over all repeats; null where there is one"]
     steps: Annotated[list[SimulatedStep], "steps in their order"]
     seconds: Annotated[float, "time of the whole run"]
     simulation_only: Annotated[list[str], "keys that only a simulation can know"]

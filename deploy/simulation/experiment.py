@@ -12,8 +12,9 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
-from dppca.deploy.simulation.data import Division, divide, read_table, write_table
+from dppca.deploy.simulation.data import Holdings, hold_rows, read_table, write_table
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
@@ -43,8 +44,14 @@ from dppca.deploy.simulation.plots import (
     variation_figure,
     write_figures,
 )
+from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
+
+REPORT = "report.json"
+REPEATS = "repeats"
+PARTIES = "parties"
+"""What `keep` leaves in the output folder: not public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +65,35 @@ class ExperimentRequest:
     study
         Owners as the simulation names them: see `with_owners`.
     data
-        CSV (gzip or not) or Parquet, with the schema's columns.
+        CSV (gzip or not) or Parquet, with the schema's columns: of all rows, or for each owner.
+    target
+        What classifiers predict; none are trained where None.
+    seed
+        Decides which rows are held out and, of one file, who holds which; of the first repeat, and
+        the next number of each further one.
     output
         Folder for results; made where it is missing.
+    repeats
+        How often the study is run, each time with noise and held-out rows of its own.
+    keep
+        Whether the folders of sites and curator stay, in the output folder, rows and keys too.
+    replace
+        Whether a trial that is in the output folder already is written over.
     aggregation
         Whom the owners trust; None where each adds all of the noise.
     """
 
     command: str
     study: Study
-    data: Path
-    target: str
+    data: Path | Mapping[str, Path]
+    target: str | None
     seed: int
     split: str
     output: Path
     aggregation: Aggregation | None = None
+    repeats: int = 1
+    keep: bool = False
+    replace: bool = False
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
@@ -110,7 +131,7 @@ def simulate(
     on_step: Callable[[], None],
     federation: FederationDriver = run_federation,
 ) -> SimulationDocument:
-    """Run a study and write its report; the report's JSON document.
+    """Run a study, once or more often, and write its report; the report's JSON document.
 
     Parameters
     ----------
@@ -119,23 +140,53 @@ def simulate(
     federation
         Where the parties are: processes of this machine, unless another way is given.
     """
+    _require_place(request)
+    first = _run_once(request, on_step=on_step, federation=federation)
+    documents = [
+        first,
+        *(
+            _run_once(
+                replace(
+                    request,
+                    seed=request.seed + number,
+                    output=request.output / REPEATS / str(number + 1),
+                ),
+                on_step=on_step,
+                federation=federation,
+            )
+            for number in range(1, request.repeats)
+        ),
+    ]
+    if request.repeats > 1:
+        first["repeats"] = summarise_repeats(documents)
+        _write_report(first, request.output)
+    return first
+
+
+def _run_once(
+    request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
+) -> SimulationDocument:
     started = time.monotonic()
     study, schema, output = request.study, request.study.table, request.output
-    check_target(schema, request.target)
+    if request.target is not None:
+        check_target(schema, request.target)
     check_plotting()
-    table = read_table(request.data)
-    division = divide(table, owners=len(study.owners), seed=request.seed, split=request.split)
-    _require_two_labels(schema, request.target, table, division, study.owners)
+    held = hold_rows(
+        request.data,
+        study.owners,
+        columns=[attribute.name.strip() for attribute in schema.attributes],
+        seed=request.seed,
+        split=request.split,
+    )
+    if request.target is not None:
+        _require_two_labels(schema, request.target, held)
     output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="dppca-simulate-") as name:
-        folder = Path(name)
+    with _folder_of_parties(request) as folder:
         rows = {
-            owner: write_table(table.take(part), folder, stem=owner, like=request.data)
-            for owner, part in zip(study.owners, division.owners, strict=True)
+            owner: write_table(table, folder, stem=owner, like=held.like)
+            for owner, table in held.owners.items()
         }
-        held_out = write_table(
-            table.take(division.held_out), folder, stem="held-out", like=request.data
-        )
+        held_out = write_table(held.held_out, folder, stem="held-out", like=held.like)
         run = federation(
             study,
             aggregation=request.aggregation,
@@ -149,15 +200,50 @@ def simulate(
     findings = _evaluate(
         request,
         run,
-        training=read_columns(schema, table.take(division.training)),
-        held_out=read_columns(schema, table.take(division.held_out)),
+        training=[
+            np.concatenate(parts)
+            for parts in zip(
+                *(read_columns(schema, table) for table in held.owners.values()), strict=True
+            )
+        ],
+        held_out=read_columns(schema, held.held_out),
         started=started,
     )
     document = make_document(findings)
     (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
-    (output / "report.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    (output / "report.md").write_text(make_markdown(document))
+    _write_report(document, output)
     return document
+
+
+def _require_place(request: ExperimentRequest) -> None:
+    """Refuse to write over what is not ours to lose: `SettingError` says what to do."""
+    parties = request.output / PARTIES
+    if parties.exists():
+        raise SettingError(
+            f"{parties} holds keys, ledgers and rows of an earlier trial: move or remove it, or "
+            "name another --output"
+        )
+    if (request.output / REPORT).exists() and not request.replace:
+        raise SettingError(
+            f"{request.output} holds a trial already: name another --output, or say --replace"
+        )
+
+
+@contextmanager
+def _folder_of_parties(request: ExperimentRequest) -> Iterator[Path]:
+    """Where the parties are: a folder that is removed afterwards, unless it is to be kept."""
+    if request.keep:
+        folder = request.output / PARTIES
+        folder.mkdir(mode=0o700)
+        yield folder.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="dppca-simulate-") as name:
+        yield Path(name)
+
+
+def _write_report(document: SimulationDocument, output: Path) -> None:
+    (output / REPORT).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    (output / "report.md").write_text(make_markdown(document))
 
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
@@ -170,9 +256,7 @@ def read_columns(schema: Schema, table: Any) -> list[Column]:
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
-def _require_two_labels(
-    schema: Schema, target: str, table: Any, division: Division, owners: Sequence[str]
-) -> None:
+def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
     """Refuse a division in which an owner could not train its model at the end, or none be tested.
 
     Only a simulation, which knows everybody's rows, can ask: in the field no owner may contribute
@@ -181,18 +265,21 @@ def _require_two_labels(
     from dppca.common.schema.columns import parse_column
 
     attribute = schema.attributes[schema.index_of(target)]
-    if isinstance(attribute, Numeric) or target not in table.column_names:
+    if isinstance(attribute, Numeric) or target not in held.held_out.column_names:
         return  # said elsewhere: by `check_target`, and by the parties, which name every column
-    codes = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
-    for name, rows in zip(owners, division.owners, strict=True):
-        held = codes[rows]
-        if len(np.unique(held[held >= 0])) < 2:
+
+    def codes(table: Any) -> NDArray[np.int64]:
+        found = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
+        return found[found >= 0]
+
+    for name, table in held.owners.items():
+        if len(np.unique(codes(table))) < 2:
             raise SettingError(
                 f"{name} would hold fewer than two labels of {target}, so it could not train the "
                 "model that each owner makes at the end: split by another column, or among fewer "
                 "owners"
             )
-    if not (codes[division.held_out] >= 0).any():
+    if not codes(held.held_out).size:
         raise SettingError(
             f"no row that is held out has a label of {target}: take another seed or target"
         )
@@ -239,19 +326,21 @@ def _evaluate(
         ),
         "pairs": variation_figure(schema, real=ours, synthetic=theirs),
     }
-    utility = evaluate(
-        schema,
-        request.target,
-        training=coded_training[_known_target(schema, request.target, training)],
-        held_out=encode(schema, held_out)[_known_target(schema, request.target, held_out)],
-        coded=coded,
-        decoded=coded_decoded,
-        released_mean=result.mean,
-    )
+    target, utility = request.target, None
+    if target is not None:
+        utility = evaluate(
+            schema,
+            target,
+            training=coded_training[_known_target(schema, target, training)],
+            held_out=encode(schema, held_out)[_known_target(schema, target, held_out)],
+            coded=coded,
+            decoded=coded_decoded,
+            released_mean=result.mean,
+        )
     return Findings(
         command=request.command,
         study=study,
-        target=request.target,
+        target=target,
         seed=request.seed,
         split=request.split,
         owners=run.owners,
@@ -266,11 +355,12 @@ def _evaluate(
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={
             "report": str(output / "report.md"),
-            "report_json": str(output / "report.json"),
+            "report_json": str(output / REPORT),
             "study": str(output / "study.json"),
             "components": str(run.components),
             "synthetic_coded": str(run.coded),
             "synthetic_decoded": str(run.decoded),
+            **({"parties": str(output / PARTIES)} if request.keep else {}),
         },
         plots=write_figures(output, figures),
         seconds=time.monotonic() - started,

@@ -24,7 +24,9 @@ from dppca.common.study import Study
 from dppca.deploy.simulation.documents import (
     SimulatedComponents,
     SimulatedOwner,
+    SimulatedRepeats,
     SimulatedStep,
+    SimulatedUtility,
     SimulationDocument,
 )
 from dppca.deploy.simulation.evaluate import Utility
@@ -37,6 +39,7 @@ SIMULATION_ONLY = (
     "utility",
     "owners[].dppca_svm_accuracy",
     "pairs",
+    "repeats",
     "plots.marginals",
     "plots.pairs",
     "the line without noise in plots.scree",
@@ -73,7 +76,7 @@ class Findings:
 
     command: str
     study: Study
-    target: str
+    target: str | None
     seed: int
     split: str
     owners: Sequence[OwnerRun]
@@ -84,7 +87,7 @@ class Findings:
     eigenvalues: NDArray[np.float64]
     noise_edge: float
     captured_variance: float
-    utility: Utility
+    utility: Utility | None
     pairs: PairSummary
     files: Mapping[str, str]
     plots: Mapping[str, str]
@@ -125,7 +128,9 @@ def make_document(findings: Findings) -> SimulationDocument:
             "negative": int((f.eigenvalues < 0).sum()),
             "captured_variance": f.captured_variance,
         },
-        "utility": {
+        "utility": None
+        if f.utility is None
+        else {
             "trtr_accuracy": f.utility.trtr_accuracy,
             "tstr_accuracy": f.utility.tstr_accuracy,
             "tstr_accuracy_decoded": f.utility.tstr_accuracy_decoded,
@@ -143,6 +148,7 @@ def make_document(findings: Findings) -> SimulationDocument:
                 for each in f.pairs.worst
             ],
         },
+        "repeats": None,
         "steps": _steps(f.owners),
         "seconds": round(f.seconds, 3),
         "simulation_only": list(SIMULATION_ONLY),
@@ -154,13 +160,14 @@ def make_document(findings: Findings) -> SimulationDocument:
 def make_markdown(document: SimulationDocument) -> str:
     """The report as Markdown, from its own JSON document."""
     privacy, components = document["privacy"], document["components"]
-    utility = document["utility"]
+    utility, target = document["utility"], document["target"]
     eigenvalues = components["eigenvalues"]
     shown = eigenvalues[:_MOST_EIGENVALUES]
     parts = [
         f"# Simulation of {document['study']}",
         f"Study `{document['digest']}`. Seed {document['seed']}, split `{document['split']}`, "
-        f"target `{document['target']}`: {document['rows']['training']:,} rows at "
+        f"{'no target' if target is None else f'target `{target}`'}: "
+        f"{document['rows']['training']:,} rows at "
         f"{len(document['owners'])} owners, {document['rows']['held_out']:,} held out. "
         f"{document['seconds']:.1f} s.",
         "Lines marked † need real rows of all owners, or held-out ones: only a simulation knows "
@@ -179,13 +186,13 @@ def make_markdown(document: SimulationDocument) -> str:
                     f"{owner['rows']:,}",
                     f"{owner['epsilon']:g}",
                     f"{owner['delta']:g}",
-                    f"{owner['dppca_svm_accuracy']:.3f}",
+                    _accuracy(owner["dppca_svm_accuracy"]),
                 ]
                 for owner in document["owners"]
             ],
         ),
-        "Always answering the commonest class would be right on "
-        f"{utility['majority']:.3f} of the held-out rows †.",
+        *_commonest(utility),
+        *_repeated(document["repeats"]),
         "## Values coded by rule †",
         *_coded_by_rule(document["coded_by_rule"]),
         "## Components",
@@ -203,17 +210,7 @@ def make_markdown(document: SimulationDocument) -> str:
         + (" …" if len(shown) < len(eigenvalues) else "")
         + ".",
         *_loadings(components["kept"]),
-        "## Utility †",
-        "Accuracy of a linear SVM on held-out real rows whose target is known, trained on",
-        _table(
-            ["rows", "accuracy"],
-            [
-                ["real rows of all owners (no privacy)", f"{utility['trtr_accuracy']:.4f}"],
-                ["synthetic rows, coded", f"{utility['tstr_accuracy']:.4f}"],
-                ["synthetic rows, decoded", f"{utility['tstr_accuracy_decoded']:.4f}"],
-                ["nothing: the commonest class", f"{utility['majority']:.4f}"],
-            ],
-        ),
+        *_utility(utility),
         "## Pairs of attributes †",
         *_pairs(document["pairs"]),
         "## Seconds and bytes",
@@ -228,6 +225,53 @@ def make_markdown(document: SimulationDocument) -> str:
         *(f"![{name}]({_last(path)})" for name, path in document["plots"].items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _accuracy(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
+
+
+def _commonest(utility: SimulatedUtility | None) -> list[str]:
+    if utility is None:
+        return []
+    return [
+        "Always answering the commonest class would be right on "
+        f"{utility['majority']:.3f} of the held-out rows †."
+    ]
+
+
+def _utility(utility: SimulatedUtility | None) -> list[str]:
+    if utility is None:
+        return ["## Utility †", "No target was named, so nothing was predicted."]
+    return [
+        "## Utility †",
+        "Accuracy of a linear SVM on held-out real rows whose target is known, trained on",
+        _table(
+            ["rows", "accuracy"],
+            [
+                ["real rows of all owners (no privacy)", f"{utility['trtr_accuracy']:.4f}"],
+                ["synthetic rows, coded", f"{utility['tstr_accuracy']:.4f}"],
+                ["synthetic rows, decoded", f"{utility['tstr_accuracy_decoded']:.4f}"],
+                ["nothing: the commonest class", f"{utility['majority']:.4f}"],
+            ],
+        ),
+    ]
+
+
+def _repeated(repeats: SimulatedRepeats | None) -> list[str]:
+    """What the noise, and which rows are held out, make of each figure."""
+    if repeats is None:
+        return []
+    rows = [
+        [f"`{name}`", f"{figure['mean']:.4f}", f"{figure['standard_error']:.4f}"]
+        for name, figure in repeats["figures"].items()
+    ]
+    return [
+        f"## Over {repeats['count']} repeats †",
+        "Noise and held-out rows of their own each time. Everything else on this page is of the "
+        "first time. A real study is run once.",
+        _table(["figure", "mean", "standard error"], rows),
+    ]
 
 
 def _loadings(kept: Sequence[ComponentFigures]) -> list[str]:

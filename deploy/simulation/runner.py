@@ -60,7 +60,7 @@ class OwnerRun:
     charged_epsilon, charged_rho
         What its ledger charged.
     dppca_svm_accuracy
-        Of its own DPPCA-SVM on held-out rows; only a simulation knows it.
+        Of its own DPPCA-SVM on held-out rows; only a simulation knows it. None without a target.
     """
 
     name: str
@@ -69,7 +69,7 @@ class OwnerRun:
     delta: str
     charged_epsilon: str
     charged_rho: str
-    dppca_svm_accuracy: float
+    dppca_svm_accuracy: float | None
     steps: tuple[SimulationStep, ...]
 
 
@@ -97,7 +97,7 @@ class FederationDriver(Protocol):
         aggregation: Aggregation | None,
         rows: Mapping[str, Path],
         held_out: Path,
-        target: str,
+        target: str | None,
         folder: Path,
         output: Path,
         on_step: Callable[[], None],
@@ -105,10 +105,10 @@ class FederationDriver(Protocol):
         """Run a study from keys to synthetic rows."""
 
 
-def n_steps(n_owners: int, aggregation: Aggregation | None) -> int:
+def n_steps(n_owners: int, aggregation: Aggregation | None, *, target: bool = True) -> int:
     """How many commands a run takes, for progress."""
     masked = 0 if aggregation is None else n_owners + aggregation.openers
-    return 5 + 5 * n_owners + masked
+    return 5 + (4 + target) * n_owners + masked
 
 
 def run_federation(
@@ -117,7 +117,7 @@ def run_federation(
     aggregation: Aggregation | None,
     rows: Mapping[str, Path],
     held_out: Path,
-    target: str,
+    target: str | None,
     folder: Path,
     output: Path,
     on_step: Callable[[], None],
@@ -134,8 +134,10 @@ def run_federation(
         Each owner's data file; it becomes the only data file of the owner's site.
     held_out
         Real rows that no owner gets.
+    target
+        What each owner trains a classifier of; none where None.
     folder
-        Temporary: keys, sites, ledgers, the curator's state.
+        Empty but for these files: keys, sites, ledgers, the curator's state.
     output
         Existing folder for what the operator downloads.
     on_step
@@ -168,7 +170,9 @@ def run_federation(
             owner_run(
                 site.name,
                 {**answers, **contribution, **opening, **results},
-                judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
+                None
+                if target is None
+                else judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
             )
             for site, answers, contribution, opening, results in zip(
                 sites, joined, given, opened, made, strict=True
@@ -228,15 +232,17 @@ class SiteDriver:
             return {}
         return {"open": self._own("open", study.name, "--wait", WAIT_S)}
 
-    def use_result(self, study: Study, target: str) -> dict[str, Answer]:
-        """Fetch the components, publish synthetic rows, train at home."""
+    def use_result(self, study: Study, target: str | None) -> dict[str, Answer]:
+        """Fetch the components, publish synthetic rows, train at home where there is a target."""
         name = study.name
-        training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")
-        return {
+        answers = {
             "components": self._own("components", name, "--wait", WAIT_S),
             "synthesize": self._own("synthesize", name, "--publish"),
-            "train": self._own("train", name, *training, "--output", self.model),
         }
+        if target is not None:
+            training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")
+            answers["train"] = self._own("train", name, *training, "--output", self.model)
+        return answers
 
     def _own(self, *arguments: object) -> Answer:
         return self._federation.own(self.name, *arguments)
@@ -290,7 +296,7 @@ def judge(model: Path, held_out: Path, output: Path) -> float:
     return accuracy
 
 
-def owner_run(name: str, answers: Mapping[str, Answer], accuracy: float) -> OwnerRun:
+def owner_run(name: str, answers: Mapping[str, Answer], accuracy: float | None) -> OwnerRun:
     """What an owner's commands answered, and how good its model is, as one value."""
     charge: Mapping[str, Any] = answers["contribute"].document
     return OwnerRun(

@@ -25,11 +25,13 @@ def make_story(document: SimulationDocument) -> str:
     """
     owners, components = document["owners"], document["components"]
     utility = document["utility"]
+    assert utility is not None  # noqa: S101 - the demo has a target
+    accuracies = [owner["dppca_svm_accuracy"] or 0.0 for owner in owners]
     privacy, first = document["privacy"], document["owners"][0]
     holdings = ", ".join(f"{owner['name']} {owner['rows']:,}" for owner in owners)
     sent = next(step["bytes"] for step in document["steps"] if step["name"] == "contribute")
     worst = max(owner["epsilon"] for owner in owners)
-    models = ", ".join(f"{owner['dppca_svm_accuracy']:.3f}" for owner in owners)
+    models = ", ".join(f"{accuracy:.3f}" for accuracy in accuracies)
     parts = [
         f"{len(owners)} owners, one question, no row shown",
         f"WHO HELD WHAT. The rows of the RAND Health Insurance Experiment, one per person and "
@@ -61,7 +63,7 @@ def make_story(document: SimulationDocument) -> str:
     at_home = (
         f"AT HOME. Each owner also trained on its own rows in the joint components: {models}. "
         "Those classifiers are site-only: they were made from raw rows and never left. "
-        + _comparison([owner["dppca_svm_accuracy"] for owner in owners], utility)
+        + _comparison(accuracies, utility)
     )
     paths = {**document["plots"], **document["files"]}
     listed = "\n".join(f"    {name:<20} {path}" for name, path in paths.items())

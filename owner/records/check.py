@@ -32,6 +32,7 @@ from dppca.common.schema import (
     find_attribute_faults,
     known_labels,
 )
+from dppca.common.schema.attributes import labels_of
 from dppca.common.schema.columns import NOT_A_NUMBER, cell_texts
 from dppca.owner.records.faults import (
     AttributeReport,
@@ -211,7 +212,7 @@ def _sound(attribute: Attribute, column: Column) -> bool:
 def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.bool_]]:
     fault = find_attribute_faults(attribute, column)
     invalid = {FaultKind.UNKNOWN: fault.invalid}
-    if isinstance(attribute, Numeric):
+    if labels_of(attribute) is None:
         text = column == NOT_A_NUMBER
         invalid = {FaultKind.TEXT: fault.invalid & text, FaultKind.INFINITE: fault.invalid & ~text}
     return {FaultKind.MISSING: fault.missing, **invalid, FaultKind.OUT_OF_BOUNDS: fault.out}
@@ -227,4 +228,4 @@ def _labelled(schema: Schema, target: str) -> Binary | Categorical:
 def _allows_missing(attribute: Attribute) -> bool:
     if isinstance(attribute, Categorical) and attribute.unknown is not None:
         return True
-    return not isinstance(attribute, Numeric) and attribute.missing is not None
+    return attribute.missing is not None

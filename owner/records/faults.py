@@ -19,6 +19,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from dppca.common.documents import CodedAttribute, CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Attribute, Categorical, Numeric
+from dppca.common.schema.attributes import Ordinal
 from dppca.common.study import FaultRule
 
 WARNING = (
@@ -34,7 +35,7 @@ class FaultKind(StrEnum):
     MISSING = "missing"
     """Null, empty or NaN."""
     TEXT = "text"
-    """No number in a numeric column."""
+    """No number in a numeric column, no date in a date's."""
     INFINITE = "infinite"
     """A number that is not finite."""
     UNKNOWN = "unknown"
@@ -159,7 +160,7 @@ class CheckedAttribute(_FoundBounds):
     faultless: Annotated[bool, "whether all values conform to the schema"]
     missing_allowed: Annotated[bool, "whether the schema says what a missing value counts as"]
     missing: NotRequired[Annotated[FoundRows, "null, empty or NaN"]]
-    text: NotRequired[Annotated[FoundRows, "no number in a numeric column"]]
+    text: NotRequired[Annotated[FoundRows, "no number in a numeric column, no date in a date's"]]
     infinite: NotRequired[Annotated[FoundRows, "a number that is not finite"]]
     unknown: NotRequired[Annotated[FoundRows, "a label that the schema does not list"]]
 
@@ -310,7 +311,10 @@ class CheckReport:
 def coded_as(attribute: Attribute) -> str:
     """What is put in the place of a value that is not known, in words."""
     if isinstance(attribute, Numeric):
-        return f"{attribute.middle:g}, the middle of the bounds"
+        if attribute.missing is not None:
+            return "missing, a level of its own"
+        what = "labels" if isinstance(attribute, Ordinal) else "bounds"
+        return f"{attribute.text_of(attribute.middle)}, the middle of the {what}"
     label = attribute.labels[attribute.missing_code]
     if isinstance(attribute, Categorical) and attribute.unknown is not None:
         return f"{label}, a label of its own"

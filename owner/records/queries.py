@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from dppca.common.errors import SettingError
 from dppca.common.schema import Attribute, Numeric
+from dppca.common.schema.attributes import Date, labels_of
 from dppca.owner.records.faults import FaultKind
 
 _TOKENS: Final = re.compile(
@@ -133,9 +134,12 @@ def find_faults(attribute: Attribute, kind: FaultKind, field: pa.Field, dialect:
     missing = f"{text} IN ('', 'NaN')"
     if kind is FaultKind.MISSING:
         return f"{column} IS NULL OR {missing}"
-    if not isinstance(attribute, Numeric):
-        labels = ", ".join("'" + label.replace("'", "''") + "'" for label in attribute.labels)
+    known = labels_of(attribute)
+    if known is not None or not isinstance(attribute, Numeric):
+        labels = ", ".join("'" + label.replace("'", "''") + "'" for label in known or ())
         return f"{text} NOT IN ({labels}) AND NOT {missing}"
+    if isinstance(attribute, Date):
+        return _find_days(attribute, kind, text, missing)
     infinite = f"LOWER({text}) IN ('infinity', '-infinity', 'inf', '-inf')"
     if kind is FaultKind.INFINITE:
         return infinite
@@ -148,6 +152,18 @@ def find_faults(attribute: Attribute, kind: FaultKind, field: pa.Field, dialect:
     lower = "" if attribute.lower is None else f"{value} < {attribute.lower!r}"
     upper = "" if attribute.upper is None else f"{value} > {attribute.upper!r}"
     return " OR ".join(filter(None, (lower, upper)))
+
+
+def _find_days(attribute: Date, kind: FaultKind, text: str, missing: str) -> str:
+    """As `find_faults`, of dates, whose text sorts as they do."""
+    dated = f"{text} LIKE '____-__-__%'"
+    if kind is FaultKind.TEXT:
+        return f"NOT {dated} AND NOT {missing}"
+    if kind is FaultKind.INFINITE:
+        return ""
+    lower, upper = map(attribute.text_of, attribute.bounds)
+    day = f"SUBSTR({text}, 1, 10)"
+    return f"{dated} AND ({day} < '{lower}' OR {day} > '{upper}')"
 
 
 def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:

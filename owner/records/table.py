@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Attribute, Column, Numeric, Schema
+from dppca.common.schema import Attribute, Column, Schema
+from dppca.common.schema.attributes import labels_of
 from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.databases import DatabaseSource, open_database
 from dppca.owner.records.faults import FaultKind
@@ -153,7 +154,7 @@ class Table:
             names.append(key)
             if self.source.names.count(key) != 1:
                 raise DataError(f"{self.title} has no one column {key}, which policy.yaml names")
-        labels = [a.name.strip() for a in read if not isinstance(a, Numeric)]
+        labels = [a.name.strip() for a in read if labels_of(a) is not None]
         # Without a column to convert, the rows still have to be counted.
         n_rows = 0
         for arrays in self.source.read(names or self.source.names[:1], batch_rows, labels=labels):

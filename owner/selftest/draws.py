@@ -21,6 +21,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.schema import Column, encode, histogram_cells
+from dppca.common.schema.attributes import labels_of
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.selftest.findings import Finding
@@ -209,7 +210,7 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
 def _neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
     """Tables of three rows that differ in one, as far apart as the mechanism's norm can see."""
     grid = [
-        [0.0, 0.25, 0.5, 0.75, 1.0] if a.type == "numeric" else list(range(len(a.labels)))
+        [0.0, 0.25, 0.5, 0.75, 1.0] if a.type == "numeric" else list(range(len(labels_of(a) or ())))
         for a in study.table.attributes
     ]
     rows = [list(row) for row in product(*grid)]

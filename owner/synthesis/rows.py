@@ -44,7 +44,8 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
-from dppca.common.schema import Column, Numeric, Schema
+from dppca.common.schema import Column, Schema
+from dppca.common.schema.arrow import decoded_array, decoded_fields
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
 
@@ -71,7 +72,7 @@ class SyntheticRows:
     ----------
     fields
         ``pyarrow.Schema``. Coded: one float64 column per coded column, in coded units. Decoded: one
-        column per attribute, float64 in its own unit or labels.
+        column per attribute, in its own unit (`dppca.common.schema.arrow`).
     claims
         The receipt of the table but for the digests of its columns.
     trace_scale
@@ -145,7 +146,7 @@ def synthesize(
         fields, arrays = _coded_fields(schema), _coded_arrays
         decoding = _Decoding(None, None, coded)
     else:
-        fields, arrays = _decoded_fields(schema), partial(_decoded_arrays, schema)
+        fields, arrays = decoded_fields(schema), partial(_decoded_arrays, schema)
         decoding = _fit_decoding(
             result, study, coded, n_rows=n_rows, rng=of_field, progress=progress
         )
@@ -280,19 +281,8 @@ def _coded_arrays(rows: NDArray[np.float64]) -> list[Any]:
     return [pa.array(np.ascontiguousarray(column)) for column in rows.T]
 
 
-def _decoded_fields(schema: Schema) -> Any:
-    labels = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema(
-        [(a.name, pa.float64() if isinstance(a, Numeric) else labels) for a in schema.attributes]
-    )
-
-
 def _decoded_arrays(schema: Schema, columns: list[Column]) -> list[Any]:
     return [
-        pa.array(column, pa.float64())
-        if isinstance(attribute, Numeric)
-        else pa.DictionaryArray.from_arrays(
-            pa.array(column, pa.int32()), pa.array(attribute.labels, pa.string())
-        )
+        decoded_array(attribute, column)
         for attribute, column in zip(schema.attributes, columns, strict=True)
     ]

@@ -27,6 +27,8 @@ def numerics(draw: st.DrawFn) -> Cells:
     }
     if lower <= 0 <= upper and draw(st.booleans()):
         fields |= {"zero": "separate", "histogram": True}
+    if draw(st.booleans()):
+        fields |= {"missing": "level", "histogram": True}
     kind = draw(st.sampled_from(["none", "number", "edges"]))
     if kind == "number":
         fields["bins"] = draw(st.integers(2, 60))
@@ -60,12 +62,15 @@ def test_every_value_is_in_its_cell_within_bounds_and_whole_where_it_has_to_be(
         ends: Any = SimpleNamespace(random=lambda n, chance=chance: np.full(n, chance))
         np.testing.assert_array_equal(cells.index(sampler.draw(codes, ends)), held.kept[codes])
     np.testing.assert_array_equal(cells.index(values), held.kept[codes])
-    assert values.min() >= cells.scale.lower
-    assert values.max() <= cells.scale.upper
+    missing = held.kept[codes] == cells.n_cells - 1 if cells.missing else np.zeros(500, bool)
+    np.testing.assert_array_equal(np.isnan(values), missing)
+    known = values[~missing]
+    assert known.min() >= cells.scale.lower
+    assert known.max() <= cells.scale.upper
     if cells.integer:
-        np.testing.assert_array_equal(values, np.rint(values))
+        np.testing.assert_array_equal(known, np.rint(known))
     if cells.spike is not None:
-        np.testing.assert_array_equal(values == cells.spike, codes == len(held.kept) - 1)
+        np.testing.assert_array_equal(values == cells.spike, held.kept[codes] == cells.n_intervals)
 
 
 @given(cells=numerics())
@@ -82,6 +87,8 @@ def test_moments_of_a_cell_are_those_of_values_spread_evenly_over_it(cells: Cell
         if cells.spike is not None:
             values = np.append(values, cells.spike)
     coordinates, index = cells.scale.coordinates(values), cells.index(values)
+    if cells.missing:
+        coordinates, index = np.append(coordinates, 0.0), np.append(index, cells.n_cells - 1)
     assert set(index) == set(held.kept)
     for place, cell in enumerate(held.kept):
         own = coordinates[index == cell]

@@ -260,6 +260,9 @@ SCHEMAS_WITH_BINS: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
     ([{}, {"bins": 2, "products": "bins"}], {}),
     ([{}, BINS, {"bins": [0.25], "products": "bins"}], {"sum_weight": 0.5}),
     ([{**BINS, "zero": "separate"}, {"histogram": True, "bins": 2}], {"sum_weight": 0.5}),
+    ([{**BINS, "missing": "level"}, {}], {}),
+    ([{**BINS, "zero": "separate", "missing": "level"}, BINS], {"sum_weight": 0.5}),
+    ([{"histogram": True, "bins": 2, "missing": "level"}, BINS], {"sum_weight": 0.5}),
     ([BINS, {}, BINS], {"targets": ["x0"], "sum_weight": 0.5}),
     ([BINS, {}, BINS], {"targets": ["x1", "flag"], "target_weight": 3}),
 ]
@@ -280,7 +283,7 @@ def test_enumeration_of_a_schema_with_bins_in_products_meets_its_sensitivity(
 ) -> None:
     """Through coding and sums as they are released, one row at a time."""
     schema = _schema(numerics, settings)
-    places = [0.0, 0.1, 0.3, 0.5, 0.7, 1.0]
+    places = [0.0, 0.1, 0.3, 0.5, 0.7, 1.0, np.nan]
     rows = list(product(*[places] * len(numerics), (0, 1)))
     columns: list[Column] = [np.array(column) for column in zip(*rows, strict=True)]
     columns[-1] = columns[-1].astype(np.int32)
@@ -313,6 +316,8 @@ def test_no_pair_of_rows_of_a_schema_with_bins_exceeds_its_sensitivity(data: st.
             fields |= data.draw(st.sampled_from(counted))
             if data.draw(st.booleans()):
                 fields["zero"] = "separate"
+            if data.draw(st.booleans()):
+                fields["missing"] = "level"
     names = [*(f"x{i}" for i in range(len(numerics))), "flag"]
     settings = {
         "sum_weight": data.draw(st.sampled_from([0.5, 1, 2])),

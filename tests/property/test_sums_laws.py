@@ -53,6 +53,8 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
                 shape |= {"score": draw(st.sampled_from(["linear", "log"]))}
                 if bounds["lower"] <= 0 <= bounds["upper"] and draw(st.booleans()):
                     shape |= {"zero": "separate"}
+                if draw(st.booleans()):
+                    shape |= {"missing": "level"}
             attributes.append({"name": name, "type": "numeric", **bounds, **shape})
             listed = draw(st.lists(values, min_size=n_rows, max_size=n_rows))
             columns.append(np.array(listed))
@@ -174,9 +176,11 @@ def test_a_matrix_of_numerics_of_which_some_are_in_bins(method: ProductMethod, o
 def place_of(value: float, attribute: Numeric, cells: Cells) -> int:
     """The cell of a value, by the definition."""
     lower, upper = attribute.bounds
+    if cells.missing and not np.isfinite(value):
+        return cells.n_cells - 1
     known = min(max(value if np.isfinite(value) else attribute.middle, lower), upper)
     if known == cells.spike:
-        return cells.n_cells - 1
+        return cells.n_intervals
     return sum(known >= edge for edge in cells.edges[1:-1].tolist())
 
 

@@ -122,10 +122,13 @@ class ValueSampler:
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> Vector:
         """A value for each code of the field's variable, in the numeric's own unit.
 
-        Each value is in the cell of its code (`Cells.index`) and between the bounds.
+        Each value is in the cell of its code (`Cells.index`) and between the bounds; NaN in the
+        cell of what is missing.
         """
         cells = self.of.cells
         values = np.full(len(codes), 0.0 if cells.spike is None else cells.spike)
+        if cells.missing:
+            values[codes == len(self.of.kept) - 1] = np.nan
         inside = codes < len(self.of.bounds) - 1
         own = codes[inside]
         uniform = rng.random(len(codes))[inside]
@@ -222,4 +225,7 @@ def _with_spike(
         at = cells.scale.coordinates(np.array([cells.spike]))
         kept = np.append(kept, cells.n_intervals)
         means, squares = np.append(means, at), np.append(squares, at**2)
+    if cells.missing:
+        kept = np.append(kept, cells.n_cells - 1)
+        means, squares = np.append(means, 0.0), np.append(squares, 0.0)
     return CellValues(cells, kept, bounds, starts, means, squares)

@@ -86,16 +86,16 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"name": None}, "name: Field required"),
+        ({"name": None}, "study: name is missing"),
         ({"name": "Big Study"}, "name: a name has 1 to 64"),
         ({"name": "../x"}, "name: a name has 1 to 64"),
-        ({"owners": []}, "owners: .* at least 1"),
+        ({"owners": []}, "owners: must have 1 entries or more"),
         ({"owners": ["a", "a"]}, "study: owners must differ"),
-        ({"owners": ["a", "B"]}, r"owners\.1: a name"),
+        ({"owners": ["a", "B"]}, "owners entry 2: a name"),
         ({"quorum": 4}, "quorum 4 is above the number of owners, 3"),
         ({"quorum": 2}, "needs a deadline"),
         ({"quorum": 0}, "quorum: "),
-        ({"deadline": "2030-01-01T00:00:00"}, "deadline: .*timezone"),
+        ({"deadline": "2030-01-01T00:00:00"}, "deadline: must have a zone"),
         ({"max_rows": 0}, "max_rows: "),
         ({"overlap": "true"}, "overlap: must be false, true, or a list of groups"),
         ({"overlap": []}, "overlap: must be false, true, or a list of groups"),
@@ -105,7 +105,7 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
         ({"overlap": [["a", "b"], ["b", "a"]]}, "overlap: groups must differ"),
         ({"overlap": [["a", "z"]]}, "overlap names z, who are not among owners"),
         ({"version": 3}, "version: "),
-        ({"colour": "red"}, "colour: Extra inputs"),
+        ({"colour": "red"}, "study: there is no field `colour`"),
         ({"privacy": {"mechanism": "laplace"}}, "laplace needs epsilon"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "0"}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "-1"}}, "epsilon: must be a decimal"),
@@ -114,10 +114,16 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
         ({"privacy": {"mechanism": "laplace", "epsilon": True}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "1e-31"}}, "more digits"),
         ({"privacy": {"mechanism": "laplace", "epsilon": 1, "scale": 1}}, "epsilon, or a scale"),
-        ({"privacy": {"mechanism": "laplace", "epsilon": 1, "delta": "0.1"}}, "delta: Extra"),
-        ({"privacy": {"mechanism": "gaussian", "epsilon": 1}}, "delta: Field required"),
+        (
+            {"privacy": {"mechanism": "laplace", "epsilon": 1, "delta": "0.1"}},
+            "privacy: there is no field `delta`",
+        ),
+        ({"privacy": {"mechanism": "gaussian", "epsilon": 1}}, "privacy: delta is missing"),
         ({"privacy": {"mechanism": "gaussian", "epsilon": 1, "delta": 1}}, "delta must be below 1"),
-        ({"privacy": {"mechanism": "wishart", "epsilon": 1}}, "privacy: .*wishart"),
+        (
+            {"privacy": {"mechanism": "wishart", "epsilon": 1}},
+            "privacy: mechanism must be one of laplace, gaussian",
+        ),
         ({"components": {}}, "one of contribution_rate, count"),
         ({"components": {"count": 1, "above_noise": True}}, "one of contribution_rate, count"),
         ({"components": {"count": 2}}, "count 2 is above 1"),
@@ -135,13 +141,13 @@ def test_field_at_fault_is_named(changes: dict[str, Any], says: str) -> None:
 def test_every_field_at_fault_is_named_at_once() -> None:
     with pytest.raises(StudyError) as raised:
         study_from_mapping(document(name="A", owners=[], colour="red"))
-    assert all(word in str(raised.value) for word in ("name:", "owners:", "colour:"))
+    assert all(word in str(raised.value) for word in ("name:", "owners:", "`colour`"))
 
 
 def test_attribute_at_fault_is_named_by_its_place() -> None:
     wrong = document()
     wrong["schema"]["attributes"][0]["lower"] = 5
-    with pytest.raises(StudyError, match=r"schema\.attributes\.0\.numeric: lower must be below"):
+    with pytest.raises(StudyError, match=r"attribute x: lower must be below"):
         study_from_mapping(wrong)
 
 

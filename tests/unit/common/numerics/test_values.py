@@ -21,7 +21,7 @@ from dppca.common.plotting import new_figure
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.schema.cells import N_BINS
 from dppca.common.study import Study
-from dppca.deploy.simulation.data import Division
+from dppca.deploy.simulation.data import Holdings
 from dppca.deploy.simulation.experiment import _known_target, _require_two_labels, read_columns
 from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
 from dppca.owner.report.comparison import CodedTable, code_table, compare
@@ -235,8 +235,9 @@ def test_a_simulation_without_a_known_target_to_test_on_is_refused() -> None:
     work = ["private", "state"] * 5 + ["farm"] * 3
     table = pa.table({"age": [30] * 13, "sex": ["Male"] * 13, "work": work})
     held_out = np.arange(10, 13)
-    division = Division((np.arange(5), np.arange(5, 10)), held_out)
+    parts = {"a": table.slice(0, 5), "b": table.slice(5, 5)}
+    held = Holdings(parts, table.take(held_out), Path("rows.csv"))
     with pytest.raises(SettingError, match="no row that is held out has a label of work"):
-        _require_two_labels(SCHEMA, "work", table, division, ["a", "b"])
+        _require_two_labels(SCHEMA, "work", held)
     known: Any = read_columns(SCHEMA, table)[2]
     assert (known[held_out] == UNKNOWN).all()

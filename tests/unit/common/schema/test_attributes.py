@@ -70,7 +70,7 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([AGE, changed(WORK, categories=["a"], unknown="?")], {}, "at least 2 items"),
         ([AGE, changed(WORK, unknown="State")], {}, "a label of its own"),
         ([AGE, changed(WORK, unknown="?", missing="State")], {}, "missing .* or unknown"),
-        ([AGE, changed(WORK, type="ordinal")], {}, "numeric"),
+        ([AGE, changed(WORK, type="text")], {}, "numeric"),
         ([changed(AGE, products="bins"), SEX], {}, "products: bins needs bins"),
         ([changed(AGE, products="cells", bins=5), SEX], {}, "products"),
         ([changed(BINNED, histogram=True), SEX], {}, "leave histogram out"),

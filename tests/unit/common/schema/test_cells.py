@@ -135,7 +135,7 @@ def test_older_documents_keep_their_bytes() -> None:
         ({"bins": [5, 3]}, "ascending"),
         ({"bins": [0, 3]}, "strictly between"),
         ({"bins": []}, "1 to 255 edges"),
-        ({"bins": 1}, "greater than or equal to 2"),
+        ({"bins": 1}, "2 or more"),
         ({"bins": [0.2, 0.4], "integer": True}, "a whole number between any two edges"),
         ({"zero": "separate"}, "histogram: true or products: bins"),
         ({"zero": "separate", "histogram": True, "lower": 1}, "0 between them"),
@@ -158,7 +158,7 @@ def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) 
         ({"targets": ["c"]}, "targets names no attribute: c"),
         ({"targets": ["b", "b"]}, "targets must differ: b"),
         ({"targets": ["b"], "sum_weight": 0.25}, "sum_weight of at least 0.5"),
-        ({"targets": ["b"], "target_weight": 1}, "greater than or equal to 2"),
+        ({"targets": ["b"], "target_weight": 1}, "2 or more"),
         ({"histogram_weight": 1e-9}, "histogram_weight times 4"),
     ],
 )

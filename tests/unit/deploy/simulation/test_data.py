@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dppca.common.errors import DataError, SettingError
-from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.data import count_groups, divide, hold_rows, read_table, write_table
 
 ROWS = st.lists(st.sampled_from("abcdefg"), min_size=40, max_size=120)
 SEEDS = st.integers(0, 2**32)
@@ -112,3 +112,48 @@ def test_a_file_that_holds_no_table_is_refused_by_name(
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"rows\.csv"):
         read_table(tmp_path / "rows.csv")
+
+
+def test_each_owner_keeps_four_fifths_of_its_own_file(tmp_path: Path) -> None:
+    files = {}
+    for name, n_rows in (("clinic", 10), ("hospital", 50)):
+        files[name] = tmp_path / f"{name}.csv"
+        lines = [f"{name}-{row},{row}" for row in range(n_rows)]
+        files[name].write_text("\n".join(["id,age", *lines, ""]))
+    held = hold_rows(files, list(files), columns=["id"], seed=3)
+    assert {name: table.num_rows for name, table in held.owners.items()} == {
+        "clinic": 8,
+        "hospital": 40,
+    }
+    everywhere = [*held.owners.values(), held.held_out]
+    assert all(table.column_names == ["id"] for table in everywhere)
+    ids = [value for table in everywhere for value in table["id"].to_pylist()]
+    assert len(ids) == len(set(ids)) == 60
+    for name, table in held.owners.items():
+        assert all(value.startswith(name) for value in table["id"].to_pylist())
+    assert held.like == files["clinic"]
+    all_rows = hold_rows(files, list(files), columns=["id"], seed=3, hold_out=False)
+    assert (all_rows.owners["hospital"].num_rows, all_rows.held_out.num_rows) == (50, 0)
+
+
+def test_a_file_without_a_column_is_named_with_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "clinic.csv"
+    path.write_text("age\n" + "1\n" * 10)
+    with pytest.raises(DataError, match="the file of clinic has no column bmi, or more"):
+        hold_rows({"clinic": path}, ["clinic"], columns=["age", "bmi"], seed=1)
+
+
+def test_columns_of_types_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.parquet" for name in ("a", "b")}
+    parquet.write_table(pa.table({"x": list(range(10))}), files["a"])
+    parquet.write_table(pa.table({"x": [f"r{n}" for n in range(10)]}), files["b"])
+    with pytest.raises(DataError, match="do not fit together"):
+        hold_rows(files, ["a", "b"], columns=["x"], seed=1)
+
+
+def test_values_of_a_column_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("site\n" + "a\nb\na\nc\n")
+    assert count_groups(path, "site") == 3
+    with pytest.raises(DataError, match="no column city"):
+        count_groups(path, "city")

@@ -1,0 +1,39 @@
+"""Decoded rows as columns of Arrow: one type for each kind of attribute.
+
+A numeric is float64 (NaN where ``missing: level`` says that a value is not there), a date is
+``date32``, and what has labels, an ordinal too, is a dictionary of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dppca.common.schema.attributes import Attribute, Date, labels_of
+from dppca.common.schema.coding import Column
+from dppca.common.schema.document import Schema
+
+
+def decoded_type(attribute: Attribute) -> Any:
+    """Arrow's type of an attribute's values."""
+    if labels_of(attribute) is not None:
+        return pa.dictionary(pa.int32(), pa.string())
+    return pa.date32() if isinstance(attribute, Date) else pa.float64()
+
+
+def decoded_fields(schema: Schema) -> Any:
+    """The ``pyarrow.Schema`` of decoded rows."""
+    return pa.schema([(each.name, decoded_type(each)) for each in schema.attributes])
+
+
+def decoded_array(attribute: Attribute, column: Column) -> Any:
+    """Values of an attribute, as `dppca.common.schema.decoding.decode_columns` makes them."""
+    labels = labels_of(attribute)
+    if labels is None and not isinstance(attribute, Date):
+        return pa.array(column, pa.float64())
+    whole = pa.array(np.rint(column).astype(np.int32))
+    if labels is None:
+        return whole.view(pa.date32())
+    return pa.DictionaryArray.from_arrays(whole, pa.array(labels, pa.string()))

@@ -1,0 +1,161 @@
+"""``dppca-curator study new`` and ``study check``: study files, without a curator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypedDict
+
+import click
+
+from dppca.common.amounts import parse_positive
+from dppca.common.console import emit, prints
+from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.errors import SettingError
+from dppca.common.names import require_party_name
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class OmittedColumn(TypedDict):
+    """A column of the dictionary that became no attribute."""
+
+    name: Annotated[str, "name of the column"]
+    reason: Annotated[str, "why it was left out"]
+
+
+class DraftDocument(Document):
+    """A study file that was drafted."""
+
+    path: Annotated[PathText, "the file that was written"]
+    dictionary: Annotated[str, "what kind of dictionary it was drafted from"]
+    attributes: Annotated[list[str], "names of the attributes"]
+    left_out: Annotated[list[OmittedColumn], "columns that became no attribute"]
+    to_decide: Annotated[list[str], "fields that are blank on purpose"]
+
+
+class CheckedStudyDocument(Document):
+    """A study file that is valid."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    owners: Annotated[list[str], "owners of the study"]
+    attributes: Annotated[list[str], "names of the attributes"]
+    coded_columns: Annotated[int, "columns of a coded row"]
+
+
+@click.command("new")
+@click.option(
+    "--columns",
+    type=_FILE,
+    required=True,
+    help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, description), "
+    "REDCap's, OMOP concepts, a Frictionless table schema or a JSON Schema.",
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
+)
+@click.option("--name", help="Name of the study.")
+@click.option("--owner", "owners", multiple=True, help="Name of an owner; once for each.")
+@click.option("--epsilon", help="What each owner's release may cost a person, such as 1.0.")
+@click.option("--delta", help="Makes the noise Gaussian; such as 1e-9.")
+@click.option(
+    "--rows-per-person",
+    type=click.IntRange(min=1),
+    help="The most rows that one person may have at one owner.",
+)
+@click.option("--target", help="Column that is to be predicted: half the noise on it.")
+@click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
+@prints(DraftDocument)
+def new(
+    columns: Path,
+    output: Path,
+    name: str | None,
+    owners: tuple[str, ...],
+    epsilon: str | None,
+    delta: str | None,
+    rows_per_person: int | None,
+    target: str | None,
+    *,
+    histograms: bool,
+    as_json: bool,
+) -> None:
+    """Draft a study file from a public data dictionary; needs no curator and no certificate.
+
+    Names, types, labels and bounds come from the dictionary. What neither it nor an option says is
+    left blank on purpose, with a comment. A file that holds rows is refused: bounds and labels that
+    come from rows are outside the privacy guarantee.
+
+    \b
+    Example:
+      dppca-curator study new --columns dictionary.csv --output study.yaml
+      dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
+          --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1
+    """
+    from dppca.curator.dictionaries.draft import Choices, draft_study, open_places
+    from dppca.curator.dictionaries.reading import read_dictionary
+
+    try:
+        for party in (*owners, *([] if name is None else [name])):
+            require_party_name(party)
+        for amount in (epsilon, delta):
+            if amount is not None:
+                parse_positive(amount)
+    except ValueError as error:
+        raise SettingError(f"--name, --owner, --epsilon or --delta: {error}") from error
+    dictionary = read_dictionary(columns)
+    names = [entry.name for entry in dictionary.entries]
+    if target is not None and target not in names:
+        raise SettingError(f"--target {target} is no column of the dictionary: {', '.join(names)}")
+    choices = Choices(name, owners, epsilon, delta, rows_per_person, target, histograms)
+    text = draft_study(dictionary, choices, source=columns.name)
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    blank = open_places(text)
+    document: DraftDocument = {
+        "command": "study new",
+        "path": str(output),
+        "dictionary": dictionary.form,
+        "attributes": names,
+        "left_out": [{"name": each.name, "reason": each.reason} for each in dictionary.omitted],
+        "to_decide": blank,
+    }
+    lines = [
+        f"{output}: {len(names)} attributes, from a {dictionary.form}.",
+        *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
+        *(f"  decide: {place}" for place in blank),
+        f"next: {'fill these in, then ' if blank else ''}dppca-curator study check {output}",
+    ]
+    emit(document, "\n".join(lines), as_json=as_json)
+
+
+@click.command("check")
+@click.argument("file", type=_FILE)
+@prints(CheckedStudyDocument)
+def check(file: Path, *, as_json: bool) -> None:
+    """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.
+
+    \b
+    Example:
+      dppca-curator study check study.yaml
+    """
+    from dppca.curator.commands.studies import read_study
+
+    study = read_study(file)
+    document: CheckedStudyDocument = {
+        "command": "study check",
+        "study": study.name,
+        "digest": study.digest,
+        "owners": list(study.owners),
+        "attributes": [attribute.name for attribute in study.table.attributes],
+        "coded_columns": study.table.layout.n_columns,
+    }
+    lines = (
+        f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
+        f"{len(study.table.attributes)} attributes, {study.table.layout.n_columns} coded columns.\n"
+        f"Digest: {study.digest}\n"
+        f"next: dppca-curator plan {file} --rows N, with the rows that an owner has"
+    )
+    emit(document, lines, as_json=as_json)

@@ -1,0 +1,1 @@
+"""Public data dictionaries, from which a study is drafted; no rows are ever read."""

@@ -1,0 +1,70 @@
+"""``study new`` and ``study check``, as somebody at a shell sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dppca.common.errors import SettingError, StudyError
+from dppca.curator.cli import cli
+from tests.support.documents import require_documented
+
+COLUMNS = "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["study", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture
+def columns(tmp_path: Path) -> Path:
+    path = tmp_path / "columns.csv"
+    path.write_text(COLUMNS)
+    return path
+
+
+def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
+    columns: Path, tmp_path: Path
+) -> None:
+    done = invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml")
+    for said in ("decide: epsilon", "decide: categories of note", "next: fill these in, then"):
+        assert said in done.output
+    with pytest.raises(StudyError, match="attribute note, categories: is blank"):
+        invoke("check", tmp_path / "s.yaml")
+
+
+def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) -> None:
+    columns.write_text(COLUMNS.replace("note,label,,,\n", ""))
+    said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)
+    done = invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml", *said, "--json")
+    drafted = json.loads(done.output)
+    assert require_documented("dppca-curator", drafted)["to_decide"] == []
+    checked = json.loads(invoke("check", tmp_path / "s.yaml", "--json").output)
+    assert require_documented("dppca-curator", checked)["coded_columns"] == 2
+    assert "is a valid study: s, 2 owners" in invoke("check", tmp_path / "s.yaml").output
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--epsilon", "much"], "--epsilon"),
+        (["--owner", "St. Mary"], "a-z 0-9"),
+        (["--target", "colour"], "is no column of the dictionary: age, sex, note"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    columns: Path, tmp_path: Path, options: list[str], says: str
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml", *options)
+    assert not (tmp_path / "s.yaml").exists()
+
+
+def test_a_file_that_is_there_is_not_written_over(columns: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("mine")
+    with pytest.raises(SettingError, match="cannot write the new file"):
+        invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml")
+    assert (tmp_path / "s.yaml").read_text() == "mine"
