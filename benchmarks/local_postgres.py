@@ -27,8 +27,14 @@ def server_address(folder: Path, role: str = "postgres", database: str = "postgr
 
 
 @contextmanager
-def start_server(programs: Path, *, buffers: str = "16MB") -> Iterator[Path]:
-    """Start a server that trusts everybody who can open its socket; gives the socket's folder."""
+def start_server(
+    programs: Path, *, buffers: str = "16MB", tls: tuple[int, bytes, bytes] | None = None
+) -> Iterator[Path]:
+    """Start a server that trusts everybody who can open its socket; gives the socket's folder.
+
+    With ``tls``, a port, a certificate and its key (PEM), it listens on loopback too, for
+    connections with TLS and without.
+    """
     # A socket's path is short, and the server's account must get there.
     folder = Path(tempfile.mkdtemp(prefix="dppca-pg-"))
     try:
@@ -37,6 +43,15 @@ def start_server(programs: Path, *, buffers: str = "16MB") -> Iterator[Path]:
             shutil.chown(folder, _ACCOUNT)
         data = str(folder / "data")
         settings = f"-c listen_addresses= -c fsync=off -c shared_buffers={buffers} -k {folder}"
+        if tls is not None:
+            settings += f" -c listen_addresses=127.0.0.1 -p {tls[0]} -c ssl=on"
+            for kind, content in zip(("cert", "key"), tls[1:], strict=True):
+                kept = folder / f"{kind}.pem"
+                kept.write_bytes(content)
+                kept.chmod(0o600)
+                if os.geteuid() == 0:
+                    shutil.chown(kept, _ACCOUNT)
+                settings += f" -c ssl_{kind}_file={kept}"
         _run(programs / "initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--no-sync")
         start = ("start", "-w", "-D", data, "-l", str(folder / "log"))
         _run(programs / "pg_ctl", *start, "-o", settings)

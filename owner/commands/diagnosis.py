@@ -35,7 +35,7 @@ from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
-from dppca.owner.records import Table, open_table, require_readable
+from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
 from dppca.owner.release.contribution import remaining, require_possible, review, spent
 from dppca.owner.site.agreement import agree, read_peers, require_allowed
 from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
@@ -217,10 +217,12 @@ def _data(
     unreadable = False
     for each in policy.data_sets:
         try:
-            require_readable(each.source)
+            facts = require_readable(each.source)
         except DppcaError as error:
             unreadable = True
             yield _broken("data", DataError(f"data set {each.name}: {error}"))
+        else:
+            yield from () if facts is None else _database(each.name, facts)
     if not waiting and not unreadable:
         yield Diagnosis(
             "data", State.OK, "every data set can be read; `check` compares it to a study"
@@ -259,6 +261,28 @@ def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Di
                 yield Diagnosis("engine", State.OK, message)
         except DppcaError as error:
             yield _broken("engine", error)
+
+
+def _database(name: str, facts: DatabaseFacts) -> Iterator[Diagnosis]:
+    """What a database says of the connection and of the role."""
+    message = f"data set {name}: {facts.n_rows} rows and {facts.n_columns} columns in the database"
+    if facts.in_clear is None:
+        message += "; what its role may do, and whether it is reached by TLS, is not seen"
+    elif not facts.in_clear and not facts.n_writable:
+        message += ", which is reached safely, and nothing in it may be changed"
+    yield Diagnosis("data", State.OK, message)
+    if facts.in_clear:
+        message = (
+            f"data set {name}: rows come from the database without TLS: set sslmode=verify-full in "
+            "its service or address, and TLS on the server"
+        )
+        yield Diagnosis("data", State.WARNING, message)
+    if facts.n_writable:
+        message = (
+            f"data set {name}: the role may change rows of tables or views ({facts.n_writable}): "
+            "use one that may only read (docs/how-to/use-postgresql.md)"
+        )
+        yield Diagnosis("data", State.WARNING, message)
 
 
 def _require_possible(

@@ -9,7 +9,7 @@ Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -174,6 +174,43 @@ class DatabaseSource:
             fields = _fields(self.place, connection, no_rows(self.query))
             n_rows = _count(self.place, connection, self.query)
             yield replace(self, fields=fields, n_rows=n_rows, connection=connection)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What can be said of a table or query of a database without reading a row.
+
+    Attributes
+    ----------
+    in_clear
+        Whether what is read leaves the server's machine without encryption; None where the driver
+        cannot say.
+    n_writable
+        Tables and views that the role may change rows of; None where the driver cannot say. What
+        is opened for reading alone has none.
+    """
+
+    n_rows: int
+    n_columns: int
+    in_clear: bool | None
+    n_writable: int | None
+
+
+def examine_database(place: DatabaseLocation) -> DatabaseFacts:
+    """Reach a database and ask it about the connection and the role; as `open_database`."""
+    query, _ = place.read_query()
+    statement = DRIVERS[place.driver].dialect.examination
+    in_clear, n_writable = (False, 0) if place.database is not None else (None, None)
+    with _transaction(place) as connection:
+        n_columns = len(_fields(place, connection, no_rows(query)))
+        n_rows = _count(place, connection, query)
+        if statement:
+            # What speaks PostgreSQL's language need not have all of its catalogue.
+            with suppress(DataError):
+                (batch,) = _rows(place, connection, statement)
+                is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
+                in_clear = bool(is_remote and not encrypted)
+    return DatabaseFacts(n_rows, n_columns, in_clear, n_writable)
 
 
 def open_database(place: DatabaseLocation) -> DatabaseSource:

@@ -59,6 +59,9 @@ class Dialect:
     number
         A column's value as a number, or NULL where it is none; of ``{column}`` and ``{text}``.
         Empty where it cannot be said.
+    examination
+        A statement of one row: whether the connection leaves this machine, whether it is encrypted,
+        and how many tables and views the role may change rows of. Empty where it cannot be said.
     """
 
     begin: tuple[str, ...]
@@ -66,6 +69,7 @@ class Dialect:
     joined: Callable[[Sequence[Any]], Any] = lambda arrays: arrays[0]
     first: Callable[[int], str] = lambda _: ""
     number: str = ""
+    examination: str = ""
 
 
 def require_one_statement(text: str) -> str:
@@ -214,6 +218,14 @@ POSTGRESQL: Final = Dialect(
     expressions=_as_they_are,
     number=r"CASE WHEN {text} ~* '^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' "
     "THEN CAST({text} AS numeric) END",
+    examination="""
+        SELECT NOT coalesce(inet_server_addr() <<= '127.0.0.0/8', true)
+                AND inet_server_addr() <> '::1',
+            EXISTS (SELECT FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl)
+                OR EXISTS (SELECT FROM pg_stat_gssapi WHERE pid = pg_backend_pid() AND encrypted),
+            (SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
+             AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))""",
 )
 SQLITE: Final = Dialect(
     begin=(),

@@ -21,7 +21,12 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Attribute, Column, Schema
 from dppca.common.schema.attributes import labels_of
 from dppca.common.schema.columns import absent_column, parse_column
-from dppca.owner.records.databases import DatabaseSource, open_database
+from dppca.owner.records.databases import (
+    DatabaseFacts,
+    DatabaseSource,
+    examine_database,
+    open_database,
+)
 from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.joined import JoinedFiles, open_files
 from dppca.owner.records.lakes import list_lake_files
@@ -241,20 +246,23 @@ def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[s
     )
 
 
-def require_readable(location: Location) -> None:
-    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads no row."""
+def require_readable(location: Location) -> DatabaseFacts | None:
+    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads no row.
+
+    What a database says of the connection and the role is returned.
+    """
     if isinstance(location, DatabaseLocation):
-        open_database(location)
-        return
+        return examine_database(location)
     if isinstance(location, SparkLocation):
         open_spark_table(location)
-        return
+        return None
     if isinstance(location, LakeLocation):
         list_lake_files(location)
-        return
+        return None
     for file in find_files(location.address, location.title):
         if file.system is None and not os.access(file.path, os.R_OK):
             raise DataError(f"{file.title} cannot be read; correct policy.yaml")
+    return None
 
 
 class _Part(NamedTuple):

@@ -19,7 +19,7 @@ import pytest
 from dppca.common.console import run
 from dppca.common.study import Study
 from dppca.owner.cli import cli
-from dppca.owner.commands import contribute
+from dppca.owner.commands import consent
 from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
@@ -100,11 +100,23 @@ def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
         site.run("contribute", study.name),
     ]
     assert answers[-1][1]["already_stored"]
+    assert "nothing in it may be changed" in str(answers[-2][1])
     (reservation,) = site.history.reservations
     assert reservation.request.query_sha256 == hashlib.sha256(QUERY.encode()).hexdigest()
     archive = site.folder.parent / "ledger.json"
     site.run("ledger", "export", str(archive))
     _require_silence(site, *map(str, answers), *capfd.readouterr())
+
+
+def test_doctor_warns_of_a_role_that_may_write(site: OwnerSite, postgres: PostgresServer) -> None:
+    postgres.run('GRANT INSERT ON people TO "hidden-role"')
+    code, found = site.run("doctor")
+    (warned,) = (each["message"] for each in found["findings"] if each["state"] == "warning")
+    assert code == 0
+    assert (
+        "people: the role may change rows of tables or views (1): use one that may only" in warned
+    )
+    assert "hidden" not in str(found)
 
 
 def test_rows_that_came_during_the_question_are_said_and_released(
@@ -113,7 +125,7 @@ def test_rows_that_came_during_the_question_are_said_and_released(
     insert = "INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2"
     monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
     said: list[str] = []
-    monkeypatch.setattr(contribute, "say", lambda text, **_: said.append(text))
+    monkeypatch.setattr(consent.Terminal, "tell", lambda _, text: said.append(text))
     code, done = site.run("contribute", study.name)
     assert (code, done["rows"]) == (0, 302)
     assert said == ["people has 302 rows now, not 300."]

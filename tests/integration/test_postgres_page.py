@@ -66,6 +66,7 @@ def test_the_page_leads_from_a_role_to_a_contribution(
     assert "study " + study.name + " can be served by people (400 rows)" in " ".join(
         said["policy"].split()
     )
+    assert "nothing in it may be changed" in " ".join(said["policy"].split())
     assert "No faults" in said["look"]
     assert (tmp_path / "keys.csv").read_text() == "attribute,fault,person_id\n"
     assert site.history.reservations[0].request.query_sha256

@@ -77,13 +77,16 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """Start a server; skips where there is none to start, and fails there in CI."""
+def postgres_server(*, tls: tuple[int, bytes, bytes] | None = None) -> Iterator[PostgresServer]:
+    """Start a server; skips where there is none to start, and fails there in CI.
+
+    For ``tls`` see `start_server`.
+    """
     programs = find_programs()
     if programs is None:
         message = "no PostgreSQL server: install postgresql"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    with start_server(programs) as folder:
+    with start_server(programs, tls=tls) as folder:
         yield PostgresServer(folder)

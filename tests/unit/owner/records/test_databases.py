@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
+from dppca.common.transport.tls import Role
 from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.records.databases import DRIVERS, DatabaseFacts, examine_database
 from dppca.owner.records.locations import DatabaseLocation, Secret
+from dppca.owner.records.queries import POSTGRESQL
+from tests.support.certificates import new_authority
 from tests.support.postgres import PostgresServer, postgres_server
 
 SCHEMA = Schema.model_validate(
@@ -305,3 +311,58 @@ def test_libpq_finds_services_and_their_credentials(
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     place = DatabaseLocation("postgresql", "survey", service="ware house", table=rows)
     assert _reads(place) == N_ROWS
+
+
+def test_what_a_role_may_write_is_counted(postgres: PostgresServer, rows: str) -> None:
+    postgres.run(
+        "DROP ROLE IF EXISTS only_reader, writer",
+        "CREATE ROLE only_reader LOGIN",
+        "CREATE ROLE writer LOGIN",
+        f'GRANT SELECT ON "{rows}" TO only_reader, writer',
+        f'GRANT DELETE ON "{rows}" TO writer',
+    )
+    found = {
+        role: examine_database(postgres.place(table=rows, role=role))
+        for role in ("only_reader", "writer", "postgres")
+    }
+    assert found["only_reader"] == DatabaseFacts(N_ROWS, 3, in_clear=False, n_writable=0)
+    assert found["writer"].n_writable == 1
+    assert found["postgres"].n_writable >= 1
+    postgres.run("DROP OWNED BY only_reader, writer", "DROP ROLE only_reader, writer")
+
+
+def test_rows_that_come_without_tls_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loopback stands for another machine.
+    statement = POSTGRESQL.examination
+    assert "'127.0.0.0/8'" in statement
+    elsewhere = replace(
+        POSTGRESQL, examination=statement.replace("'127.0.0.0/8'", "'203.0.113.0/24'")
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    credentials = new_authority().issue(Role.CURATOR, "warehouse")
+    with postgres_server(tls=(port, credentials.certificate, credentials.key)):
+        for name, mode in (("DSN", "require"), ("BARE", "disable")):
+            address = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode={mode}"
+            monkeypatch.setenv(name, address)
+        by_tls, bare = (
+            DatabaseLocation("postgresql", "survey", secret=Secret(name), table="pg_class")
+            for name in ("DSN", "BARE")
+        )
+        assert [examine_database(each).in_clear for each in (by_tls, bare)] == [False, False]
+        driver = replace(DRIVERS["postgresql"], dialect=elsewhere)
+        monkeypatch.setitem(DRIVERS, "postgresql", driver)
+        assert [examine_database(each).in_clear for each in (by_tls, bare)] == [False, True]
+        less = replace(elsewhere, examination="SELECT ssl FROM no_such_table")
+        monkeypatch.setitem(DRIVERS, "postgresql", replace(driver, dialect=less))
+        assert examine_database(by_tls).in_clear is None
+
+
+def test_a_file_of_sqlite_is_opened_for_reading_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE rows (age, town)")
+        connection.execute("INSERT INTO rows VALUES (1, 'Ulm')")
+        connection.commit()
+    place = DatabaseLocation("sqlite", "survey", database=path, table="rows")
+    assert examine_database(place) == DatabaseFacts(1, 2, in_clear=False, n_writable=0)
