@@ -1,6 +1,7 @@
 """What the site needs besides the pages of ``docs``, as a hook of MkDocs (``mkdocs.yml``).
 
 - Pages of the repository's root, such as ARCHITECTURE, and all decisions belong to the site.
+- Notebooks are run, and become pages with what came out (`tools.notebooks`).
 - Links are written for a reader of the repository. Those to files that are no pages become code.
 - Mermaid is drawn when the site is built, because a browser would need a script from elsewhere.
 - A site in which a page loads anything from another host is refused.
@@ -19,6 +20,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from tools.markdown import ROOT, find_loaded
+from tools.notebooks import list_notebooks, notebook_page, run_notebook
 
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -36,7 +38,11 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages of the root."""
+    """Add the pages of the root and the notebooks."""
+    for path in list_notebooks():
+        page = notebook_page(run_notebook(path))
+        name = path.relative_to(ROOT / "docs").with_suffix(".md").as_posix()
+        files.append(File.generated(config, name, content=page))
     for name in ROOT_PAGES:
         if (ROOT / name).exists():
             files.append(File.generated(config, name, content=(ROOT / name).read_text()))
@@ -53,7 +59,7 @@ def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
         if "://" in path:
             return match[0]
         target = os.path.relpath(os.path.normpath(folder / path), ROOT)
-        uri = target.removeprefix("docs/")
+        uri = target.removeprefix("docs/").replace(".ipynb", ".md")
         if (target.startswith("docs/") or target in ROOT_PAGES) and uri in files.src_uris:
             return f"{text}({os.path.relpath(uri, Path(source).parent)}{anchor})"
         return f"{text[1:-1]} (`{target}`)"

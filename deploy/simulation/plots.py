@@ -133,7 +133,7 @@ def marginal_figure(
     for axes in grid[panels:]:
         axes.set_visible(False)
     handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     figure.supylabel("share of rows", fontsize=9)
     figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
     return figure
