@@ -37,6 +37,23 @@ def connection(command: _Command) -> _Command:
     )(command)
 
 
+def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Studies of the curator, where the environment or the line so far says which."""
+    from dppca.common.completion import ASK_S, find_names
+
+    def ask() -> list[str]:
+        curator, credentials = context.params.get("curator"), context.params.get("credentials")
+        if curator is None or credentials is None:
+            return []
+        with as_operator(curator, credentials) as client:
+            return [each.name for each in client.studies(deadline_s=ASK_S)]
+
+    return find_names((ask,), begun)
+
+
+study_argument = click.argument("name", shell_complete=complete_study)
+
+
 def as_operator(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
     """A connection to a curator, with credentials that were checked before."""
     from dppca.common.transport.tls import Role, check_credentials

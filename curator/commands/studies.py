@@ -13,7 +13,13 @@ from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
 from dppca.curator.commands import study_assembly, study_drafts
-from dppca.curator.commands.connection import as_operator, connection, credentials_in, time_text
+from dppca.curator.commands.connection import (
+    as_operator,
+    connection,
+    credentials_in,
+    study_argument,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
@@ -199,7 +205,7 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
 
 
 @study.command()
-@click.argument("name")
+@study_argument
 @connection
 @prints(StudyDocument)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
@@ -225,7 +231,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 
 
 @study.command()
-@click.argument("name")
+@study_argument
 @connection
 @prints(StudyStateDocument)
 def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
@@ -242,7 +248,7 @@ def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 
 
 @study.command()
-@click.argument("name")
+@study_argument
 @click.option("--reason", required=True, help="Shown to the owners; at most 200 characters.")
 @connection
 @prints(StudyStateDocument)
@@ -260,7 +266,7 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
 
 
 @study.command()
-@click.argument("name")
+@study_argument
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
 )
@@ -285,7 +291,7 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
 
 
 @study.command()
-@click.argument("name")
+@study_argument
 @click.option(
     "--form",
     type=click.Choice(["decoded", "coded"]),

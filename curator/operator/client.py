@@ -153,10 +153,13 @@ class OperatorClient(CuratorConnection):
                 f"at `dppca-curator study show {study.name}`"
             ) from error
 
-    def studies(self) -> tuple[StudyLine, ...]:
+    def studies(self, *, deadline_s: float | None = None) -> tuple[StudyLine, ...]:
         """All studies, newest first."""
         request = pb.ListStudiesRequest()
-        answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
+        answer = self._call(
+            lambda left: self._federation.ListStudies(request, timeout=left),
+            deadline_s=deadline_s,
+        )
         return tuple(_study_line(study) for study in answer.studies)
 
     def show(self, name: str) -> StudyDetails:

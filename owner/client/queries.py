@@ -127,10 +127,13 @@ class CuratorQueries(CuratorConnection):
                 "the curator answers, but does not serve calls now: try again soon"
             )
 
-    def studies(self) -> tuple[StudySummary, ...]:
+    def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
         """The studies that name this owner, newest first."""
         request = pb.ListStudiesRequest()
-        answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
+        answer = self._call(
+            lambda left: self._federation.ListStudies(request, timeout=left),
+            deadline_s=deadline_s,
+        )
         return tuple(
             StudySummary(
                 name=one_line(study.name),

@@ -14,7 +14,12 @@ from dppca.common.console import emit, prints, progress
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
 from dppca.common.files import open_new, replacing
 from dppca.common.study import Study
-from dppca.owner.commands.options import data_set_option, engine_option, file_path
+from dppca.owner.commands.options import (
+    complete_study,
+    data_set_option,
+    engine_option,
+    file_path,
+)
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.engine import open_engine
 from dppca.owner.ledger.reading import read_history
@@ -27,7 +32,7 @@ from dppca.owner.site.kept_studies import study_from_file
 
 
 @click.command("check")
-@click.argument("study_name", metavar="[STUDY]", required=False)
+@click.argument("study_name", metavar="[STUDY]", required=False, shell_complete=complete_study)
 @data_set_option
 @click.option("--data", type=file_path, help="A data file, instead of a data set.")
 @click.option("--study-file", type=file_path, help="A study file, instead of a curator's study.")

@@ -8,7 +8,24 @@ import click
 
 from dppca.owner.engines.addresses import require_engine
 
-study_argument = click.argument("study_name", metavar="STUDY")
+
+def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Studies that this site keeps, and those of the curator that name it."""
+    from dppca.common.completion import ASK_S, find_names
+    from dppca.owner.client.session import connect
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.kept_studies import kept_names
+
+    folder = context.find_root().params["site"]
+
+    def ask() -> list[str]:
+        with connect(load_site(folder)) as client:
+            return [each.name for each in client.studies(deadline_s=ASK_S)]
+
+    return find_names((lambda: kept_names(load_site(folder)), ask), begun)
+
+
+study_argument = click.argument("study_name", metavar="STUDY", shell_complete=complete_study)
 
 data_set_option = click.option(
     "--data-set",

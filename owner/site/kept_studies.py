@@ -32,7 +32,7 @@ from dppca.common.study_document import study_from_canonical, study_from_yaml
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.site.config import Site
+from dppca.owner.site.config import STUDIES, Site
 
 ACKNOWLEDGEMENT = "acknowledgement.json"
 
@@ -70,6 +70,11 @@ def keep_study(site: Site, study: Study) -> None:
 def keeps_study(site: Site, name: str) -> bool:
     """Whether a study's document is kept here, damaged or not."""
     return (site.study_folder(name) / "study.json").exists()
+
+
+def kept_names(site: Site) -> list[str]:
+    """Names of the studies that the site keeps."""
+    return [each.parent.name for each in (site.folder / STUDIES).glob("*/study.json")]
 
 
 def kept_study(site: Site, name: str) -> Study:
