@@ -27,6 +27,7 @@ from dppca.owner.site.config import (
     AggregateDocument,
     DataSetDocument,
     PolicyDocument,
+    PopulationDocument,
     SiteDocument,
 )
 from dppca.owner.site.source_documents import (
@@ -74,15 +75,22 @@ curator: "hub.example:7443"
 
 ```yaml
 # policy.yaml
+populations:
+  patients: {{who: Everyone treated here since 2010, epsilon: "3.0", delta: "0"}}
 data_sets:
-  survey: {{path: survey.csv, epsilon: "3.0", delta: "0"}}
+  survey: {{population: patients, path: survey.csv}}
   claims:
+    population: patients
     source: {{postgresql: {{service: warehouse}}}}  # or uri: {{env: NAME}}, or {{file: PATH}}
     query: queries/claims.sql                   # or table: omop.claims
     key: person_id                              # for `check --keys`, not needed
-    epsilon: "3.0"
-    delta: "0"
 ```
+
+A budget belongs to people. What is charged for any data set of a population, by any name or
+query, adds up ([rules](../decisions/0139-a-budget-belongs-to-people.md)). A data set or a population
+may get another name: its charges follow it where its data set, its population or its source stays
+what it was. Where all three change, nothing more is charged until the population says what it
+`was`. A population that was charged stays in the file, with or without data sets.
 """
 _STUDY_MODELS: dict[type[BaseModel], str] = {
     study.Study: "Study",
@@ -102,6 +110,7 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
 _SITE_MODELS: dict[type[BaseModel], str] = {
     SiteDocument: "site.yaml",
     PolicyDocument: "policy.yaml",
+    PopulationDocument: "Population",
     DataSetDocument: "Data set",
     AggregateDocument: "Masked sums",
     PeersDocument: "peers.yaml",
@@ -130,10 +139,15 @@ _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot 
 _SITE_FIELDS = {  # what their validators say and their annotations do not
     (SiteDocument, "name"): "name (`a-z 0-9 . _ -`)",
     (SiteDocument, "curator"): "`HOST:PORT`",
+    (PopulationDocument, "epsilon"): "decimal",
+    (PopulationDocument, "delta"): "decimal",
+    (PopulationDocument, "was"): "list of names",
+    (DataSetDocument, "population"): "name of a [population](#population)",
     (DataSetDocument, "epsilon"): "decimal",
     (DataSetDocument, "delta"): "decimal",
     (AggregateDocument, "trusted_openers"): "list of names",
     (PeersDocument, "peers"): "mapping of a name to text in base64",
+    (PolicyDocument, "populations"): "mapping of a name to a [population](#population)",
     (PolicyDocument, "data_sets"): "mapping of a name to a [data set](#data-set)",
 }
 

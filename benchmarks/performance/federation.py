@@ -28,6 +28,7 @@ from dppca.curator.operator.client import OperatorClient
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
 from dppca.owner.ledger.entries import Reservation, commitment
+from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
 from dppca.owner.site.enrolment import enrol
 
@@ -94,7 +95,9 @@ def store(
 ) -> tuple[StoredRelease, History]:
     """A release as an owner's ledger holds it."""
     budget = Budget(Decimal(100), Decimal("1e-6"))
-    request = request_contribution(study, data_set="benchmark", budget=budget)
+    request = request_contribution(
+        study, account=Account("benchmark", Population("benchmark", budget))
+    )
     payload, receipt = release.payload(), release.receipt.canonical_bytes()
     stored = StoredRelease(
         reservation=Reservation(0, _TIME, release.release_id, request),

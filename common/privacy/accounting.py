@@ -84,7 +84,7 @@ class PrivacyCost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a data set may spend in its lifetime.
+    """What all releases computed from some people's rows may cost together.
 
     Attributes
     ----------

@@ -42,6 +42,7 @@ from dppca.curator.study.assembly import assemble_study
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
 from dppca.owner.release.path import ContributionPlan, MaskedPlan
 
@@ -120,7 +121,7 @@ def run_study(
     study, noise = parties.study, calibrate(parties.study)
     record = lifecycle.create(None, study, now=now)
     budget = Budget(noise.epsilon, noise.delta)
-    request = request_contribution(study, data_set=_DATA_SET, budget=budget)
+    request = request_contribution(study, account=Account(_DATA_SET, Population(_DATA_SET, budget)))
     releases: dict[str, Release | MaskedRelease] = {}
     for owner in sorted(study.owners):
         releases[owner] = release = _release(

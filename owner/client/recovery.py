@@ -169,7 +169,7 @@ def assign_data_sets(
 
 def make_recovery(found: RecoveredContribution, data_set: DataSet, *, now: datetime) -> Recovery:
     """The entry that charges a contribution again; it gets its number in the ledger."""
-    request = request_contribution(found.study, data_set=data_set.name, budget=data_set.budget)
+    request = request_contribution(found.study, account=data_set.account)
     return Recovery(
         sequence=0,
         time=time_text(now),

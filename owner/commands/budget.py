@@ -29,9 +29,10 @@ class _Tools(LazyGroup):
 @prints("dppca.owner.render.ledger:BudgetDocument")
 @click.pass_context
 def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> None:
-    """List what was charged to each data set and what is left, and verify the whole ledger.
+    """List what was charged to each population and what is left, and verify the whole ledger.
 
-    If the ledger does not verify, exits with 31 and names the first damaged entry.
+    A budget belongs to people: it counts what was charged for all data sets of a population, by
+    whatever names. If the ledger does not verify, exits with 31 and names the first damaged entry.
 
     \b
     Example:

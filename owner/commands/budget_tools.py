@@ -142,7 +142,7 @@ def plan(
     *,
     as_json: bool,
 ) -> None:
-    """Show what further studies would leave of a data set's lifetime budget. Charges nothing.
+    """Show what further studies would leave of a population's lifetime budget. Charges nothing.
 
     Give study files or an epsilon. Works offline; run it as often as you like.
 
@@ -152,14 +152,19 @@ def plan(
       dppca-owner budget plan --data-set survey --study-file next.yaml --json
     """
     site = load_site(folder)
-    data_set = load_policy(site).data_set(data_set_name)
+    policy = load_policy(site)
+    data_set = policy.data_set(data_set_name)
     history = read_history(site.ledger)
-    budget, total = data_set.budget, history.total(data_set.name)
+    population, populations = data_set.account.population, policy.populations
+    tied = history.tied_to(population.name, populations)
+    budget, total = population.budget, history.total(population.name, populations)
     request = _wanted(history, epsilon, delta, files) * times
-    steps = tools.plan(budget, total, request)
+    steps = tools.plan(budget, total, request, tied=[each.budget for each in tied])
     document: BudgetPlanDocument = {
         "command": "budget plan",
         "data_set": data_set.name,
+        "population": population.name,
+        "tied_to": [each.name for each in tied],
         "epsilon": decimal_text(budget.epsilon),
         "delta": decimal_text(budget.delta),
         "spent": optional_text(spent(budget, total)),

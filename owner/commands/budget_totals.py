@@ -1,42 +1,49 @@
-"""What was charged to each data set and what is left, as ``dppca-owner budget`` prints it."""
+"""What was charged to each population and what is left, as ``dppca-owner budget`` prints it."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 from dppca.common.amounts import decimal_text
-from dppca.common.errors import NoPolicyError
+from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.entries import Recovery, Reservation
+from dppca.owner.ledger.entries import Recovery, ReleaseRequest, Reservation
 from dppca.owner.ledger.openers import OpenerRecord
+from dppca.owner.ledger.populations import Population
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import remaining, spent
 from dppca.owner.render.ledger import (
     BudgetDocument,
+    BudgetFigures,
     ChargedRelease,
     DataSetBudget,
     OfferedOpening,
+    PopulationBudget,
 )
 from dppca.owner.render.texts import optional_text
-from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
+from dppca.owner.site.config import Policy, Site, load_policy, load_site
 
 
 def budget_document(folder: Path, data_set_name: str | None) -> BudgetDocument:
-    """The totals of one data set or of all, once the whole ledger is verified.
+    """The totals of one data set's population or of all, once the whole ledger is verified.
 
     `NoPolicyError` where neither the policy nor the ledger knows the data set.
     """
     site = load_site(folder)
     policy = _policy(site)
     history = read_history(site.ledger)
-    names = dict.fromkeys([*(each.name for each in policy.data_sets), *history.data_sets])
-    if data_set_name is not None and data_set_name not in names:
+    owners = _find_owners(policy, history)
+    if data_set_name is not None and data_set_name not in owners:
         raise NoPolicyError(
             f"neither policy.yaml nor the ledger knows data set {data_set_name} (known: "
-            f"{', '.join(names) or 'none'})"
+            f"{', '.join(owners) or 'none'})"
         )
-    shown = list(names) if data_set_name is None else [data_set_name]
+    shown = list(owners) if data_set_name is None else [data_set_name]
+    stated = [each.name for each in policy.populations] if data_set_name is None else []
+    people = dict.fromkeys([*stated, *(owners[name] for name in shown)])
     return {
         "command": "budget",
         "ledger": {
@@ -45,7 +52,8 @@ def budget_document(folder: Path, data_set_name: str | None) -> BudgetDocument:
             "head": history.head.hex(),
             "verified": True,
         },
-        "data_sets": [_data_set(name, policy, history) for name in shown],
+        "populations": [_population(name, policy, history) for name in people],
+        "data_sets": [_data_set(name, owners[name], policy, history) for name in shown],
         "releases": [_release(r, history) for r in history.charges if r.request.data_set in shown],
         "disowned": [
             {
@@ -67,30 +75,75 @@ def _policy(site: Site) -> Policy:
     try:
         return load_policy(site)
     except NoPolicyError:
-        return Policy(())
+        return Policy((), ())
 
 
-def _data_set(name: str, policy: Policy, history: History) -> DataSetBudget:
-    """Totals of one data set, and its budget if the policy still names it."""
-    data_set: DataSet | None = next((d for d in policy.data_sets if d.name == name), None)
-    total = history.total(name)
-    document: DataSetBudget = {
+def _find_owners(policy: Policy, history: History) -> dict[str, str]:
+    """The population of each data set: that it draws on, or that its charges count for."""
+    owners = {each.name: each.account.population.name for each in policy.data_sets}
+    stated = {each.name for each in policy.populations}
+    for account in (charge.request.account for charge in history.charges):
+        name = account.population.name
+        if name not in stated:
+            tied = history.tied_to(name, policy.populations)
+            name = tied[0].name if tied else name
+        owners.setdefault(account.data_set, name)
+    return owners
+
+
+def left_of(site: Site, request: ReleaseRequest) -> tuple[str, str | None]:
+    """The population that a release is charged to now, and the epsilon that is left of its budget.
+
+    The second is None where the policy does not state the data set any more: what is stored is
+    sent whatever became of the policy.
+    """
+    try:
+        account = load_policy(site).data_set(request.data_set).account
+    except (NoPolicyError, SettingError):
+        return request.account.population.name, None
+    name = account.population.name
+    total = read_history(site.ledger).total(name, account.populations)
+    return name, optional_text(remaining(account.population.budget, total))
+
+
+def _population(name: str, policy: Policy, history: History) -> PopulationBudget:
+    """Totals of one population, and its budget if the policy states it."""
+    stated = next((each for each in policy.populations if each.name == name), None)
+    total = history.total(name, policy.populations)
+    return {
         "name": name,
+        "who": "" if stated is None else stated.who,
+        "data_sets": [] if stated is None else list(stated.data_sets),
+        "tied_to": [each.name for each in history.tied_to(name, policy.populations)],
+        **_standing(total, stated),
+    }
+
+
+def _data_set(name: str, population: str, policy: Policy, history: History) -> DataSetBudget:
+    """What was charged for a data set under its name, and how its population stands."""
+    stated = next((each for each in policy.populations if each.name == population), None)
+    charges = (c.request.charge for c in history.charges if c.request.data_set == name)
+    own = sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
+    standing = _standing(history.total(population, policy.populations), stated)
+    return {
+        "name": name,
+        "population": population,
+        **standing,
+        "charged_epsilon": decimal_text(own.epsilon),
+        "charged_rho": decimal_text(own.rho),
+    }
+
+
+def _standing(total: PrivacyCost, stated: Population | None) -> BudgetFigures:
+    budget = None if stated is None else stated.budget
+    return {
         "charged_epsilon": decimal_text(total.epsilon),
         "charged_rho": decimal_text(total.rho),
-        "epsilon": None,
-        "delta": None,
-        "spent": None,
-        "remaining": None,
+        "epsilon": None if budget is None else decimal_text(budget.epsilon),
+        "delta": None if budget is None else decimal_text(budget.delta),
+        "spent": None if budget is None else optional_text(spent(budget, total)),
+        "remaining": None if budget is None else optional_text(remaining(budget, total)),
     }
-    if data_set is not None:
-        document |= {
-            "epsilon": decimal_text(data_set.budget.epsilon),
-            "delta": decimal_text(data_set.budget.delta),
-            "spent": optional_text(spent(data_set.budget, total)),
-            "remaining": optional_text(remaining(data_set.budget, total)),
-        }
-    return document
 
 
 def _release(charged: Reservation | Recovery, history: History) -> ChargedRelease:
@@ -109,6 +162,7 @@ def _release(charged: Reservation | Recovery, history: History) -> ChargedReleas
         "sequence": charged.sequence,
         "time": charged.time,
         "data_set": request.data_set,
+        "population": request.account.population.name,
         "study": request.study,
         "model": request.name or None,
         "digest": request.request_digest,

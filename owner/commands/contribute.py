@@ -22,6 +22,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
+from dppca.owner.commands.budget_totals import left_of
 from dppca.owner.commands.consent import Dialogue, Terminal
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import (
@@ -142,7 +143,7 @@ def contribute(
                 recovered = ledger.history().recoveries
                 if recovered and all(each.study_digest != study.digest for each in held.releases):
                     data_set = load_policy(site).data_set(stored.reservation.request.data_set)
-                    require_sendable(ledger.history(), stored.reservation, data_set.budget)
+                    require_sendable(ledger.history(), stored.reservation, data_set.account)
                 try:
                     answer, counts = _send(site, ledger, stored, client, dialogue, seconds), None
                 except SignatureError:
@@ -183,8 +184,7 @@ def _release(
         study,
         history,
         n_rows=table.n_rows,
-        data_set=data_set.name,
-        budget=data_set.budget,
+        account=data_set.account,
         terms=None if agreement is None else agreement.terms,
         query_sha256=table.query_sha256,
         engine=ledger_name(engine),
@@ -274,12 +274,15 @@ def _document(
     counts: CodedByRule | None,
 ) -> ContributionDocument:
     request = stored.reservation.request
+    population, left = left_of(site, request)
     return {
         "command": "contribute",
         "study": study.name,
         "digest": study.digest,
         "owner": site.name,
         "data_set": request.data_set,
+        "population": population,
+        "remaining": left,
         "rows": stored.commitment.n_rows,
         "entries": study.table.layout.n_entries,
         "bytes": len(stored.payload),

@@ -31,14 +31,14 @@ from dppca.common.transport.tls import Role, Term, check_credentials
 from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.engine import open_engine
-from dppca.owner.ledger.chain import History, is_finished
+from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
 from dppca.owner.release.contribution import remaining, require_possible, review, spent
 from dppca.owner.site.agreement import agree, read_peers, require_allowed
-from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
+from dppca.owner.site.config import DataSet, Policy, Site, find_shared_rows, load_policy, load_site
 from dppca.owner.site.enrolment import is_cut_off
 from dppca.owner.site.kept_studies import keeps_study
 from dppca.owner.site.opener_keys import list_opener_keys
@@ -197,11 +197,24 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
     if not policy.data_sets:
         message = (
             "policy.yaml names no data set, so nothing can be released: enter one with its path "
-            "and its lifetime budget"
+            "and its population"
         )
         return [Diagnosis("policy", State.WARNING, message)], policy
-    names = ", ".join(each.name for each in policy.data_sets)
-    return [Diagnosis("policy", State.OK, f"data sets: {names}")], policy
+    names = "; ".join(
+        f"population {each.name}: {', '.join(each.data_sets) or 'no data set'}"
+        for each in policy.populations
+    )
+    owners = {each.name: each.account.population.name for each in policy.data_sets}
+    findings = [Diagnosis("policy", State.OK, names)]
+    for one, other in find_shared_rows({each.name: each.source for each in policy.data_sets}):
+        if owners[one] != owners[other]:
+            message = (
+                f"data sets {one} and {other} read one source and draw on two populations, "
+                f"{owners[one]} and {owners[other]}: every charge to one counts for the other and "
+                "needs the budgets of both. If they are the same people, state one population"
+            )
+            findings.append(Diagnosis("policy", State.WARNING, message))
+    return findings, policy
 
 
 def _data(
@@ -293,8 +306,7 @@ def _require_possible(
         study,
         history,
         n_rows=table.n_rows,
-        data_set=data_set.name,
-        budget=data_set.budget,
+        account=data_set.account,
         query_sha256=table.query_sha256,
     )
     require_possible(planned, history, StudyState.OPEN, now=now)
@@ -366,25 +378,30 @@ def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Ite
 
 
 def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
-    names = {each.name for each in policy.data_sets}
-    for gone in (name for name in history.data_sets if name not in names):
-        message = (
-            f"data set {gone} was charged and is not in policy.yaml now: if its rows have another "
-            f"name there, give them the name {gone} again; under another name they would get a "
-            "second lifetime budget"
-        )
-        yield Diagnosis("budget", State.WARNING, message)
-    for each in policy.data_sets:
-        total = history.total(each.name)
+    try:
+        require_claimed(history, policy.populations)
+    except DppcaError as error:
+        yield _broken("budget", error)
+    said: set[str] = set()
+    for each in policy.populations:
+        total = history.total(each.name, policy.populations)
         used, left = spent(each.budget, total), remaining(each.budget, total)
         if used is None or used > each.budget.epsilon:
             message = (
-                f"data set {each.name} has been charged more than policy.yaml now allows: no "
-                "further release is possible from it"
+                f"population {each.name} has been charged more than policy.yaml now allows: no "
+                "further release is possible from its rows"
             )
             yield Diagnosis("budget", State.WARNING, message)
         elif left == 0:
-            message = f"data set {each.name} has spent its lifetime budget"
+            message = f"population {each.name} has spent its lifetime budget"
+            yield Diagnosis("budget", State.WARNING, message)
+        tied = [p.name for p in history.tied_to(each.name, policy.populations)]
+        if tied and each.name not in said and (total.epsilon or total.rho):
+            said.update(tied)
+            message = (
+                f"populations {', '.join((each.name, *tied))} have their charges in common: a data "
+                "set or a source of one was charged for another, so every charge counts for all"
+            )
             yield Diagnosis("budget", State.WARNING, message)
 
 

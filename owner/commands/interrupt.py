@@ -64,7 +64,7 @@ def _history(site: Site) -> History | None:
 def _describe_charge(made: Reservation) -> str:
     request = made.request
     return (
-        f"{request.title} was charged to data set {request.data_set} (epsilon "
+        f"{request.title} was charged to population {request.account.population.name} (epsilon "
         f"{decimal_text(request.epsilon)}, delta {decimal_text(request.delta)})"
     )
 

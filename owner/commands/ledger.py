@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -165,16 +166,16 @@ def _document(
     policy: Policy,
 ) -> RecoveryDocument:
     recovered: list[RecoveredRelease] = []
-    totals = {each.name: history.total(each.name) for each in policy.data_sets}
+    entries = {}
     for each in found:
         data_set = chosen[each.study.name]
-        request = make_recovery(each, data_set, now=utc_now()).request
-        if each.data_set is None:
-            totals[data_set.name] = totals[data_set.name] + request.charge
+        made = make_recovery(each, data_set, now=utc_now())
+        entries[made.release_id], request = made, made.request
         recovered.append(
             {
                 "study": each.study.name,
                 "data_set": data_set.name,
+                "population": data_set.account.population.name,
                 "release_id": each.release_id.hex(),
                 "received": datetime.fromtimestamp(each.received_s, UTC).isoformat(),
                 "rows": each.receipt.n_rows,
@@ -184,12 +185,14 @@ def _document(
                 "unproved": each.unproved,
             }
         )
+    after = replace(history, recoveries={**history.recoveries, **entries})
+    totals = {each.name: after.total(each.name, policy.populations) for each in policy.populations}
     return {
         "command": "ledger recover",
         "owner": site.name,
         "recovered": recovered,
         "disowned": [{"study": each.study, "reason": each.reason} for each in refused],
-        "data_sets": [
+        "populations": [
             {
                 "name": each.name,
                 "epsilon": decimal_text(each.budget.epsilon),
@@ -197,7 +200,7 @@ def _document(
                 "spent": optional_text(spent(each.budget, totals[each.name])),
                 "remaining": optional_text(remaining(each.budget, totals[each.name])),
             }
-            for each in policy.data_sets
+            for each in policy.populations
         ],
         "entries": history.length,
         "entries_known": 0,

@@ -21,6 +21,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
+from dppca.owner.commands.budget_totals import left_of
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.counting import counted_faults
 from dppca.owner.engines.engine import LocalEngine
@@ -48,6 +49,7 @@ class Made:
         Counts of values that were coded by rule; None where no row was read.
     """
 
+    site: Site
     stored: StoredRelease
     signer: Signer
     path: Path
@@ -57,9 +59,12 @@ class Made:
     def document(self) -> ReleasedFile:
         """What both commands print; all but the counts is the same each time."""
         request, receipt = self.stored.reservation.request, json.loads(self.stored.receipt)
+        population, left = left_of(self.site, request)
         return {
             "study": request.study,
             "data_set": request.data_set,
+            "population": population,
+            "remaining": left,
             "label": Label(receipt["label"]),
             "rows": self.stored.commitment.n_rows,
             "mechanism": request.mechanism,
@@ -103,14 +108,15 @@ def make_file(
     if decide_step(read_history(site.ledger), digest) is NextStep.SEND:
         with open_ledger(site.ledger, lock=site.lock) as ledger:
             return Made(
-                ledger.stored(digest), signer, path, already_stored=True, coded_by_rule=None
+                site, ledger.stored(digest), signer, path, already_stored=True, coded_by_rule=None
             )
     require_newest_ledger(site)
     history = read_history(site.ledger)
     table = open_table(data_set.source, study.table)
     release, offer = plan(table)
     request = replace(
-        release.request(budget=data_set.budget, command=command), query_sha256=table.query_sha256
+        release.request(account=data_set.account, command=command),
+        query_sha256=table.query_sha256,
     )
     admit_charge(history, request)
     status, step = compute_budget_status(history, request), decide_step(history, digest)
@@ -130,4 +136,4 @@ def make_file(
             ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
         )
     counts = counted.counts_document(study.faults)
-    return Made(stored, signer, path, already_stored=False, coded_by_rule=counts)
+    return Made(site, stored, signer, path, already_stored=False, coded_by_rule=counts)

@@ -17,9 +17,10 @@ Rules
 4. A release that a curator holds and the ledger had lost is recovered at most once, and so is one
    that is disowned. A recovery charges what its release cost, whatever the budget, unless the
    release's reservation stands already. Nothing is reserved or committed for its study afterwards.
-5. A data set's totals are E, the sum of charged epsilons, and R, the sum of charged rhos. A
-   reservation is admitted where E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget
-   (epsilon*, delta*) that the policy gives at that time.
+5. A population's totals are E, the sum of charged epsilons, and R, the sum of charged rhos, of all
+   charges that it is tied to (`dppca.owner.ledger.populations`). A reservation is admitted where
+   E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget (epsilon*, delta*) that the
+   policy gives at that time, and for that of every other population it would count for.
 6. Opener keys have rules of their own (`dppca.owner.ledger.openers`); their entries charge nothing.
 
 Limits: the chain shows that entries were changed, swapped, or taken from the middle. That the last
@@ -30,7 +31,7 @@ what curators say that they hold (`dppca.owner.ledger.mark`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -56,6 +57,7 @@ from dppca.owner.ledger.entries import (
     from_document,
 )
 from dppca.owner.ledger.openers import Openers, misplaced, with_entry
+from dppca.owner.ledger.populations import Population, follow_ties, tie
 
 FIRST = bytes(32)
 """What the first entry holds in place of the hash of one before it."""
@@ -141,15 +143,48 @@ class History:
         recovered = (r for r in self.recoveries.values() if r.release_id not in reserved)
         return (*self.reservations, *recovered)
 
-    def total(self, data_set: str) -> PrivacyCost:
-        """All that was ever charged to a data set."""
-        charges = (c.request.charge for c in self.charges if c.request.data_set == data_set)
+    def charges_of(
+        self, name: str, populations: Collection[Population] = ()
+    ) -> tuple[Reservation | Recovery, ...]:
+        """What counts for the people whom a name stands for.
+
+        Parameters
+        ----------
+        name
+            Of a population or data set.
+        populations
+            Those of the policy, which tie names too.
+        """
+        tied = self._tied(tie(name), populations)
+        return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.ties))
+
+    def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
+        """The sum of `charges_of`."""
+        charges = (c.request.charge for c in self.charges_of(name, populations))
         return sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
+
+    def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
+        """The populations of the policy that have all charges with one of them in common."""
+        tied = self._tied(tie(name), populations)
+        return tuple(p for p in populations if p.name != name and p.name in tied)
+
+    def unclaimed(self, populations: Collection[Population]) -> tuple[str, ...]:
+        """Names that were charged and are tied to no population of the policy."""
+        claimed = self._tied(tie(*(p.name for p in populations)), populations)
+        accounts = (charge.request.account for charge in self.charges)
+        left = (each.population.name for each in accounts if claimed.isdisjoint(each.ties))
+        return tuple(dict.fromkeys(left))
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """Names that were ever charged, in the order of their first charge."""
+        """Data sets that were ever charged, in the order of their first charge."""
         return tuple(dict.fromkeys(c.request.data_set for c in self.charges))
+
+    def _tied(self, start: frozenset[str], populations: Collection[Population]) -> frozenset[str]:
+        accounts = dict.fromkeys(charge.request.account for charge in self.charges)
+        charged = frozenset(account.source for account in accounts)
+        stated = (population.ties(charged) for population in populations)
+        return follow_ties(start, [*(account.ties for account in accounts), *stated])
 
 
 def admit_charge(history: History, request: ReleaseRequest) -> Reservation | None:
@@ -158,9 +193,10 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     Raises
     ------
     SettingError
-        The study was charged to another data set.
+        The study was charged to another data set; or the policy does not say whose rows some
+        earlier charge was for.
     BudgetExceededError
-        The budget does not cover it.
+        The budget of a population that it counts for does not cover it.
     StudyStateError
         A curator holds a release for it that was recovered or disowned.
     LedgerError
@@ -169,6 +205,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     require_unsettled(history, request.study, request.request_digest)
     found = history.reservation_for(request.request_digest)
     if found is None:
+        require_claimed(history, request.account.populations)
         _require_room(history, request)
         return None
     before = found.request
@@ -214,6 +251,19 @@ def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
         raise SettingError(
             f"study {charged.study} was charged to data set {charged.data_set} and takes one "
             f"release of this owner: use --data-set {charged.data_set}"
+        )
+
+
+def require_claimed(history: History, populations: Collection[Population]) -> None:
+    """Refuse to charge anybody while it is not said whose rows were charged; `SettingError`."""
+    unclaimed = history.unclaimed(populations)
+    if unclaimed:
+        names = ", ".join(unclaimed)
+        raise SettingError(
+            f"the ledger has charges of {names}, and policy.yaml does not say whose rows these "
+            f"were. If it is a population by another name, enter was: [{names}] in that "
+            "population; if they are other people, state them under that name in populations, "
+            "with their budget. Until then nothing is charged"
         )
 
 
@@ -332,14 +382,19 @@ def _with(history: History, entry: Entry, head: bytes) -> History:
 
 
 def _require_room(history: History, request: ReleaseRequest) -> None:
-    budget, before = request.budget, history.total(request.data_set)
-    if budget.admits(before + request.charge):
-        return
-    raise BudgetExceededError(
-        f"the budget of data set {request.data_set} does not cover {request.title}: of epsilon "
-        f"{decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
-        f"{decimal_text(budget.spent(before))} is spent; with this release it would be "
-        f"{decimal_text(budget.spent(before + request.charge))}. Ask for "
-        f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on a larger "
-        "lifetime budget in policy.yaml"
-    )
+    account = request.account
+    own, populations = account.population, account.populations
+    before = history.total(own.name, populations)
+    for population in (own, *history.tied_to(own.name, populations)):
+        budget = population.budget
+        if budget.admits(before + request.charge):
+            continue
+        why = "" if population is own else f", which has charges in common with {own.name},"
+        raise BudgetExceededError(
+            f"the budget of population {population.name}{why} does not cover {request.title}: of "
+            f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
+            f"{decimal_text(budget.spent(before))} is spent; with this release it would be "
+            f"{decimal_text(budget.spent(before + request.charge))}. Ask for "
+            f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on a "
+            "larger lifetime budget in policy.yaml"
+        )

@@ -55,6 +55,7 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.file import (
     BUSY_MS,
     VERSION_MASKED,
+    VERSION_POPULATIONS,
     VERSION_RECOVERED,
     check_form,
     check_version,
@@ -142,7 +143,7 @@ class Ledger:
             return verified(self._connection)
 
     def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
-        """Charge a study to a data set, before any noise is drawn; durable when it returns.
+        """Charge a release to a population, before any noise is drawn; durable when it returns.
 
         Parameters
         ----------
@@ -396,7 +397,10 @@ class Ledger:
 
     def _raise_version(self, entry: Entry) -> None:
         """See that no version of the software reads the file that cannot read an entry."""
-        if isinstance(entry, OpenerEntry) or (
+        account = entry.request.account if isinstance(entry, Reservation | Recovery) else None
+        if account is not None and (account.source or account.population.name != account.data_set):
+            raise_version(self._connection, VERSION_POPULATIONS)
+        elif isinstance(entry, OpenerEntry) or (
             isinstance(entry, Reservation | Recovery) and entry.request.honest is not None
         ):
             raise_version(self._connection, VERSION_MASKED)

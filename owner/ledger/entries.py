@@ -2,7 +2,9 @@
 
 A document holds its number, the kind, the time, and the SHA-256 of the document before it. No
 entry holds a size, path, time or hash of a file with rows: anybody who knows all rows but one could
-test guesses against a hash. The number of rows and the hash of the *noised* vector leave anyway.
+test guesses against a hash. The hash of a path says nothing of rows, and a charge holds it, so that
+rows are known again under another name. The number of rows and the hash of the *noised* vector
+leave anyway.
 Amounts are exact decimals, written out in full: a binary fraction never comes near them.
 """
 
@@ -22,6 +24,7 @@ from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import CostFields, cost_fields
 from dppca.common.schema.document import canonical_json
+from dppca.owner.ledger.populations import Account, Population
 
 VERSION = 1
 SUMMARY = "quality summary"
@@ -55,7 +58,7 @@ class ReleaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """A request for one release: its charge, against one data set's budget.
+    """A request for one release: its charge, and whom it is charged to.
 
     Attributes
     ----------
@@ -79,14 +82,13 @@ class ReleaseRequest:
     """
 
     kind: ReleaseKind
-    data_set: str
+    account: Account
     study: str
     request_digest: str
     mechanism: str
     charge: PrivacyCost
     epsilon: Decimal
     delta: Decimal
-    budget: Budget
     name: str = ""
     command: str = ""
     query_sha256: str = ""
@@ -100,10 +102,9 @@ class ReleaseRequest:
         kind: ReleaseKind,
         noise: Calibration,
         *,
-        data_set: str,
+        account: Account,
         study: str,
         request_digest: str,
-        budget: Budget,
         name: str = "",
         command: str = "",
         colluders: int | None = None,
@@ -111,19 +112,23 @@ class ReleaseRequest:
         """The request for a release with noise of one law."""
         return cls(
             kind=kind,
-            data_set=data_set,
+            account=account,
             study=study,
             request_digest=request_digest,
             mechanism=noise.mechanism.value,
             charge=noise.charge,
             epsilon=noise.epsilon,
             delta=noise.delta,
-            budget=budget,
             name=name,
             command=command,
             colluders=colluders,
             honest=noise.honest,
         )
+
+    @property
+    def data_set(self) -> str:
+        """Name of the data set whose rows are asked for."""
+        return self.account.data_set
 
     @property
     def makes_file(self) -> bool:
@@ -164,7 +169,7 @@ class Reservation:
     release_id
         16 bytes, drawn at random; names the one release this charge is for.
     request
-        What was asked for, with the budget the policy gave then.
+        What was asked for, with the population and the budget that the policy gave then.
     """
 
     sequence: int
@@ -296,7 +301,13 @@ class EntryDocument(TypedDict):
     kind: Annotated[EntryKind, "what the entry says"]
     time: Annotated[TimeText, "when it was entered"]
     release_id: NotRequired[Annotated[DigestText, "identifier of the release"]]
-    data_set: NotRequired[Annotated[str, "data set that is charged"]]
+    data_set: NotRequired[Annotated[str, "data set whose rows were asked for"]]
+    population: NotRequired[
+        Annotated[str, "population that is charged; absent where it has the data set's name"]
+    ]
+    source_sha256: NotRequired[
+        Annotated[DigestText, "SHA-256 of where the rows lie, never of what they hold"]
+    ]
     study: NotRequired[Annotated[str, "name of the study"]]
     model: NotRequired[Annotated[str, "what is released besides moments"]]
     command: NotRequired[Annotated[str, "command that makes the released file"]]
@@ -486,8 +497,13 @@ def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
         document["colluders"] = request.colluders
     if request.honest is not None:
         document["honest"] = request.honest
+    account, budget = request.account, request.account.population.budget
+    if account.population.name != account.data_set:
+        document["population"] = account.population.name
+    if account.source:
+        document["source_sha256"] = account.source
     document |= {
-        "data_set": request.data_set,
+        "data_set": account.data_set,
         "study": request.study,
         "study_digest": request.request_digest,
         "mechanism": request.mechanism,
@@ -495,24 +511,29 @@ def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
         "delta": decimal_text(request.delta),
         "charged_epsilon": decimal_text(request.charge.epsilon),
         "charged_rho": decimal_text(request.charge.rho),
-        "budget_epsilon": decimal_text(request.budget.epsilon),
-        "budget_delta": decimal_text(request.budget.delta),
+        "budget_epsilon": decimal_text(budget.epsilon),
+        "budget_delta": decimal_text(budget.delta),
     }
 
 
 def _read_request(document: EntryDocument) -> ReleaseRequest:
     name = document.get("model", "")
     other = ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION
+    data_set = document["data_set"]
+    budget = Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"]))
     return ReleaseRequest(
         kind=ReleaseKind.SUMMARY if name == SUMMARY else other,
-        data_set=document["data_set"],
+        account=Account(
+            data_set,
+            Population(document.get("population", data_set), budget),
+            document.get("source_sha256", ""),
+        ),
         study=document["study"],
         request_digest=document["study_digest"],
         mechanism=document["mechanism"],
         charge=PrivacyCost(Decimal(document["charged_epsilon"]), Decimal(document["charged_rho"])),
         epsilon=Decimal(document["epsilon"]),
         delta=Decimal(document["delta"]),
-        budget=Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"])),
         name=name,
         command=document.get("command", ""),
         query_sha256=document.get("query_sha256", ""),

@@ -18,6 +18,8 @@ VERSION_RECOVERED = 2
 """Version of a ledger with entries that the first version of the software cannot read."""
 VERSION_MASKED = 3
 """Version of a ledger with entries of masked sums: it has a table for what an opener opened."""
+VERSION_POPULATIONS = 4
+"""Version of a ledger whose charges say the population or where its rows lie."""
 
 _DEFINITIONS = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "
@@ -102,10 +104,10 @@ def check_version(connection: sqlite3.Connection) -> None:
         return
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     version = read_version(connection)
-    if application == _APPLICATION_ID and version > VERSION_MASKED:
+    if application == _APPLICATION_ID and version > VERSION_POPULATIONS:
         raise LedgerVersionError(
             f"ledger.sqlite has version {version}; this software reads version "
-            f"{VERSION_MASKED}: run the newer dppca-owner; do not take an older copy of the "
+            f"{VERSION_POPULATIONS}: run the newer dppca-owner; do not take an older copy of the "
             "ledger, which would forget charges"
         )
     if application != _APPLICATION_ID or version < _VERSION:

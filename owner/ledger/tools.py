@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from typing import Annotated, TypedDict, cast
 
@@ -25,6 +25,8 @@ COLUMNS = (
     "kind",
     "release_id",
     "data_set",
+    "population",
+    "source_sha256",
     "study",
     "model",
     "study_digest",
@@ -151,12 +153,19 @@ class PlannedRelease(TypedDict):
 
 
 def plan(
-    budget: Budget, total: PrivacyCost, request: Iterable[tuple[str, PrivacyCost]]
+    budget: Budget,
+    total: PrivacyCost,
+    request: Iterable[tuple[str, PrivacyCost]],
+    *,
+    tied: Sequence[Budget] = (),
 ) -> list[PlannedRelease]:
-    """One release after the other; one that is refused charges nothing."""
+    """One release after the other; one that is refused charges nothing.
+
+    ``tied`` are budgets of other populations that each release counts for too.
+    """
     problems = []
     for what, charge in request:
-        fits = fitting(budget, total, charge)
+        fits = min(fitting(each, total, charge) for each in (budget, *tied))
         if fits:
             total = total + charge
         finite = not _has_no_epsilon(budget, total)

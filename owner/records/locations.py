@@ -250,6 +250,38 @@ Location = FileLocation | DatabaseLocation | LakeLocation | SparkLocation
 """A place that rows can be read from."""
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How a ledger knows where rows lie: SHA-256, hexadecimal, of addresses.
+
+    Attributes
+    ----------
+    address
+        The location's own.
+    within
+        That and its files'.
+    folders
+        Of all folders that hold them.
+    """
+
+    address: str
+    within: frozenset[str]
+    folders: frozenset[str]
+
+
+def digest_places(location: Location, *, folder: Path) -> Places:
+    """The places of a location; a path below the site's ``folder`` counts from there.
+
+    So a site may be moved as a whole.
+    """
+    root = Path(os.path.realpath(folder)).parts
+    places = [place for mark in location.marks() if (place := _place(mark, root))]
+    above = {place[:end] for place in places for end in range(1, len(place))}
+    return Places(
+        _digest(places[0]), frozenset(map(_digest, places)), frozenset(map(_digest, above))
+    )
+
+
 def local_files(path: Path) -> FileLocation:
     """The location of a path of this machine."""
     return FileLocation(str(path), str(path))
@@ -287,6 +319,20 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
             "environment or by the machine's role"
         )
     return FileLocation(text, f"{data_set} (object store)")
+
+
+def _place(mark: object, root: tuple[str, ...]) -> tuple[str, ...]:
+    """A mark as steps from the outside in; empty for an inode, which may be used again."""
+    if isinstance(mark, str):
+        parts = Path(mark).parts
+        return (".", *parts[len(root) :]) if parts[: len(root)] == root else parts
+    if isinstance(mark, tuple) and all(isinstance(step, str) for step in mark):
+        return mark
+    return ()
+
+
+def _digest(place: tuple[str, ...]) -> str:
+    return hashlib.sha256(os.fsencode("\0".join(place))).hexdigest()
 
 
 def _steps(address: str) -> tuple[str, ...]:

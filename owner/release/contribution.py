@@ -45,7 +45,8 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
-from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.site.config import DataSet, Policy
 
 _MAX_DRAWS, _MIN_DRAWS = 100, 8
@@ -94,12 +95,20 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """A data set's budget before and after a study; None where no finite epsilon describes it.
+    """A population's budget before and after a study; None where no finite epsilon describes it.
 
     ``remaining`` is the epsilon that is left for pure releases.
+
+    Attributes
+    ----------
+    tied
+        Other populations of the policy that each charge counts for too.
+    admitted
+        Whether the budgets of all of them cover it.
     """
 
-    budget: Budget
+    population: Population
+    tied: tuple[Population, ...]
     spent_before: Decimal | None
     remaining_before: Decimal | None
     spent_after: Decimal | None
@@ -116,7 +125,7 @@ class Review:
     n_entries, n_bytes
         Of the packed vector; with masks and seals at most so many bytes.
     request
-        The charge, the claim, and the data set it is for.
+        The charge, the claim, and whom it is charged to.
     calibration
         The noise.
     step
@@ -157,16 +166,15 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
 
 
 def request_contribution(
-    study: Study, *, data_set: str, budget: Budget, query_sha256: str = "", engine: str = ""
+    study: Study, *, account: Account, query_sha256: str = "", engine: str = ""
 ) -> ReleaseRequest:
     """The charge of a contribution to a study; `RangeError` as in `calibrate`."""
     request = ReleaseRequest.from_calibration(
         ReleaseKind.CONTRIBUTION,
         calibrate(study),
-        data_set=data_set,
+        account=account,
         study=study.name,
         request_digest=study.digest,
-        budget=budget,
         colluders=study.privacy.colluders,
     )
     return replace(request, query_sha256=query_sha256, engine=engine)
@@ -186,21 +194,18 @@ def review(
     history: History,
     *,
     n_rows: int,
-    data_set: str,
-    budget: Budget,
+    account: Account,
     terms: Terms | None = None,
     query_sha256: str = "",
     engine: str = "",
 ) -> Review:
-    """What contributing ``n_rows`` rows of a data set would release and cost.
+    """What contributing ``n_rows`` rows of an account's data set would release and cost.
 
     ``terms`` are those of a study with ``trust: aggregate``, ``engine`` what the ledger will say.
 
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
-    request = request_contribution(
-        study, data_set=data_set, budget=budget, query_sha256=query_sha256, engine=engine
-    )
+    request = request_contribution(study, account=account, query_sha256=query_sha256, engine=engine)
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,
@@ -251,7 +256,7 @@ def require_possible(
     admit_charge(history, planned.request)
 
 
-def require_sendable(history: History, stored: Reservation, budget: Budget) -> None:
+def require_sendable(history: History, stored: Reservation, account: Account) -> None:
     """Refuse to send for the first time what recovered charges have left no budget for.
 
     Stored bytes are sent whatever became of the budget, for the curator may have them. Charges that
@@ -262,7 +267,7 @@ def require_sendable(history: History, stored: Reservation, budget: Budget) -> N
     ----------
     stored
         A release that the curator does not hold.
-    budget
+    account
         Of its data set, by the policy now.
 
     Raises
@@ -270,15 +275,16 @@ def require_sendable(history: History, stored: Reservation, budget: Budget) -> N
     BudgetExceededError
         Nothing is sent; the charge stands.
     """
-    data_set = stored.request.data_set
-    later = [
-        r
-        for r in history.recoveries.values()
-        if r.request.data_set == data_set and r.sequence > stored.sequence
-    ]
-    if later and not _admits(budget, history.total(data_set)):
+    name = account.population.name
+    later = any(
+        isinstance(charge, Recovery) and charge.sequence > stored.sequence
+        for charge in history.charges_of(name, account.populations)
+    )
+    total = history.total(name, account.populations)
+    tied = history.tied_to(name, account.populations)
+    if later and not all(_admits(each.budget, total) for each in (account.population, *tied)):
         raise BudgetExceededError(
-            f"{stored.request.title} was drawn before other charges of data set {data_set} were "
+            f"{stored.request.title} was drawn before other charges of population {name} were "
             "recovered; the lifetime budget does not cover all of them, so it is not sent. Its "
             "charge stands; decide on a larger lifetime budget in policy.yaml to send it"
         )
@@ -314,17 +320,20 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
 
 def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetStatus:
     """Budget without and with a release; one that is charged already is part of both."""
-    budget, before = request.budget, history.total(request.data_set)
-    digest = request.request_digest
+    account, digest = request.account, request.request_digest
+    budget = account.population.budget
+    before = history.total(account.population.name, account.populations)
+    tied = history.tied_to(account.population.name, account.populations)
     known = (history.reservation_for(digest) or history.settled_for(digest)) is not None
     after = before if known else before + request.charge
     return BudgetStatus(
-        budget=budget,
+        population=account.population,
+        tied=tied,
         spent_before=spent(budget, before),
         remaining_before=remaining(budget, before),
         spent_after=spent(budget, after),
         remaining_after=remaining(budget, after),
-        admitted=known or _admits(budget, after),
+        admitted=known or all(_admits(each.budget, after) for each in (account.population, *tied)),
     )
 
 

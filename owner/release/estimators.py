@@ -32,10 +32,10 @@ from dppca.common.attestation.estimators import (
 from dppca.common.errors import LedgerError, SettingError
 from dppca.common.estimators.base.guarantee import Guarantee
 from dppca.common.estimators.base.releasable import ReleasableClassifier
-from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.study import Study
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.estimators import OWN_METHODS, describe_settings, make_estimator
 from dppca.owner.models.features import find_target, list_features, make_reader
@@ -89,21 +89,20 @@ class EstimatorRelease:
     n_rows: int
     guarantee: Guarantee
 
-    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+    def request(self, *, account: Account, command: str) -> ReleaseRequest:
         """As `dppca.owner.release.path.FilePlan.request`."""
         model_request, promised = self.model_request, self.guarantee
         if promised.charge is None or promised.epsilon is None or promised.delta is None:
             raise SettingError(f"{model_request.method} makes no model that may leave")
         return ReleaseRequest(
             kind=ReleaseKind.MODEL,
-            data_set=model_request.data_set,
+            account=account,
             study=model_request.study.name,
             request_digest=model_request.digest,
             mechanism=promised.noise[0].mechanism.value,
             charge=promised.charge,
             epsilon=promised.epsilon,
             delta=promised.delta,
-            budget=budget,
             name=f"{model_request.method} for {model_request.target}",
             command=command,
         )

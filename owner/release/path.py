@@ -38,7 +38,6 @@ from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.messages import RELEASE_ID_BYTES
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, ClaimsT, NoiseSection, Receipt
@@ -49,6 +48,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import Ledger, NoisedRelease, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account
 from dppca.owner.records import Table
 
 _Answer = TypeVar("_Answer")
@@ -76,7 +76,7 @@ class ReleasePlan(Protocol[_PreparedIn]):
 class FilePlan(Protocol[_Prepared]):
     """A `ReleasePlan` of a release that the steward hands over as a file."""
 
-    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+    def request(self, *, account: Account, command: str) -> ReleaseRequest:
         """The charge that it asks for; ``command`` is the one that makes the file."""
 
     def prepare(self, table: Table, *, progress: Callable[[int], None]) -> _Prepared:
@@ -233,7 +233,7 @@ def store_release(
     calibration
         Of the study: the noise that is charged.
     request
-        The charge, against the data set that ``prepared`` was computed from.
+        The charge, to the population of the rows that ``prepared`` was computed from.
     prepared
         Private until noise is on it.
     clock

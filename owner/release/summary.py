@@ -55,7 +55,6 @@ from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.estimators.utility import extract_features, extract_labels, fit_svm
 from dppca.common.numerics.comparison import MARGINAL_CELLS, assign_cells, estimate_shares
-from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource
@@ -63,6 +62,7 @@ from dppca.common.privacy.receipts import NoiseSection
 from dppca.common.schema import Numeric, encode
 from dppca.common.study import Study
 from dppca.owner.ledger.entries import SUMMARY, ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account
 from dppca.owner.records import Table
 from dppca.owner.release.path import (
     FileRelease,
@@ -139,15 +139,14 @@ class SummaryRelease:
     summary_request: SummaryRequest
     synthetic: Table
 
-    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+    def request(self, *, account: Account, command: str) -> ReleaseRequest:
         """As `dppca.owner.release.path.FilePlan.request`."""
         return ReleaseRequest.from_calibration(
             ReleaseKind.SUMMARY,
             self.summary_request.calibration,
-            data_set=self.summary_request.data_set,
+            account=account,
             study=self.summary_request.study.name,
             request_digest=self.summary_request.digest,
-            budget=budget,
             name=SUMMARY,
             command=command,
         )

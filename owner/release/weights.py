@@ -51,7 +51,6 @@ from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
 from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
-from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import EntropySource
@@ -60,6 +59,7 @@ from dppca.common.results import Result
 from dppca.common.schema import Column
 from dppca.common.study import Study
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account
 from dppca.owner.models.catalogue import LINEAR
 from dppca.owner.models.estimators import StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, find_target
@@ -129,15 +129,14 @@ class WeightRelease:
     row_norm: float
     weights: WeightPlan
 
-    def request(self, *, budget: Budget, command: str) -> ReleaseRequest:
+    def request(self, *, account: Account, command: str) -> ReleaseRequest:
         """As `dppca.owner.release.path.FilePlan.request`."""
         return ReleaseRequest.from_calibration(
             ReleaseKind.MODEL,
             self.weights.calibration,
-            data_set=self.model_request.data_set,
+            account=account,
             study=self.model_request.study.name,
             request_digest=self.model_request.digest,
-            budget=budget,
             name=f"{METHOD} for {self.model_request.terms.target}",
             command=command,
         )

@@ -19,16 +19,36 @@ class LedgerState(TypedDict):
     verified: Annotated[bool, "always true: a ledger that does not verify is an error"]
 
 
-class DataSetBudget(TypedDict):
-    """What was charged to a data set, and the lifetime budget that policy.yaml gives it."""
+class BudgetFigures(TypedDict):
+    """Charges, and a population's lifetime budget."""
+
+    charged_epsilon: Annotated[DecimalText, "sum of the charges in pure epsilon"]
+    charged_rho: Annotated[DecimalText, "sum of the charges in rho (zCDP)"]
+    epsilon: Annotated[
+        DecimalText | None,
+        "the population's lifetime budget; null if policy.yaml does not state it",
+    ]
+    delta: Annotated[DecimalText | None, "delta of the budget"]
+    spent: Annotated[
+        DecimalText | None, "epsilon of all charges of the population together, at that delta"
+    ]
+    remaining: Annotated[DecimalText | None, "epsilon that is left to the population"]
+
+
+class PopulationBudget(BudgetFigures):
+    """What was charged to a population, and the lifetime budget that policy.yaml gives it."""
+
+    name: Annotated[str, "name of the population; of a data set with a budget of its own, its name"]
+    who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"]
+    data_sets: Annotated[list[str], "data sets that draw on it now"]
+    tied_to: Annotated[list[str], "populations that all of these charges count for too"]
+
+
+class DataSetBudget(BudgetFigures):
+    """What was charged for a data set under its name, and how its population stands."""
 
     name: Annotated[str, "name of the data set"]
-    charged_epsilon: Annotated[DecimalText, "sum of all charges in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "sum of all charges in rho (zCDP)"]
-    epsilon: Annotated[DecimalText | None, "lifetime budget; null if policy.yaml has no entry"]
-    delta: Annotated[DecimalText | None, "delta of the budget"]
-    spent: Annotated[DecimalText | None, "epsilon of all charges together, at that delta"]
-    remaining: Annotated[DecimalText | None, "epsilon that is left"]
+    population: Annotated[str, "population that it draws on, or drew on last"]
 
 
 class ChargedRelease(CostFields):
@@ -36,7 +56,8 @@ class ChargedRelease(CostFields):
 
     sequence: Annotated[int, "number of the ledger's entry"]
     time: Annotated[TimeText, "when it was charged"]
-    data_set: Annotated[str, "data set that it was charged to"]
+    data_set: Annotated[str, "data set whose rows it was computed from"]
+    population: Annotated[str, "population that was charged"]
     study: Annotated[str, "name of the study"]
     model: Annotated[str | None, "what was released besides moments; null for a contribution"]
     digest: Annotated[DigestText, "digest of the study, or of the request for a model or summary"]
@@ -72,6 +93,7 @@ class BudgetDocument(Document):
     """Charges and lifetime budgets of a site."""
 
     ledger: Annotated[LedgerState, "the ledger"]
+    populations: Annotated[list[PopulationBudget], "one entry for each population"]
     data_sets: Annotated[list[DataSetBudget], "one entry for each data set"]
     releases: Annotated[list[ChargedRelease], "all charges, in the ledger's order"]
     disowned: Annotated[list[DisownedRelease], "contributions that this site did not send"]
@@ -82,7 +104,8 @@ class RecoveredRelease(CostFields):
     """A contribution that the curator holds and the ledger did not know."""
 
     study: Annotated[str, "name of the study"]
-    data_set: Annotated[str, "data set that it is charged to"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that it is charged to"]
     release_id: Annotated[DigestText, "identifier of the release"]
     received: Annotated[TimeText, "when the curator received it"]
     rows: Annotated[int, "rows that its receipt states"]
@@ -99,9 +122,9 @@ class DisownedStudy(TypedDict):
 
 
 class RecoveredBudget(TypedDict):
-    """A data set's budget once the recovered charges are entered."""
+    """A population's budget once the recovered charges are entered."""
 
-    name: Annotated[str, "name of the data set"]
+    name: Annotated[str, "name of the population"]
     epsilon: Annotated[DecimalText, "lifetime budget"]
     delta: Annotated[DecimalText, "delta of the budget"]
     spent: Annotated[DecimalText | None, "epsilon of all charges together"]
@@ -114,7 +137,7 @@ class RecoveryDocument(Document):
     owner: Annotated[str, "name of this site"]
     recovered: Annotated[list[RecoveredRelease], "contributions that were charged again"]
     disowned: Annotated[list[DisownedStudy], "contributions that this site did not send"]
-    data_sets: Annotated[list[RecoveredBudget], "budgets afterwards"]
+    populations: Annotated[list[RecoveredBudget], "budgets afterwards"]
     entries: Annotated[int, "entries of the ledger before the recovery"]
     entries_known: Annotated[int, "entries of the ledger that was in use; 0 if unknown"]
     acknowledgements: Annotated[list[str], "paths of the curator's acknowledgements"]
@@ -151,9 +174,11 @@ class VerifiedLedgerDocument(Document):
 
 
 class BudgetPlanDocument(Document):
-    """What further releases would leave of a data set's lifetime budget."""
+    """What further releases would leave of a population's lifetime budget."""
 
     data_set: Annotated[str, "name of the data set"]
+    population: Annotated[str, "population that it draws on"]
+    tied_to: Annotated[list[str], "populations whose budgets have to cover each release too"]
     epsilon: Annotated[DecimalText, "lifetime budget"]
     delta: Annotated[DecimalText, "delta of the budget"]
     spent: Annotated[DecimalText | None, "epsilon of all charges together"]
@@ -166,10 +191,11 @@ def budget_text(document: BudgetDocument) -> str:
     ledger = document["ledger"]
     lines = [f"Ledger: {ledger['entries']} entries, the chain verifies."]
     lines += _table(
-        ["data set", "epsilon", "delta", "spent", "left", "pure epsilon", "rho"],
+        ["population", "data sets", "epsilon", "delta", "spent", "left", "pure epsilon", "rho"],
         [
             [
                 each["name"],
+                ", ".join(each["data_sets"]) or "-",
                 each["epsilon"] or "not in policy",
                 each["delta"] or "-",
                 each["spent"] or "-",
@@ -177,14 +203,25 @@ def budget_text(document: BudgetDocument) -> str:
                 each["charged_epsilon"],
                 each["charged_rho"],
             ]
-            for each in document["data_sets"]
+            for each in document["populations"]
         ],
     )
+    lines += [
+        "",
+        *(f"{each['name']}: {each['who']}" for each in document["populations"] if each["who"]),
+        *(
+            f"{each['name']} has all charges in common with {', '.join(each['tied_to'])}: the "
+            "same names or sources were charged for both."
+            for each in document["populations"]
+            if each["tied_to"]
+        ),
+    ]
     lines += _table(
-        ["time", "data set", "study", "epsilon", "delta", "rho", "rows", "state"],
+        ["time", "population", "data set", "study", "epsilon", "delta", "rho", "rows", "state"],
         [
             [
                 each["time"],
+                each["population"],
                 each["data_set"],
                 each["study"] if not each["model"] else f"{each['study']}: {each['model']}",
                 each["epsilon"],
@@ -226,7 +263,8 @@ def recovery_text(document: RecoveryDocument) -> str:
                 str(each["rows"]),
                 each["charged_epsilon"],
                 each["charged_rho"],
-                each["data_set"] + (" (charged before)" if each["charged_before"] else ""),
+                f"{each['population']} ({each['data_set']}"
+                f"{', charged before' if each['charged_before'] else ''})",
                 "signed by this site" if each["signed"] else f"NOT PROVED: {each['unproved']}",
             ]
             for each in document["recovered"]
@@ -237,16 +275,16 @@ def recovery_text(document: RecoveryDocument) -> str:
         for each in document["disowned"]
     ]
     lines += [
-        f"Data set {each['name']}: of epsilon {each['epsilon']}, {each['spent'] or '-'} would be "
+        f"Population {each['name']}: of epsilon {each['epsilon']}, {each['spent'] or '-'} would be "
         f"spent and {each['remaining'] or '-'} left."
-        for each in document["data_sets"]
+        for each in document["populations"]
     ]
     if document["entries_known"]:
         lines.append(
             f"A ledger of {document['entries_known']} entries was in use; this one has "
             f"{document['entries']}. Contributions are found again above. Models and summaries "
-            "that were released are known to no curator: if this ledger lacks one, lower the data "
-            "set's epsilon in policy.yaml by what its receipt says."
+            "that were released are known to no curator: if this ledger lacks one, lower the "
+            "population's epsilon in policy.yaml by what its receipt says."
         )
     return "\n".join(lines)
 
@@ -279,8 +317,10 @@ def verified_text(document: VerifiedLedgerDocument) -> str:
 def plan_text(document: BudgetPlanDocument) -> str:
     """Budget after each further release."""
     lines = [
-        f"Budget of {document['data_set']}: epsilon {document['epsilon']} at delta "
-        f"{document['delta']}; {document['remaining'] or '-'} is left. Nothing is charged by this."
+        f"Budget of population {document['population']} (data set {document['data_set']}): "
+        f"epsilon {document['epsilon']} at delta {document['delta']}; "
+        f"{document['remaining'] or '-'} is left. Nothing is charged by this.",
+        *(f"Each counts for population {name} too." for name in document["tied_to"]),
     ]
     lines += _table(
         ["further release", "epsilon", "rho", "spent", "left", "fits", ""],

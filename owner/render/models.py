@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from dppca.common.documents import CodedByRule, Document, PathText
 from dppca.common.privacy.labels import Label
 from dppca.owner.render.releases import ReleasedFile
-from dppca.owner.render.texts import charge_text
+from dppca.owner.render.texts import charge_text, charged_text
 
 
 class PredictionDocument(Document):
@@ -80,7 +80,7 @@ def released_model_text(document: ReleasedModelDocument) -> str:
         + again,
         f"  guarantee of the {of}: epsilon {document['epsilon']}, delta {document['delta']}",
         *([f"  split: {document['split']}"] if document["split"] else []),
-        f"  charged once to data set {document['data_set']}: {charged}",
+        f"  {charged_text(document['population'], document['remaining'])}: {charged}",
         f"  saved (released, may go anywhere): {document['model']}",
         "  how often it is right on rows of this site is site-only: see `predict`",
     ]

@@ -6,19 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.documents import CodedByRule, DigestText
+from dppca.common.documents import CodedByRule, DecimalText, DigestText
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release.contribution import BudgetStatus, NextStep
-from dppca.owner.render.texts import charge_text, standing_text
+from dppca.owner.render.texts import charge_text, standing_lines
 
 
 class ReleasedFile(CostFields):
     """A file that may leave, as the ledger stores it."""
 
     study: Annotated[str, "name of the study"]
-    data_set: Annotated[str, "data set that was charged"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
     label: Annotated[Label, "where the file may go"]
     rows: Annotated[int, "rows that it was computed from"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
@@ -79,7 +83,7 @@ def offer_text(
         f"  {request.mechanism} noise: epsilon {cost['epsilon']}, delta {cost['delta']}; "
         f"charged: {charge_text(cost)}",
         *([f"  epsilon is split: {offer.split}"] if offer.split else []),
-        f"  {standing_text(request.data_set, status)}",
+        *standing_lines(status),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
         f"Next: {offer.work}, charge, draw the noise, and store the {offer.noun}{again}",

@@ -15,7 +15,7 @@ from dppca.common.documents import (
 )
 from dppca.common.privacy.labels import Label
 from dppca.owner.render.releases import ReleasedFile
-from dppca.owner.render.texts import charge_text
+from dppca.owner.render.texts import charge_text, charged_text
 
 _WORST = 5
 
@@ -127,7 +127,8 @@ def released_summary_text(document: ReleasedSummaryDocument) -> str:
                 for each in document["accuracies"]
             ),
             f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}",
-            f"  charged once to data set {document['data_set']}: {charge_text(document)}",
+            f"  {charged_text(document['population'], document['remaining'])}: "
+            f"{charge_text(document)}",
             f"  saved (released, may go anywhere): {document['summary']}",
         ]
     )

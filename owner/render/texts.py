@@ -53,15 +53,17 @@ class FederationGuarantee(TypedDict):
 
 
 class ReviewedBudget(TypedDict):
-    """The lifetime budget of a data set, before and after the release."""
+    """The lifetime budget of a population, before and after the release."""
 
+    population: Annotated[str, "population that is charged"]
+    tied_to: Annotated[list[str], "populations that the charge counts for too"]
     epsilon: Annotated[DecimalText, "lifetime budget"]
     delta: Annotated[DecimalText, "delta of the budget"]
     spent_before: Annotated[DecimalText | None, "epsilon spent so far"]
     remaining_before: Annotated[DecimalText | None, "epsilon left so far"]
     spent_after: Annotated[DecimalText | None, "epsilon spent with the release"]
     remaining_after: Annotated[DecimalText | None, "epsilon left with the release"]
-    admitted: Annotated[bool, "whether the budget covers it"]
+    admitted: Annotated[bool, "whether the budgets of all of them cover it"]
 
 
 class ReviewForecast(TypedDict):
@@ -106,7 +108,7 @@ class Reviewed(CostFields):
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
-    data_set: Annotated[str, "data set that is charged"]
+    data_set: Annotated[str, "data set that it would be computed from"]
     rows: Annotated[int, "rows of the data set"]
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
@@ -119,7 +121,7 @@ class Reviewed(CostFields):
     scale: Annotated[int | None, "scale of Laplace noise, in integer units"]
     sigma_squared: Annotated[int | None, "variance of Gaussian noise, in squared integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
-    budget: Annotated[ReviewedBudget, "the data set's lifetime budget"]
+    budget: Annotated[ReviewedBudget, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next"]
     forecast: Annotated[ReviewForecast, "what may be found"]
 
@@ -145,7 +147,11 @@ class ContributionDocument(Document, CostFields):
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     owner: Annotated[str, "name of this site"]
-    data_set: Annotated[str, "data set that was charged"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
     rows: Annotated[int, "rows that it was computed from"]
     entries: Annotated[int, "noised sums that were sent"]
     bytes: Annotated[int, "their size"]
@@ -254,8 +260,10 @@ def review_document(
         "sigma_squared": calibration.sigma_squared,
         "resolution_bits": calibration.sensitivity.resolution_bits,
         "budget": {
-            "epsilon": decimal_text(status.budget.epsilon),
-            "delta": decimal_text(status.budget.delta),
+            "population": status.population.name,
+            "tied_to": [each.name for each in status.tied],
+            "epsilon": decimal_text(status.population.budget.epsilon),
+            "delta": decimal_text(status.population.budget.delta),
             "spent_before": optional_text(status.spent_before),
             "remaining_before": optional_text(status.remaining_before),
             "spent_after": optional_text(status.spent_after),
@@ -357,7 +365,7 @@ def review_text(
         f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
         f"delta {decimal_text(request.delta)}; charged: "
         f"{charge_text(request.cost_fields())}",
-        f"  {standing_text(request.data_set, found.budget_status)}",
+        *standing_lines(found.budget_status),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
         *_federation_lines(found),
@@ -386,14 +394,32 @@ def charge_text(cost: CostFields) -> str:
     return " and ".join(part for part, amount in zip(parts, amounts, strict=True) if amount != "0")
 
 
-def standing_text(data_set: str, status: BudgetStatus) -> str:
-    """What is left of a data set's lifetime budget."""
-    budget = status.budget
+def standing_lines(status: BudgetStatus) -> list[str]:
+    """What is left of a population's lifetime budget."""
+    people, budget = status.population, status.population.budget
     whole = f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}"
+    lines = [
+        f"  it counts for population {each.name} too, which has charges in common"
+        for each in status.tied
+    ]
     if not status.admitted:
-        return f"NOT COVERED by the lifetime budget of {data_set}, {whole}: it would be refused"
+        return [
+            *lines,
+            f"  NOT COVERED by the lifetime budget of population {people.name}"
+            f"{' or of one of these' if lines else ''}, {whole}: it would be refused",
+        ]
     left = [optional_text(each) for each in (status.remaining_before, status.remaining_after)]
-    return f"budget of {data_set}, {whole}: {left[0]} left before, {left[1]} after"
+    named = f"{people.name} ({people.who})" if people.who else people.name
+    return [
+        f"  budget of population {named}, {whole}: {left[0]} left before, {left[1]} after",
+        *lines,
+    ]
+
+
+def charged_text(population: str, left: str | None) -> str:
+    """Whom a release was charged to, and what is left."""
+    known = "policy.yaml does not state its budget now" if left is None else f"{left} is left"
+    return f"charged once to population {population} ({known})"
 
 
 def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
@@ -423,7 +449,7 @@ def contribution_text(document: ContributionDocument) -> str:
     )
     return (
         f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
-        f"{again}.\nCharged once to data set {document['data_set']}: "
+        f"{again}.\nIt was {charged_text(document['population'], document['remaining'])}: "
         f"{charge_text(document)}. The study is {document['state']}.\n{signed}.\n"
         f"Next: dppca-owner {'open' if document['opens'] else 'components'} {document['study']}"
     )

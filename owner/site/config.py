@@ -1,14 +1,18 @@
 """A site: one folder with its settings, its policy, its credentials and its ledger.
 
-``site.yaml`` says who this owner is and where the curator listens. ``policy.yaml`` says which data
-sets there are and what each may spend in its lifetime, in decimals written as text, because a
-budget is an exact number and a binary fraction is not. A data set that the policy does not name
-does not exist: nothing can be released from it. Neither file has a default for a budget.
+``site.yaml`` says who this owner is and where the curator listens. ``policy.yaml`` says whose rows
+there are (populations), what may be spent on them in their lifetime, and which data sets hold the
+rows. Budgets are decimals written as text, because a budget is an exact number and a binary
+fraction is not. A data set that the policy does not name does not exist: nothing can be released
+from it. Neither file has a default for a budget.
 
-Rows have one lifetime budget, so two names for one file are refused whenever the policy is read:
-one path in two spellings, one file under two paths (links), or a file and the folder that it is in.
-What counts is the name: a file that is replaced under its name stays the data set that it was. That
-a second file holds a copy of the rows cannot be seen.
+A data set draws on a population. In the form that policies had before there were populations, it
+has a budget of its own: that is a population of its name. Rows have one lifetime budget, so two
+data sets of the same rows are refused where one of them has a budget of its own: one path in two
+spellings, one file under two paths (links), a file and the folder that it is in, two queries of one
+database. Where both draw on stated populations, what is charged counts for both
+(`dppca.owner.ledger.populations`). A file that is replaced under its name stays what it was. That a
+second file holds a copy of the rows cannot be seen.
 
 The software never writes to either file after `dppca.owner.site.enrolment` has made them. The
 folder and what is in it is one user's alone: every command shuts others out where it can
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -43,7 +47,8 @@ from dppca.common.names import is_party_name, require_party_name
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study_document import load_yaml
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
-from dppca.owner.records.locations import Location, Secret
+from dppca.owner.ledger.populations import Account, Population
+from dppca.owner.records.locations import Location, Secret, digest_places
 from dppca.owner.site.source_documents import AddressDocument, PlaceDocument, StrictDocument
 
 SITE_FILE = "site.yaml"
@@ -151,14 +156,14 @@ class AggregateRule:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set of the policy: where its rows are, and its lifetime budget.
+    """A data set of the policy: where its rows are, and what a release of them is charged to.
 
     ``aggregate`` is None where it takes no part in studies with ``trust: aggregate``.
     """
 
     name: str
     source: Location
-    budget: Budget
+    account: Account
     aggregate: AggregateRule | None = None
     key: str = ""
     engine: str = LOCAL
@@ -166,9 +171,16 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The data sets of a site, in the order of the file."""
+    """The data sets and the populations of a site, in the order of the file.
+
+    Attributes
+    ----------
+    populations
+        Those that are stated, and those of data sets with a budget of their own.
+    """
 
     data_sets: tuple[DataSet, ...]
+    populations: tuple[Population, ...]
 
     def data_set(self, name: str | None) -> DataSet:
         """The data set called ``name``, or the only one there is.
@@ -193,7 +205,7 @@ class Policy:
         subject = "a data set" if name is None else f"data set {name}"
         raise NoPolicyError(
             f"{POLICY_FILE} does not name {subject} (it names: {names}): enter it with its path "
-            "and its lifetime budget; without a policy there is no release"
+            "and the population whose rows they are; without a policy there is no release"
         )
 
 
@@ -240,23 +252,42 @@ def load_policy(site: Site) -> Policy:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NoPolicyError(
-            f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets with their "
-            "lifetime budgets; without a policy there is no release"
+            f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets and the lifetime "
+            "budgets of their populations; without a policy there is no release"
         ) from error
     document = parse_document(text, PolicyDocument, POLICY_FILE)
+    sets, stated = document.data_sets or {}, document.populations or {}
+    _require_names_apart(sets, stated)
+    sources = {name: _locate(site, name, each) for name, each in sets.items()}
+    _require_rows_of_their_own(sets, sources)
+    places = {name: digest_places(each, folder=site.folder) for name, each in sources.items()}
+    drawn_on = {name: each.population or name for name, each in sets.items()}
+    populations: list[Population] = []
+    for name, budget in _budgets(sets, stated).items():
+        members = tuple(each for each in sets if drawn_on[each] == name)
+        statement = stated.get(name)
+        population = Population(
+            name=name,
+            budget=budget,
+            who="" if statement is None else statement.who,
+            was=() if statement is None else statement.was or (),
+            data_sets=members,
+            sources=frozenset().union(*(places[each].within for each in members)),
+            folders=frozenset().union(*(places[each].folders for each in members)),
+        )
+        populations.append(population)
     data_sets = tuple(
         DataSet(
             name,
-            _locate(site, name, each),
-            _budget(name, each),
+            sources[name],
+            _account(name, populations, drawn_on[name], places[name].address),
             _rule(each.aggregate),
             each.key or "",
             each.engine or LOCAL,
         )
-        for name, each in (document.data_sets or {}).items()
+        for name, each in sets.items()
     )
-    _require_rows_of_their_own(data_sets)
-    return Policy(data_sets)
+    return Policy(data_sets, tuple(populations))
 
 
 def require_address(value: str) -> str:
@@ -296,11 +327,66 @@ def _exact(value: object) -> Decimal:
     return parse_decimal(value)
 
 
-def _budget(name: str, document: DataSetDocument) -> Budget:
+def _budget(field: str, epsilon: Decimal, delta: Decimal) -> Budget:
     try:
-        return Budget(document.epsilon, document.delta)
+        return Budget(epsilon, delta)
     except SettingError as error:
-        raise SettingError(f"{POLICY_FILE}: data_sets.{name}: {error}") from error
+        raise SettingError(f"{POLICY_FILE}: {field}: {error}") from error
+
+
+def _account(data_set: str, populations: Sequence[Population], name: str, source: str) -> Account:
+    (own,) = (each for each in populations if each.name == name)
+    return Account(data_set, own, source, tuple(each for each in populations if each is not own))
+
+
+def _budgets(
+    sets: Mapping[str, DataSetDocument], stated: Mapping[str, PopulationDocument]
+) -> dict[str, Budget]:
+    """Budget of each population, and of each data set that has its own, by name."""
+    own = {
+        name: _budget(f"data_sets.{name}", each.epsilon, each.delta)
+        for name, each in sets.items()
+        if each.epsilon is not None and each.delta is not None
+    }
+    return {
+        name: _budget(f"populations.{name}", each.epsilon, each.delta)
+        for name, each in stated.items()
+    } | own
+
+
+def _require_names_apart(
+    sets: Mapping[str, DataSetDocument], stated: Mapping[str, PopulationDocument]
+) -> None:
+    """Refuse a population that is not stated, or stated twice, and a name that means two."""
+    known = ", ".join(stated) or "none"
+    belongs = {name: f"populations.{name}" for name in stated}
+    for name, each in sets.items():
+        if each.population is not None and each.population not in stated:
+            raise SettingError(
+                f"{POLICY_FILE}: data_sets.{name}: population {each.population} is not stated in "
+                f"populations (stated: {known}): enter it there, with who the people are and their "
+                "lifetime budget"
+            )
+        if name in stated and each.population != name:
+            raise SettingError(
+                f"{POLICY_FILE}: data_sets.{name} has the name of a population that it does not "
+                "draw on: the ledger would take the two for the same people. Rename one of them"
+            )
+        belongs[name] = f"populations.{each.population}" if each.population else f"data_sets.{name}"
+    for population, one in stated.items():
+        for name in one.was or ():
+            owner = belongs.setdefault(name, f"populations.{population}")
+            if owner != f"populations.{population}" or name == population:
+                raise SettingError(
+                    f"{POLICY_FILE}: populations.{population}.was names {name}, which is stated "
+                    f"as {owner} too: the same charges belong to one population"
+                )
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("say who the people are, in one line of text")
+    return text.strip()
 
 
 def _locate(site: Site, name: str, document: DataSetDocument) -> Location:
@@ -316,16 +402,25 @@ def _rule(document: AggregateDocument | None) -> AggregateRule | None:
     return AggregateRule(document.colluders, document.trusted_openers or ())
 
 
-def _require_rows_of_their_own(data_sets: tuple[DataSet, ...]) -> None:
-    """Refuse two names for the same rows: each would have a lifetime budget of its own."""
-    marks = {each.name: frozenset(each.source.marks()) for each in data_sets}
-    above = {each.name: frozenset(each.source.inside()) for each in data_sets}
-    for first, second in combinations(data_sets, 2):
-        one, other = first.name, second.name
+def find_shared_rows(sources: Mapping[str, Location]) -> Iterator[tuple[str, str]]:
+    """Pairs of data sets with rows in common, as far as their places show it."""
+    marks = {name: frozenset(each.marks()) for name, each in sources.items()}
+    above = {name: frozenset(each.inside()) for name, each in sources.items()}
+    for one, other in combinations(sources, 2):
         if marks[one] & (marks[other] | above[other]) or above[one] & marks[other]:
+            yield one, other
+
+
+def _require_rows_of_their_own(
+    sets: Mapping[str, DataSetDocument], sources: Mapping[str, Location]
+) -> None:
+    """Refuse rows that have a budget in two places, of which one is not a population's."""
+    for one, other in find_shared_rows(sources):
+        if sets[one].population is None or sets[other].population is None:
             raise SettingError(
                 f"{POLICY_FILE}: data sets {one} and {other} have the same rows "
-                f"({second.source.title}), which have one lifetime budget. Keep one of the two "
+                f"({sources[other].title}), which have one lifetime budget. State the people in "
+                "populations and let both draw on it (population: NAME), or keep one of the two "
                 "names; `dppca-owner budget` shows what was charged to each"
             )
 
@@ -388,18 +483,45 @@ class AggregateDocument(StrictDocument):
     ) = None
 
 
+class PopulationDocument(StrictDocument):
+    """People whose rows this site holds, and what all releases from these rows may spend together.
+
+    Attributes
+    ----------
+    who
+        Who they are, in one line. Commands show it; it never leaves the site.
+    epsilon
+        Lifetime budget: the largest epsilon of all releases together, from whichever data sets and
+        queries. A decimal in quotes.
+    delta
+        Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+    was
+        Names under which these people were charged before: of a population that has another name
+        now, or of a data set with a budget of its own that has no such entry any more.
+    """
+
+    who: Annotated[str, AfterValidator(_one_line)]
+    epsilon: Annotated[Decimal, BeforeValidator(_exact)]
+    delta: Annotated[Decimal, BeforeValidator(_exact)]
+    was: (
+        Annotated[
+            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
+        ]
+        | None
+    ) = None
+
+
 class DataSetDocument(PlaceDocument):
-    """A data set and what all releases from it together may spend.
+    """Rows that studies may use, and whose they are.
 
     Attributes
     ----------
     path
         The data: a file (CSV, Parquet or Arrow), a folder of files, or a pattern such as
         ``rows/*.parquet``; relative to the site's folder, or an address such as ``s3://bucket/rows``
-        (``gs:``, ``abfs:``, ``hdfs:``). No two data sets may share a file.
+        (``gs:``, ``abfs:``, ``hdfs:``).
     source
-        Instead of it, the database or lake that the rows are in. No two data sets may be of one
-        database, or of one table of a lake.
+        Instead of it, the database or lake that the rows are in.
     table
         With ``source``: a table or view by its name, such as ``omop.person_year``.
     query
@@ -407,10 +529,12 @@ class DataSetDocument(PlaceDocument):
         site's folder.
     key
         A column that tells a row from others, for ``check --keys``.
-    epsilon
-        Lifetime budget: the largest epsilon of all releases together. A decimal in quotes.
-    delta
-        Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+    population
+        The population whose rows these are. Several data sets of one population may share files,
+        or be queries of one database.
+    epsilon, delta
+        Without ``population``: a lifetime budget of its own, as policies had it before there were
+        populations. No other data set may share its files or its database then.
     aggregate
         Needed for studies with ``trust: aggregate``: such a study is refused without it.
     engine
@@ -418,21 +542,43 @@ class DataSetDocument(PlaceDocument):
         this machine or ``tls://HOST:PORT``; without it here.
     """
 
-    epsilon: Annotated[Decimal, BeforeValidator(_exact)]
-    delta: Annotated[Decimal, BeforeValidator(_exact)]
+    population: Annotated[str, AfterValidator(require_party_name)] | None = None
+    epsilon: Annotated[Decimal | None, BeforeValidator(_exact)] = None
+    delta: Annotated[Decimal | None, BeforeValidator(_exact)] = None
     aggregate: AggregateDocument | None = None
     engine: Annotated[str, AfterValidator(require_engine)] | None = None
 
+    @model_validator(mode="after")
+    def _require_one_budget(self) -> Self:
+        given = [name for name in ("epsilon", "delta") if getattr(self, name) is not None]
+        if self.population is not None and given:
+            raise ValueError(
+                f"give population or {' and '.join(given)}, not both: the budget of a data set "
+                "that draws on a population is the population's"
+            )
+        if self.population is None and len(given) < 2:
+            raise ValueError(
+                "name the population whose rows these are (or, as in older policies, give epsilon "
+                "and delta, both of them)"
+            )
+        return self
+
 
 class PolicyDocument(StrictDocument):
-    """``policy.yaml``: which data sets there are. Nothing else can be released from this site.
+    """``policy.yaml``: whose rows there are. Nothing else can be released from this site.
 
     Attributes
     ----------
+    populations
+        Who is protected, by the name that commands and the ledger use. One that was charged stays
+        here even if no data set draws on it any more.
     data_sets
         Each data set by the name that commands and the ledger use.
     """
 
+    populations: (
+        dict[Annotated[str, AfterValidator(require_party_name)], PopulationDocument] | None
+    ) = None
     data_sets: dict[Annotated[str, AfterValidator(require_party_name)], DataSetDocument] | None = (
         None
     )

@@ -43,10 +43,12 @@ proxy: "{proxy}"  # HOST:PORT of the HTTP proxy on the way; proxy_login: {{env: 
 _POLICY_TEMPLATE = """\
 # What may be released from this site. Without an entry here there is no release.
 #
-# Each data set is a name with a lifetime budget that all studies share. Decimals are text. A data
-# set whose delta is "0" takes no study with Gaussian noise. Paths are relative to this folder.
-# One file cannot be two data sets. That rows were added, or that a second file holds a copy of the
-# same rows, is yours to declare: it cannot be seen.
+# A population is people: who they are, in one line, and the lifetime budget that all releases from
+# their rows share. Decimals are text. A population whose delta is "0" takes part in no study with
+# Gaussian noise. A data set is rows of one population; paths are relative to this folder. Several
+# files or queries with rows of the same people are data sets of one population. That a second file
+# holds rows of the same people is yours to declare: it cannot be seen. A population that was
+# charged stays here; if you rename one, the new entry says was: [OLD NAME].
 #
 # A study with trust: aggregate needs, in the data set's braces, aggregate: {colluders: 1} with the
 # colluding owners that such a study must bear; trusted_openers: [NAME, ...] beside it asks for one
@@ -54,8 +56,10 @@ _POLICY_TEMPLATE = """\
 #
 # For example (without the # at the beginning of the lines):
 #
+# populations:
+#   patients: {who: Everyone treated here since 2010, epsilon: "3.0", delta: "0"}
 # data_sets:
-#   survey: {path: survey.csv, epsilon: "3.0", delta: "0"}
+#   survey: {population: patients, path: survey.csv}
 """
 
 

@@ -15,7 +15,7 @@ from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_t
 pytestmark = pytest.mark.integration
 PAGE = ROOT / "docs/how-to/share-one-sum.md"
 OWNERS = ("hospital-a", "hospital-b", "clinic-c")
-POLICY = re.search(r"```yaml\n(data_sets:.*?)```", PAGE.read_text(), re.DOTALL)
+POLICY = re.search(r"```yaml\n(populations:.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 @pytest.fixture

@@ -254,7 +254,7 @@ CENTS = st.integers(1, 200).map(lambda cents: Decimal(cents) / 100)
 
 def _make_request(number: int, charge: PrivacyCost, budget: Budget) -> ReleaseRequest:
     return replace(
-        request_of(STUDIES[0]), request_digest=f"{number:064x}", charge=charge, budget=budget
+        request_of(STUDIES[0], budget=budget), request_digest=f"{number:064x}", charge=charge
     )
 
 

@@ -46,6 +46,7 @@ from dppca.owner.release.weights import (
     request_weights,
 )
 from tests.support.latent_rows import make_result
+from tests.support.ledgers import account_of
 from tests.support.studies import study_document
 
 LEVEL = 1e-7
@@ -98,7 +99,10 @@ def _written(plan: WeightRelease, exact: NDArray[np.int64], monkeypatch: pytest.
         return pack(model) if len(made) == 1 else b""
 
     request = plan.request(
-        budget=Budget(plan.model_request.terms.epsilon, plan.weights.calibration.delta), command=""
+        account=account_of(
+            budget=Budget(plan.model_request.terms.epsilon, plan.weights.calibration.delta)
+        ),
+        command="",
     )
     reservation = Reservation(1, "now", bytes(16), request)
     entropy = OperatingSystemEntropy()

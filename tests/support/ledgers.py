@@ -20,6 +20,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.chain import FIRST, LedgerRow
 from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation, to_document
+from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
 from tests.support.studies import study_document
 
@@ -43,10 +44,15 @@ def small_study(
     return study_from_mapping(study_document(attributes, **fields))
 
 
+def account_of(data_set: str = "survey", budget: Budget = BUDGET, **changes: Any) -> Account:
+    """An account of a population that has the data set's name, in a policy without others."""
+    return Account(data_set, Population(data_set, budget), **changes)
+
+
 def request_of(
     study: Study, *, data_set: str = "survey", budget: Budget = BUDGET
 ) -> ReleaseRequest:
-    return request_contribution(study, data_set=data_set, budget=budget)
+    return request_contribution(study, account=account_of(data_set, budget))
 
 
 def drawn(study: Study, reservation: Reservation, *, seed: int = 1) -> Release:

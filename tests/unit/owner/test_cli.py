@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -312,16 +313,90 @@ def test_doctor_refuses_two_names_for_one_file(site: OwnerSite) -> None:
         assert _error(site.run(*command)) == (10, "SettingError")
 
 
-def test_doctor_warns_of_a_data_set_that_lost_its_name(site: OwnerSite) -> None:
-    from dppca.owner.ledger.database import open_ledger
+PATIENTS = 'patients: {who: All patients, epsilon: "3", delta: "0"'
 
+
+def _charge(site: OwnerSite, *, data_set: str = "survey") -> None:
+    """Charge 0.7 as the policy says now, or for a data set that it does not name."""
+    from dppca.owner.ledger.database import open_ledger
+    from dppca.owner.site.config import load_policy, load_site
+
+    request = request_of(small_study(epsilon="0.7"), data_set=data_set)
+    named = {each.name: each.account for each in load_policy(load_site(site.folder)).data_sets}
     path, lock = ledger_files(site.folder)
     with open_ledger(path, lock=lock) as ledger:
-        request = request_of(small_study(epsilon="0.7"), data_set="old")
-        ledger.reserve(request, release_id=bytes(16), now=NOW)
+        account = named.get(data_set, request.account)
+        ledger.reserve(replace(request, account=account), release_id=bytes(16), now=NOW)
+
+
+def _state(site: OwnerSite, populations: str, *data_sets: str) -> None:
+    lines = ["populations:", f"  {populations}", "data_sets:", *(f"  {each}" for each in data_sets)]
+    (site.folder / "policy.yaml").write_text("\n".join([*lines, ""]))
+
+
+def test_doctor_says_that_the_people_of_a_charge_are_not_stated_and_how_to_state_them(
+    site: OwnerSite,
+) -> None:
+    _charge(site, data_set="old")
+    code, found = _findings(site)
+    assert (code, found["budget"][0]) == (10, "broken")
+    assert "the ledger has charges of old, and policy.yaml does not say" in found["budget"][1]
+    _state(
+        site, PATIENTS + ", was: [old, survey]}", "survey: {population: patients, path: rows.csv}"
+    )
+    assert _findings(site)[0] == 0
+    (people,) = site.run("budget")[1]["populations"]
+    assert (people["name"], people["who"]) == ("patients", "All patients")
+    assert (people["spent"], people["remaining"]) == ("0.7", "2.3")
+
+
+RENAMED = {
+    "the population": (PATIENTS + "}", "survey: {population: patients, path: rows.csv}"),
+    "both": (PATIENTS + "}", "visits: {population: patients, path: ./rows.csv}"),
+    "into one of its own": ("{}", 'visits: {path: rows.csv, epsilon: "3", delta: "0"}'),
+}
+
+
+@pytest.mark.parametrize("policy", RENAMED.values(), ids=list(RENAMED))
+def test_no_new_name_gives_a_file_a_new_budget(site: OwnerSite, policy: tuple[str, str]) -> None:
+    _charge(site)
+    _state(site, *policy)
+    (people,) = site.run("budget")[1]["populations"]
+    assert (people["spent"], people["remaining"]) == ("0.7", "2.3")
+    plan = site.run("budget", "plan", "--epsilon", "2.4")[1]
+    assert (plan["remaining"], plan["steps"][0]["admitted"]) == ("2.3", False)
+    assert site.run("budget", "plan", "--epsilon", "2.3")[1]["steps"][0]["admitted"]
+
+
+def test_doctor_warns_of_two_populations_over_one_source(
+    site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    staff = 'staff: {who: All staff, epsilon: "1", delta: "0"}'
+    work = "work: {population: staff, path: ./rows.csv}"
+    survey = "survey: {population: patients, path: rows.csv}"
+    _state(site, f"{PATIENTS}}}\n  {staff}", survey, work)
+    code, found = _findings(site)
+    assert (code, found["policy"][0]) == (0, "warning")
+    assert "survey and work read one source" in found["policy"][1]
+    _charge(site)
+    patients, workers = site.run("budget")[1]["populations"]
+    assert (patients["remaining"], workers["remaining"]) == ("2.3", "0.3")
+    assert (patients["tied_to"], workers["tied_to"]) == (["staff"], ["patients"])
+    plan = site.run("budget", "plan", "--data-set", "survey", "--epsilon", "0.4")[1]
+    assert (plan["tied_to"], plan["steps"][0]["admitted"]) == (["staff"], False)
+    out = _text("--site", str(site.folder), "budget", capsys=capsys)[1]
+    assert "patients: All patients" in out
+    assert "patients has all charges in common with staff" in out
+
+
+def test_doctor_warns_where_charges_tie_two_populations(site: OwnerSite) -> None:
+    _state(site, f"{PATIENTS}}}", "survey: {population: patients, path: rows.csv}")
+    _charge(site)
+    staff = 'staff: {who: All staff, epsilon: "1", delta: "0"}'
+    _state(site, f"{PATIENTS}}}\n  {staff}", "survey: {population: staff, path: rows.csv}")
     code, found = _findings(site)
     assert (code, found["budget"][0]) == (0, "warning")
-    assert "data set old was charged and is not in policy.yaml now" in found["budget"][1]
+    assert "populations patients, staff have their charges in common" in found["budget"][1]
 
 
 def test_doctor_reaches_for_the_curator_and_says_when_it_is_not_there(site: OwnerSite) -> None:

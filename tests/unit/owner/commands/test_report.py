@@ -30,6 +30,7 @@ from dppca.owner.release.summary import (
 )
 from dppca.owner.report.comparison import code_table
 from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from tests.support.ledgers import account_of
 from tests.support.owner_site import OwnerSite
 from tests.support.trained_site import N_ROWS, make_trained_site
 
@@ -263,7 +264,7 @@ def _drawing(
     from dppca.common.privacy.accounting import Budget
 
     release = SummaryRelease(request, table)
-    charge = release.request(budget=Budget(Decimal(9), Decimal(0)), command="")
+    charge = release.request(account=account_of(budget=Budget(Decimal(9), Decimal(0))), command="")
     counts = Counts(exact, 100, synthetic)
     reservation = Reservation(1, "2026-01-01T00:00:00+00:00", bytes(16), charge)
 
@@ -288,7 +289,7 @@ def test_a_summary_is_drawn_for_its_own_reservation_and_shape_only(tmp_path: Pat
         1,
         "2026-01-01T00:00:00+00:00",
         bytes(16),
-        SummaryRelease(request, table).request(budget=_budget(), command=""),
+        SummaryRelease(request, table).request(account=account_of(budget=_budget()), command=""),
     )
     with pytest.raises(SettingError, match="another release"):
         SummaryRelease(other, table).draw(

@@ -26,6 +26,7 @@ from tests.support.ledgers import NOW, request_of, rows_of, small_study
 
 STUDY, OTHER = small_study("study-1"), small_study("study-2")
 ASKED, ASKED_OTHER = request_of(STUDY), request_of(OTHER)
+ASKED_ELSEWHERE = request_of(STUDY, data_set="x")
 A, B, NAMELESS = b"a" * 16, b"b" * 16, b""
 RESERVED = Reservation(0, time_text(NOW), A, ASKED)
 STORED = commitment(sequence=0, now=NOW, release_id=A, n_rows=1, payload=b"p", receipt=b"r")
@@ -54,7 +55,11 @@ DISOWNED = Disowning(0, time_text(NOW), A, STUDY.name, STUDY.digest, "Not ours."
         ([RECOVERED], replace(DISOWNED, release_id=NAMELESS), "is known already"),
         ([RESERVED], DISOWNED, "its release was reserved here"),
         ([RESERVED], replace(RECOVERED, request=ASKED_OTHER), "was reserved otherwise"),
-        ([RESERVED], replace(RECOVERED, request=replace(ASKED, data_set="x")), "otherwise"),
+        (
+            [RESERVED],
+            replace(RECOVERED, request=ASKED_ELSEWHERE),
+            "otherwise",
+        ),
         (
             [RESERVED],
             replace(RECOVERED, request=replace(ASKED, charge=PrivacyCost(Decimal(2), Decimal(0)))),

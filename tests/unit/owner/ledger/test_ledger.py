@@ -21,6 +21,7 @@ from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.entries import ReleaseKind, Reservation, from_document, to_document
+from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.ledger.reading import read_history
 from tests.support.ledgers import (
     BUDGET,
@@ -164,11 +165,34 @@ def test_a_gaussian_study_is_refused_where_delta_is_zero(ledger: Ledger) -> None
         ledger.reserve(request_of(gaussian, budget=pure), release_id=ID, now=NOW)
 
 
-def test_data_sets_have_budgets_of_their_own(ledger: Ledger) -> None:
+def test_populations_have_budgets_of_their_own(ledger: Ledger) -> None:
     ledger.reserve(request_of(small_study(epsilon="3.0")), release_id=ID, now=NOW)
-    other = request_of(small_study("study-2", epsilon="3.0"), data_set="other")
-    ledger.reserve(other, release_id=OTHER, now=NOW)
+    request = request_of(small_study("study-2", epsilon="3.0"), data_set="other")
+    policy = replace(request.account, others=(Population("survey", BUDGET),))
+    ledger.reserve(replace(request, account=policy), release_id=OTHER, now=NOW)
     assert ledger.history().data_sets == ("survey", "other")
+
+
+def test_a_population_or_a_source_in_a_charge_is_read_again_and_by_no_older_version(
+    ledger: Ledger, path: Path
+) -> None:
+    plain = request_of(small_study())
+    ledger.reserve(plain, release_id=ID, now=NOW)
+    assert _version(path) == 1
+    account = Account("survey", Population("patients", BUDGET, was=("survey",)), "ab" * 32)
+    asked = replace(request_of(small_study("study-2")), account=account)
+    ledger.reserve(asked, release_id=OTHER, now=NOW)
+    assert _version(path) == 4
+    found = read_history(path).reservations[1].request.account
+    assert found == replace(account, population=Population("patients", BUDGET))
+    assert ledger.history().total("patients").epsilon == Decimal(2)
+
+
+def _version(path: Path) -> int:
+    direct = sqlite3.connect(path)
+    (version,) = direct.execute("PRAGMA user_version").fetchone()
+    direct.close()
+    return int(version)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +326,7 @@ def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
             LedgerCorruptError,
         ),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), LedgerCorruptError),
-        (lambda path: _tamper(path, "PRAGMA user_version = 4"), LedgerVersionError),
+        (lambda path: _tamper(path, "PRAGMA user_version = 5"), LedgerVersionError),
         (lambda path: _tamper(path, "PRAGMA application_id = 7"), LedgerError),
     ],
 )
@@ -324,11 +348,11 @@ def test_a_newer_ledger_is_refused_by_name_and_left_alone(tmp_path: Path) -> Non
     with open_ledger(path, lock=lock) as ledger:
         _finished(ledger)
     _tamper(path, "PRAGMA journal_mode = WAL")
-    _tamper(path, "PRAGMA user_version = 4")
+    _tamper(path, "PRAGMA user_version = 5")
     before = path.read_bytes()
-    with pytest.raises(LedgerVersionError, match="version 4"), open_ledger(path, lock=lock):
+    with pytest.raises(LedgerVersionError, match="version 5"), open_ledger(path, lock=lock):
         pass
-    with pytest.raises(LedgerVersionError, match="version 4"):
+    with pytest.raises(LedgerVersionError, match="version 5"):
         read_history(path)
     assert path.read_bytes() == before
 

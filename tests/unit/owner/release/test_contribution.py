@@ -31,7 +31,7 @@ from dppca.owner.release.contribution import (
     review,
 )
 from dppca.owner.render.texts import review_text
-from tests.support.ledgers import BUDGET, NOW, request_of, small_study
+from tests.support.ledgers import BUDGET, NOW, account_of, request_of, small_study
 
 ID = bytes(16)
 STUDY = small_study()
@@ -50,7 +50,7 @@ SENT = replace(COMMITTED, length=3, deliveries={ID: Delivery(3, time_text(NOW), 
 
 
 def _review(history: History = EMPTY, *, budget: Budget = BUDGET, n_rows: int = 1000) -> Any:
-    return review(STUDY, history, n_rows=n_rows, data_set="survey", budget=budget)
+    return review(STUDY, history, n_rows=n_rows, account=account_of(budget=budget))
 
 
 def _forecast(study: Study, *, n_rows: int) -> contribution.Forecast:
@@ -84,7 +84,7 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
 ) -> None:
     owners = ["owner-1", "owner-2", "owner-3"]
     study = small_study(owners=owners, overlap=overlap)
-    found = review(study, EMPTY, n_rows=1000, data_set="survey", budget=BUDGET)
+    found = review(study, EMPTY, n_rows=1000, account=account_of())
     assert (found.federation.epsilon, found.federation.delta) == (epsilon, "0")
     text = review_text(found, StudyState.OPEN, None)
     assert f"whole federation is at most epsilon {epsilon}, delta 0" in text
@@ -96,7 +96,7 @@ def test_a_review_names_the_numerics_whose_rows_are_counted() -> None:
     numerics = [each for each in document["schema"]["attributes"] if each["type"] == "numeric"]
     numerics[0]["histogram"] = True
     study = study_from_mapping(document)
-    found = review(study, EMPTY, n_rows=1000, data_set="survey", budget=BUDGET)
+    found = review(study, EMPTY, n_rows=1000, account=account_of())
     assert found.n_entries == STUDY.table.layout.n_entries + 40
     named = f"the rows in each cell of {numerics[0]['name']}\n"
     assert named in review_text(found, StudyState.OPEN, None)
@@ -120,7 +120,7 @@ def test_a_study_beyond_the_budget_is_reviewed_and_not_admitted() -> None:
 def test_a_gaussian_study_has_no_standing_where_delta_is_zero() -> None:
     study = small_study("gauss", delta="1e-6")
     budget = Budget(Decimal(9), Decimal(0))
-    standing = review(study, EMPTY, n_rows=9, data_set="survey", budget=budget).budget_status
+    standing = review(study, EMPTY, n_rows=9, account=account_of(budget=budget)).budget_status
     assert (standing.spent_after, standing.admitted) == (None, False)
 
 
@@ -154,14 +154,14 @@ def test_stored_bytes_are_sent_in_every_state(history: History, state: StudyStat
 
 def test_more_rows_than_the_study_allows_are_refused_before_a_charge() -> None:
     study = small_study(max_rows=10)
-    found = review(study, EMPTY, n_rows=11, data_set="survey", budget=BUDGET)
+    found = review(study, EMPTY, n_rows=11, account=account_of())
     with pytest.raises(RangeError, match="max_rows"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
 
 
 def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:
     study = small_study(deadline=NOW)
-    found = review(study, EMPTY, n_rows=9, data_set="survey", budget=BUDGET)
+    found = review(study, EMPTY, n_rows=9, account=account_of())
     with pytest.raises(StudyStateError, match="deadline"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
 

@@ -17,7 +17,7 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.site.config import DataSet, Policy
-from tests.support.ledgers import BUDGET, NOW, ledger_files, request_of, small_study
+from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of, small_study
 from tests.support.owner_site import OwnerSite
 from tests.support.trained_site import make_trained_site
 
@@ -26,7 +26,11 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 def _policy(names: list[str]) -> Policy:
-    return Policy(tuple(DataSet(name, local_files(Path(f"{name}.csv")), BUDGET) for name in names))
+    accounts = [account_of(name) for name in names]
+    return Policy(
+        tuple(DataSet(each.data_set, local_files(Path("rows.csv")), each) for each in accounts),
+        tuple(each.population for each in accounts),
+    )
 
 
 def _charged(data_set: str) -> History:

@@ -36,7 +36,7 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_result
 from dppca.owner.synthesis.tables import read_label
 from tests.support.latent_rows import make_rows, save_rows
-from tests.support.ledgers import NOW, ledger_files
+from tests.support.ledgers import NOW, account_of, ledger_files
 from tests.support.owner_site import OwnerSite, error_of
 from tests.support.trained_site import N_ROWS, make_trained_site
 
@@ -184,7 +184,9 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
     tmp_path: Path, site: OwnerSite
 ) -> None:
     _, study = make_trained_site(tmp_path / "other")
-    request = _plan(site.folder, study).request(budget=Budget(Decimal(10), Decimal(0)), command="")
+    request = _plan(site.folder, study).request(
+        account=account_of(budget=Budget(Decimal(10), Decimal(0))), command=""
+    )
     with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
         ledger.reserve(request, release_id=bytes(16), now=NOW)
     _, listed = site.run("doctor", "--offline")
@@ -297,7 +299,7 @@ def test_weights_are_the_exact_ones_and_integer_noise(tmp_path: Path) -> None:
     site, study = make_trained_site(tmp_path / "site")
     plan = _plan(site.folder, study)
     exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
-    request = plan.request(budget=BUDGET, command="")
+    request = plan.request(account=account_of(budget=BUDGET), command="")
     reservation = Reservation(1, "now", bytes(16), request)
     drawn = [plan.draw(exact, reservation, entropy=SeededEntropy(s)) for s in (1, 1, 2)]
     assert drawn[0].receipt == drawn[1].receipt
@@ -319,7 +321,7 @@ def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path:
     assert plan.model_request.digest != study.digest
     exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
     path, lock = ledger_files(tmp_path)
-    request = plan.request(budget=BUDGET, command="")
+    request = plan.request(account=account_of(budget=BUDGET), command="")
     with open_ledger(path, lock=lock, wait_s=0) as ledger:
         made = ledger.reserve(request, release_id=bytes(16), now=NOW)
         release = plan.draw(exact, made, entropy=SeededEntropy(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from dppca.common.errors import (
     SchemaMismatchError,
     SettingError,
 )
-from dppca.common.privacy.accounting import Budget
 from dppca.curator.certificates.pki import key_pem
 from dppca.owner.records.locations import locate_files
 from dppca.owner.site.agreement import (
@@ -26,7 +24,7 @@ from dppca.owner.site.agreement import (
 )
 from dppca.owner.site.config import AggregateRule, DataSet, Site, load_site
 from dppca.owner.site.enrolment import enrol
-from tests.support.ledgers import small_study
+from tests.support.ledgers import account_of, small_study
 from tests.support.masked_studies import MaskedStudy, make_masked_study
 
 MASKED = make_masked_study(4)
@@ -141,7 +139,7 @@ def test_a_policy_refuses_what_it_does_not_allow(
     tmp_path: Path, rule: AggregateRule | None, reason: str
 ) -> None:
     source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
-    data_set = DataSet("survey", source, Budget(Decimal(1), Decimal(0)), rule)
+    data_set = DataSet("survey", source, account_of(), rule)
     with pytest.raises(NoPolicyError, match=reason):
         require_allowed(MASKED.study, MASKED.terms, data_set)
 
@@ -149,5 +147,5 @@ def test_a_policy_refuses_what_it_does_not_allow(
 @pytest.mark.parametrize("rule", [AggregateRule(1), AggregateRule(1, ("owner-4", "owner-2"))])
 def test_a_policy_allows_the_rest(tmp_path: Path, rule: AggregateRule) -> None:
     source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
-    data_set = DataSet("survey", source, Budget(Decimal(1), Decimal(0)), rule)
+    data_set = DataSet("survey", source, account_of(), rule)
     require_allowed(MASKED.study, MASKED.terms, data_set)

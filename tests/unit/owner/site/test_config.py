@@ -11,6 +11,7 @@ import pytest
 from cryptography import x509
 
 from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.privacy.accounting import Budget
 from dppca.common.transport.tls import Identity, Role, parse_identity
 from dppca.owner.records.locations import local_files
 from dppca.owner.site.config import Policy, load_policy, load_site
@@ -84,15 +85,17 @@ def test_a_study_cannot_name_a_folder_outside_the_site(folder: Path) -> None:
 
 
 def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
-    found = _policy(folder, GOOD).data_set("survey")
-    assert found.budget.epsilon == Decimal("3.0")
-    assert found.budget.delta == Decimal("1e-9")
+    policy = _policy(folder, GOOD)
+    found = policy.data_set("survey")
+    assert found.account.population.name == "survey"
+    assert found.account.population.budget == Budget(Decimal("3.0"), Decimal("1e-9"))
+    assert policy.populations == (found.account.population,)
     assert found.source == local_files(folder.resolve() / "rows.csv")
 
 
 def test_what_the_readme_prints_can_be_pasted_under_what_init_wrote(folder: Path) -> None:
     readme = (Path(__file__).parents[4] / "README.md").read_text("utf-8")
-    block = re.search(r"```yaml\n(data_sets:\n.*?)```", readme, re.DOTALL)
+    block = re.search(r"```yaml\n(populations:\n.*?)```", readme, re.DOTALL)
     assert block is not None
     with (folder / "policy.yaml").open("a") as file:
         file.write(block[1])
@@ -101,8 +104,10 @@ def test_what_the_readme_prints_can_be_pasted_under_what_init_wrote(folder: Path
 
 def test_the_example_in_a_new_policy_is_one_without_the_marks_of_a_comment(folder: Path) -> None:
     written = (folder / "policy.yaml").read_text()
-    example = written[written.index("# data_sets:") :].replace("# ", "")
-    assert [each.name for each in _policy(folder, written + example).data_sets] == ["survey"]
+    example = written[written.index("# populations:") :].replace("# ", "")
+    policy = _policy(folder, written + example)
+    assert [each.name for each in policy.data_sets] == ["survey"]
+    assert policy.data_set("survey").account.population.who == "Everyone treated here since 2010"
 
 
 def _hard_link(folder: Path) -> str:
@@ -284,3 +289,88 @@ def test_versions_of_one_lake_table_are_not_two_lifetime_budgets(folder: Path) -
     assert found.source.title == "v0 (lake)"
     with pytest.raises(SettingError, match="have the same rows"):
         _policy(folder, "data_sets:\n" + "".join(lines))
+
+
+PEOPLE = """populations:
+  patients: {who: Patients since 2010, epsilon: "3.0", delta: "1e-6", was: [old]}
+  staff: {who: Who works here, epsilon: "1", delta: "0"}
+data_sets:
+  survey: {population: patients, path: rows.csv}
+"""
+
+
+def test_data_sets_of_one_population_share_its_budget_and_may_share_a_file(folder: Path) -> None:
+    policy = _policy(folder, PEOPLE + "  again: {population: patients, path: ./rows.csv}\n")
+    survey, again = (each.account for each in policy.data_sets)
+    assert survey.population is again.population
+    assert survey.source == again.source
+    assert [each.name for each in survey.others] == ["staff"]
+    assert survey.population.who == "Patients since 2010"
+    assert survey.population.was == ("old",)
+    assert survey.population.data_sets == ("survey", "again")
+
+
+def test_queries_of_one_database_are_of_one_population(folder: Path) -> None:
+    lines = [
+        f"  {name}: {{population: patients, source: {SERVICE}, table: {name}}}\n" for name in "ab"
+    ]
+    policy = _policy(folder, PEOPLE + "".join(lines))
+    one, other = (policy.data_set(name).account.source for name in "ab")
+    assert one == other != policy.data_set("survey").account.source
+
+
+def test_two_populations_may_read_one_source_and_both_know_it(folder: Path) -> None:
+    policy = _policy(folder, PEOPLE + "  work: {population: staff, path: ./rows.csv}\n")
+    patients, staff = policy.populations
+    assert patients.sources & staff.sources
+
+
+def test_a_file_with_a_budget_of_its_own_is_in_no_population_too(folder: Path) -> None:
+    with pytest.raises(SettingError, match="have the same rows") as refused:
+        _policy(folder, PEOPLE + f"  own: {{path: rows.csv, {BUDGET}}}\n")
+    assert "let both draw on it (population: NAME)" in str(refused.value)
+
+
+def test_a_site_that_is_moved_as_a_whole_keeps_its_sources(folder: Path) -> None:
+    (folder / "rows.csv").write_text("x\n1\n")
+    before = _policy(folder, PEOPLE).data_set("survey").account
+    folder.rename(folder.with_name("moved"))
+    assert load_policy(load_site(folder.with_name("moved"))).data_set("survey").account == before
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (PEOPLE.replace("population: patients", "population: clients"), "clients is not stated"),
+        (PEOPLE.replace("path:", f"{BUDGET}, path:"), "give population or epsilon and delta, not"),
+        (PEOPLE.replace("population: patients,", ""), "name the population whose rows"),
+        (PEOPLE + f"  staff: {{path: a.csv, {BUDGET}}}\n", "staff has the name of a population"),
+        (PEOPLE + "  staff: {population: patients, path: a.csv}\n", "Rename one of them"),
+        (PEOPLE.replace("staff:", "patients:"), "patients given twice"),
+        (PEOPLE.replace("was: [old]", "was: [staff]"), r"was names staff.*populations\.staff"),
+        (PEOPLE.replace("was: [old]", "was: [patients]"), "was names patients"),
+        (PEOPLE.replace("here,", "here, was: [old],"), r"was names old.*populations\.patients"),
+        (PEOPLE + f"  old: {{path: a.csv, {BUDGET}}}\n", r"was names old.*data_sets\.old"),
+        (PEOPLE.replace("was: [old]", "was: []"), r"populations\.patients\.was"),
+        (PEOPLE.replace("who: Who works here, ", ""), r"populations\.staff\.who"),
+        (PEOPLE.replace("Who works here", '" "'), "in one line of text"),
+        (PEOPLE.replace("Who works here", r'"Two\nlines"'), "in one line of text"),
+        (PEOPLE.replace('"3.0"', "3.0"), r"populations\.patients\.epsilon: write the decimal"),
+        (PEOPLE.replace('"3.0"', '"0"'), r"populations\.patients: "),
+        (PEOPLE.replace("patients", "The Patients"), r"populations\.The Patients"),
+    ],
+)
+def test_a_population_that_is_not_stated_once_is_refused(
+    folder: Path, text: str, place: str
+) -> None:
+    with pytest.raises(SettingError, match=place):
+        _policy(folder, text)
+
+
+def test_a_data_set_may_have_the_name_of_its_own_population_or_of_a_former_one(
+    folder: Path,
+) -> None:
+    policy = _policy(folder, PEOPLE.replace("survey:", "old:"))
+    assert policy.data_set("old").account.population.name == "patients"
+    policy = _policy(folder, PEOPLE.replace("survey:", "patients:"))
+    assert policy.data_set("patients").account.population.name == "patients"

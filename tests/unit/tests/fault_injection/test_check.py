@@ -28,7 +28,7 @@ from tests.fault_injection.check import Evidence, find_end, problems
 from tests.fault_injection.evidence import HubEvidence, SiteEvidence, read_site
 from tests.fault_injection.fixture import make_study
 from tests.fault_injection.spec import Fault, parse_fault
-from tests.support.ledgers import BUDGET, NOW
+from tests.support.ledgers import BUDGET, NOW, account_of
 
 STUDY = make_study(NOW)
 KILL = parse_fault("owner-2:kill@commit")
@@ -42,7 +42,7 @@ def site(owner: str) -> SiteEvidence:
     with TemporaryDirectory() as name:
         folder, seed = Path(name), int(owner[-1])
         moments = Moments(60, np.full(STUDY.table.layout.n_entries, seed, dtype=np.int64))
-        request = request_contribution(STUDY, data_set="rows", budget=BUDGET)
+        request = request_contribution(STUDY, account=account_of("rows", BUDGET))
         with open_ledger(folder / "ledger.sqlite", lock=folder / "lock") as ledger:
             stored = store_release(
                 ledger,
@@ -283,7 +283,7 @@ def test_a_study_that_stays_stuck_is_found() -> None:
 
 
 def test_a_damaged_ledger_is_evidence_of_its_damage(tmp_path: Path) -> None:
-    request = request_contribution(STUDY, data_set="rows", budget=BUDGET)
+    request = request_contribution(STUDY, account=account_of("rows", BUDGET))
     path = tmp_path / "ledger.sqlite"
     with open_ledger(path, lock=tmp_path / "lock") as ledger:
         ledger.reserve(request, release_id=b"r" * 16, now=NOW)

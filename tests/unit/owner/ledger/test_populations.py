@@ -1,0 +1,117 @@
+"""Whose charges count for whom: by names and sources, in any number of steps, for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from dppca.common.errors import BudgetExceededError, SettingError
+from dppca.common.privacy.accounting import Budget
+from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
+from tests.support.ledgers import request_of, small_study
+
+FILE, OTHER_FILE = "f" * 64, "0" * 64
+
+
+def _people(name: str, epsilon: str = "3", **changes: object) -> Population:
+    return replace(Population(name, Budget(Decimal(epsilon), Decimal(0))), **changes)
+
+
+def _request(number: int, account: Account, epsilon: str = "2") -> ReleaseRequest:
+    return replace(request_of(small_study(f"s-{number}", epsilon=epsilon)), account=account)
+
+
+def _charged(*accounts: Account) -> History:
+    """A ledger that was charged 2 for each; it holds what a file would."""
+    made = [
+        Reservation(
+            number,
+            "",
+            bytes([number]) * 16,
+            _request(number, replace(each, population=_people(each.population.name))),
+        )
+        for number, each in enumerate(accounts)
+    ]
+    return History(reservations=tuple(made))
+
+
+OLD = Account("survey", _people("survey"))
+"""As versions charged it that knew no population."""
+PATIENTS = _people("patients", data_sets=("survey",), sources=frozenset({FILE}))
+CHARGED = _charged(Account("survey", PATIENTS, FILE))
+
+SAME_PEOPLE = {
+    "another query of the data set": Account("survey", PATIENTS, FILE),
+    "another data set": Account("visits", replace(PATIENTS, data_sets=("visits",)), OTHER_FILE),
+    "a renamed data set and population over the file": Account(
+        "x", _people("y", data_sets=("x",), sources=frozenset({FILE})), FILE
+    ),
+    "a renamed population of the data set": Account(
+        "survey", _people("y", data_sets=("survey",)), OTHER_FILE
+    ),
+    "a population that says what it was": Account("x", _people("y", was=("patients",))),
+    "a population that says what its data set was": Account("x", _people("y", was=("survey",))),
+    "a budget of its own": Account("survey", _people("survey"), OTHER_FILE),
+    "a file in what was charged as a folder": Account(
+        "x", _people("y", data_sets=("x",), folders=frozenset({FILE})), OTHER_FILE
+    ),
+}
+
+
+@pytest.mark.parametrize("account", SAME_PEOPLE.values(), ids=list(SAME_PEOPLE))
+def test_the_same_people_have_no_second_budget(account: Account) -> None:
+    assert CHARGED.total(account.population.name, account.populations).epsilon == 2
+    with pytest.raises(BudgetExceededError, match="2 is spent; with this release it would be 4"):
+        admit_charge(CHARGED, _request(9, account))
+    assert admit_charge(CHARGED, _request(9, account, epsilon="1")) is None
+
+
+def test_other_people_have_a_budget_of_their_own() -> None:
+    other = Account("x", _people("y", data_sets=("x",)), OTHER_FILE, others=(PATIENTS,))
+    assert admit_charge(CHARGED, _request(9, other)) is None
+
+
+def test_a_charge_of_an_older_version_is_its_data_sets() -> None:
+    charged = _charged(OLD)
+    for account in (Account("survey", PATIENTS, FILE), OLD):
+        with pytest.raises(BudgetExceededError):
+            admit_charge(charged, _request(9, account))
+
+
+def test_nobody_is_charged_while_a_charged_population_is_left_out() -> None:
+    new = Account("x", _people("y", data_sets=("x",)), OTHER_FILE)
+    with pytest.raises(SettingError, match=r"charges of patients, and .* was: \[patients\]"):
+        admit_charge(CHARGED, _request(9, new))
+    with pytest.raises(SettingError, match="charges of survey"):
+        admit_charge(_charged(OLD), _request(9, new))
+    retired = replace(new, others=(_people("patients"),))
+    assert admit_charge(CHARGED, _request(9, retired)) is None
+
+
+def test_a_data_set_that_moves_takes_its_charges_and_leaves_them() -> None:
+    left = replace(PATIENTS, data_sets=("visits",), sources=frozenset())
+    moved = Account("survey", _people("staff", data_sets=("survey",)), FILE, others=(left,))
+    stayed = Account("visits", left, OTHER_FILE, others=(moved.population,))
+    for account in (moved, stayed):
+        with pytest.raises(BudgetExceededError):
+            admit_charge(CHARGED, _request(9, account))
+    assert CHARGED.tied_to("patients", stayed.populations) == (moved.population,)
+
+
+def test_a_charge_needs_every_budget_that_it_counts_for() -> None:
+    poor = _people("poor", "2.5", sources=frozenset({FILE}), data_sets=("a",))
+    rich = _people("rich", "9", sources=frozenset({FILE}), data_sets=("b",))
+    account = Account("b", rich, FILE, others=(poor,))
+    with pytest.raises(BudgetExceededError, match="poor, which has charges in common with rich,"):
+        admit_charge(History(), _request(9, account, epsilon="2.6"))
+    assert admit_charge(History(), _request(9, account, epsilon="2.5")) is None
+
+
+def test_ties_are_followed_in_any_number_of_steps_and_no_further() -> None:
+    steps = [tie("c", "d"), tie("e"), tie("a", "b"), tie("b", sources=["c"]), tie("b", "c")]
+    assert follow_ties(tie("a"), steps) == {"a", "b", "c", "d", "source c"}
+    assert follow_ties(tie("e"), steps) == {"e"}
