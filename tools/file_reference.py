@@ -87,7 +87,7 @@ data_sets:
 ```
 
 A budget belongs to people. What is charged for any data set of a population, by any name or
-query, adds up ([rules](../decisions/0139-a-budget-belongs-to-people.md)). A data set or a population
+query, adds up ([rules](../decisions/0139-a-budget-belongs-to-people.md)). A data set or population
 may get another name: its charges follow it where its data set, its population or its source stays
 what it was. Where all three change, nothing more is charged until the population says what it
 `was`. A population that was charged stays in the file, with or without data sets.

@@ -192,7 +192,7 @@ def test_an_interrupted_contribution_says_what_the_ledger_holds(
     assert (code, name) == (130, "Interrupted")
     assert says in message
     charged = len(site.history.reservations)
-    assert ("was charged to data set survey" in message) == bool(charged)
+    assert ("was charged to population survey" in message) == bool(charged)
     assert site.run("contribute", study.name, "--yes")[0] == 0
     assert len(site.history.reservations) == 1
 

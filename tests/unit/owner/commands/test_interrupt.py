@@ -62,7 +62,7 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
         message = _interrupted(site.run(*line, "--yes"))
     charged = site.history
     assert len(charged.reservations) == 1
-    assert "was charged to data set survey (epsilon" in message
+    assert "was charged to population survey (epsilon" in message
     findings = site.run("doctor", "--offline")[1]["findings"]
     [found] = [each["message"] for each in findings if each["state"] == "warning"]
     for text in (message, found):
@@ -141,7 +141,7 @@ def test_every_step_of_a_contribution_is_told_from_the_others(tmp_path: Path) ->
     for number, (after, name) in enumerate(zip(steps, SAID, strict=True)):
         text = interrupted_text(steps[0], after, STUDY.name)
         assert [each for each, right in SAID.items() if right(text)] == [name]
-        assert ("study study-1 was charged to data set survey (epsilon 1, delta 0)" in text) == (
+        assert ("study study-1 was charged to population survey (epsilon 1, delta 0)" in text) == (
             number > 0
         )
         assert "nothing was charged" in interrupted_text(after, after, STUDY.name)
