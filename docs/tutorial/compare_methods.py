@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,17 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from dppca import DPSVM, PPCADPMH, SVM, Binary, Categorical, Numeric, PrivateSVM, Schema
+from dppca import (
+    DPSVM,
+    PPCADPMH,
+    SVM,
+    Binary,
+    Categorical,
+    NoiseWarning,
+    Numeric,
+    PrivateSVM,
+    Schema,
+)
 
 Array = NDArray[np.float64]
 
@@ -35,6 +46,8 @@ options.add_argument("--runs", type=int, default=5, help="splits per point")
 options.add_argument("--output", type=Path, default=Path("results/tutorial"))
 given = options.parse_args()
 given.output.mkdir(parents=True, exist_ok=True)
+# Some epsilons below are too small on purpose: what the noise drowns there is said once.
+warnings.simplefilter("once", NoiseWarning)
 
 # %% Say what is public: the schema
 # Bounds and labels come from the questionnaire, never from the rows: a bound that was looked up in
