@@ -82,7 +82,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
 def _rate(plan: BenchmarkPlan, kind: str, numbers: str, d: int, n: int) -> tuple[Cell, ...]:
     plan.say(f"{kind}, {numbers}, d = {d}, n = {n}")
     path = plan.scratch / f"rows.{kind}"
-    _write(path, d, n, decimals=3 if numbers == "three decimals" else None)
+    write_rows(path, d, n, decimals=3 if numbers == "three decimals" else None)
     schema = numeric_schema(d)
     begin = perf_counter()
     table = open_table(path, schema)
@@ -107,7 +107,7 @@ def _rate(plan: BenchmarkPlan, kind: str, numbers: str, d: int, n: int) -> tuple
 def _peak(plan: BenchmarkPlan, kind: str, d: int, n: int) -> tuple[Cell, ...]:
     plan.say(f"memory: {kind}, d = {d}, n = {n}")
     path = plan.scratch / f"rows.{kind}"
-    _write(path, d, n, decimals=None)
+    write_rows(path, d, n, decimals=None)
     size = path.stat().st_size / 2**20
     call = f"from {__name__} import run_peak; run_peak({str(path)!r}, {d})"
     done = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
@@ -127,8 +127,8 @@ def run_peak(path: str, n_columns: int) -> None:
     print(f"{seconds:.4f} {peak_mib():.1f}")
 
 
-def _write(path: Path, d: int, n: int, *, decimals: int | None) -> None:
-    """One group of rows again and again; Parquet's own defaults, and CSV as pyarrow writes it."""
+def write_rows(path: Path, d: int, n: int, *, decimals: int | None) -> None:
+    """One group of rows again and again, with Parquet's own defaults, or CSV as pyarrow has it."""
     numbers = np.random.default_rng(22).standard_normal((d, min(n, _GROUP_ROWS)))
     if decimals is not None:
         numbers = numbers.round(decimals)

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from dppca.common.errors import SettingError
 
 BENCHMARKS = (
-    *("dense", "labels", "files", "databases", "libraries", "resolution", "noise"),
+    *("dense", "labels", "files", "databases", "engines", "libraries", "resolution", "noise"),
     *("synthesis", "curator_load", "whole_round", "masked_round", "secagg", "sizing"),
 )
 """Modules of this package, in the order of the page."""

@@ -1,0 +1,239 @@
+"""The pass over all rows on Dask workers, beside one process, a bare scan, and other PCAs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import distributed
+import pyarrow.parquet as pq
+
+from benchmarks.performance.engines_guest import scan
+from benchmarks.performance.environments import Ask, GuestError, make_environment, open_guest
+from benchmarks.performance.files import write_rows
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.tables import numeric_schema
+from dppca.common.schema import Schema
+from dppca.owner.engines.engine import Engine, LocalEngine, open_engine
+from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.records.locations import local_files
+
+TITLE = "A pass on a Dask cluster"
+ABOUT = """
+Exact moments of Parquet files on a Dask cluster of two worker processes of one thread each, all on
+this machine, beside the same pass in one process with two threads, beside workers of the same
+cluster that read the same files by pyarrow into NumPy arrays and do nothing with them, and beside
+what a user would take instead: Dask-ML's PCA on two workers of its own, in an environment that the
+benchmark makes, and scikit-learn's IncrementalPCA in batches of 65,536 rows. Ten components; the
+cluster's start and its check are not counted, and given apart. Processor seconds are those of all
+processes that read rows: on a busy machine they say what was worked. Ratios are DPPCA's on Dask:
+above 1 it is the faster, and by processor time it has less to do.
+
+The last table is **computed, not measured**: what a billion rows of 200 columns take on w threads
+of a cluster, from the processor time of the rows above it, if every thread is as fast as one here
+and disks and network deliver what the last column says. Parquet of 8 bytes a number, uncompressed.
+"""
+
+WORKERS = 2
+COMPONENTS = 10
+FILES = 16
+BATCH = 65_536
+BILLION = 1_000_000_000
+_SHAPES = ((8_000_000, 20, True), (400_000, 200, False))
+"""Rows, columns, and whether other libraries run too."""
+_TINY = ((4000, 20, False), (1000, 200, False))
+_SLOTS = (1, 8, 32, 128, 512)
+_GUEST = Path(__file__).with_name("engines_guest.py")
+PATIENCE_S = 600.0
+ROOT = Path(__file__).resolve().parents[2]
+_ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+
+Cpu = Callable[[], float]
+
+
+@dataclass
+class Contestant:
+    """Seconds and processor seconds of each round."""
+
+    run: Callable[[], object]
+    cpu: Cpu
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    def time_once(self) -> None:
+        """One round."""
+        before, begin = self.cpu(), time.perf_counter()
+        self.run()
+        self.seconds.append(time.perf_counter() - begin)
+        self.cpu_seconds.append(self.cpu() - before)
+
+
+def measure(plan: BenchmarkPlan) -> list[FigureTable]:
+    """A table for each shape, and what follows for a large one."""
+    tables, wide = [], 0.0
+    python = None
+    if not plan.quick:
+        plan.say("an environment for dask-ml")
+        python, fault = make_environment(
+            plan.scratch / "dask-ml", ["dask-ml", "dask[dataframe]", "distributed"]
+        )
+        if python is None:
+            plan.say(f"dask-ml cannot be installed here and is left out: {fault}")
+    for n, d, others in _TINY if plan.quick else _SHAPES:
+        folder = plan.scratch / f"rows-{d}"
+        folder.mkdir()
+        for k in range(FILES):
+            write_rows(folder / f"{k:02}.parquet", d, n // FILES, decimals=None)
+        table, per_row = _race(plan, folder, d, python if others else None, others=others)
+        tables.append(table)
+        wide = per_row if d == 200 else wide
+    return [*tables, _sizing(wide)]
+
+
+def _race(
+    plan: BenchmarkPlan, folder: Path, d: int, python: Path | None, *, others: bool
+) -> tuple[FigureTable, float]:
+    schema = numeric_schema(d)
+    table = open_table(local_files(folder), schema)
+    begin = time.perf_counter()
+    notes: list[str] = []
+    with (
+        _cluster(plan.scratch) as (address, client),
+        open_engine(address, folder) as engine,
+        ExitStack() as own,
+    ):
+        start = time.perf_counter() - begin
+        files = sorted(map(str, folder.glob("*.parquet")))
+
+        def workers_cpu() -> float:
+            return float(sum(client.run(time.process_time).values()))
+
+        contestants = {
+            "DPPCA on Dask": Contestant(_pass(engine, table, schema), workers_cpu),
+            "DPPCA, one process": Contestant(
+                _pass(LocalEngine(), table, schema), time.process_time
+            ),
+            "pyarrow alone, on the same workers": Contestant(
+                lambda: client.gather(client.map(scan, files, pure=False)), workers_cpu
+            ),
+        }
+        for each in contestants.values():
+            each.run()  # what is imported on first use is not what is measured
+        if others:
+            name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
+            contestants[name] = Contestant(lambda: _incremental(files), time.process_time)
+        if python is not None:
+            given = (str(folder), str(COMPONENTS), str(WORKERS))
+            ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
+            contestants["Dask-ML PCA"] = _guest(ask)
+        for number in range(plan.rounds):
+            for name, each in list(contestants.items()):
+                slow = name not in ("DPPCA on Dask", "DPPCA, one process") and "alone" not in name
+                if slow and number:  # once: it takes as long as all others together
+                    continue
+                plan.say(f"{name}, d = {d}, round {number + 1}")
+                try:
+                    each.time_once()
+                except GuestError as error:
+                    notes.append(f"{name} failed: {error}")
+                    del contestants[name]
+    ours = contestants["DPPCA on Dask"]
+    mine, mine_cpu = median(ours.seconds), median(ours.cpu_seconds)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            len(each.seconds),
+            median(each.seconds),
+            median(each.cpu_seconds),
+            median(each.seconds) / mine,
+            median(each.cpu_seconds) / mine_cpu,
+        )
+        for name, each in contestants.items()
+    ]
+    caption = (
+        f"n = {table.n_rows:,}, d = {d}, {FILES} files; cluster and check took {start:.1f} s."
+        + "".join(f" {note}." for note in notes)
+    )
+    columns = ("contestant", "rounds", "seconds", "processor s", "ratio", "by processor time")
+    return FigureTable(caption, columns, tuple(rows)), mine_cpu / table.n_rows
+
+
+def _sizing(seconds_per_row: float) -> FigureTable:
+    """Computed, see `ABOUT`."""
+    total = seconds_per_row * BILLION
+    rows = tuple(
+        (slots, total / slots, total / slots / 3600, slots * 200 * 8 / seconds_per_row / 1e6)
+        for slots in _SLOTS
+    )
+    return FigureTable(
+        "Computed: a billion rows of 200 columns (1.6 TB).",
+        ("threads", "seconds", "hours", "MB/s to be read"),
+        rows,
+    )
+
+
+def _pass(engine: Engine, table: Table, schema: Schema) -> Callable[[], object]:
+    return lambda: engine.sum_table(table, tally=FaultCounts(schema), progress=lambda _: None)
+
+
+def _incremental(files: list[str]) -> None:
+    import numpy as np
+    from sklearn.decomposition import IncrementalPCA
+
+    fit = IncrementalPCA(n_components=COMPONENTS)
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=BATCH):
+                if batch.num_rows >= COMPONENTS:
+                    fit.partial_fit(np.column_stack([c.to_numpy() for c in batch.columns]))
+
+
+def _guest(ask: Ask) -> Contestant:
+    spent = [0.0]
+
+    def run() -> None:
+        if ask("fit", PATIENCE_S) is None:
+            raise GuestError(f"not done in {PATIENCE_S:.0f} s")
+        spent[0] += ask("cpu", PATIENCE_S) or 0.0
+
+    return Contestant(run, lambda: spent[0])
+
+
+@contextmanager
+def _cluster(folder: Path) -> Iterator[tuple[str, Any]]:
+    """A scheduler and its workers, each a process, and a client beside the engine's own."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), **_ONE_THREAD}
+    line = [sys.executable, "-m", "dask"]
+    at = ["--no-dashboard", "--scheduler-file", str(file)]
+    scheduler = [*line, "scheduler", "--host", "127.0.0.1", "--port", "0", *at]
+    worker = [*line, "worker", "--nworkers", str(WORKERS), "--nthreads", "1", *at]
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "dask.log").open("wb"))
+        for command in (scheduler, worker):
+            process = subprocess.Popen(
+                [*command, *(["--local-directory", str(folder)] if command is worker else [])],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        while not file.exists():
+            if process.poll() is not None:
+                raise GuestError((folder / "dask.log").read_text()[-300:])
+            time.sleep(0.1)
+        client: Any = distributed.Client(scheduler_file=str(file), set_as_default=False)
+        stack.callback(client.close)
+        client.wait_for_workers(WORKERS)
+        yield client.scheduler.address.replace("tcp://", "dask://"), client
