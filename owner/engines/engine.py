@@ -158,7 +158,7 @@ def _work(
     table: Table, *, limit: int = 0, target: str | None = None, with_sums: bool = True
 ) -> Work:
     return Work(
-        table.schema.model_dump_json(),
+        table.schema.canonical_bytes().decode(),
         take_fingerprint(),
         limit=limit,
         target=target,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dppca.common.schema import Schema
 from dppca.owner.engines import kernel
 from dppca.owner.engines.kernel import (
     Answer,
@@ -39,7 +42,7 @@ def part(folder: Path) -> Part:
 
 @pytest.fixture
 def work() -> Work:
-    return Work(MIXED.model_dump_json(), take_fingerprint())
+    return Work(MIXED.canonical_bytes().decode(), take_fingerprint())
 
 
 def answer(part: Part, work: Work) -> Answer:
@@ -48,7 +51,6 @@ def answer(part: Part, work: Work) -> Answer:
 
 def test_work_is_json_and_comes_back(work: Work) -> None:
     assert Work.from_json(work.to_json()) == work
-    assert MIXED.model_validate_json(work.schema_json).digest == MIXED.digest
 
 
 def test_the_answer_has_the_sums_of_one_process(folder: Path, part: Part, work: Work) -> None:
@@ -57,6 +59,26 @@ def test_the_answer_has_the_sums_of_one_process(folder: Path, part: Part, work: 
     assert (found.part, found.n_rows, found.failure) == (0, 300, "")
     np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
     assert answer(part, work) == found
+
+
+def test_a_study_from_before_names_were_checked_is_read_too(tmp_path: Path) -> None:
+    old = {
+        "attributes": [
+            {"name": "a\u202eb", "type": "numeric", "lower": 0, "upper": 9},
+            {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+            {"name": "how", "type": "ordinal", "levels": ["low", "middle", "high"]},
+        ]
+    }
+    schema = Schema.from_document(old, stored=True)
+    path = tmp_path / "rows.parquet"
+    day = [dt.date(2020, 3, number) for number in range(1, 10)]
+    rows = {"a\u202eb": range(9), "day": day, "how": ["low", "high", "?"] * 3}
+    pq.write_table(pa.table({name: pa.array(cells) for name, cells in rows.items()}), path)
+    table = open_table(path, schema)
+    (part,) = make_manifest(table, slots=1)
+    found = answer(part, Work(schema.canonical_bytes().decode(), take_fingerprint()))
+    expected = moments_of_table(table, schema)
+    np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
 
 
 def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) -> None:

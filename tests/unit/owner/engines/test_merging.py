@@ -31,7 +31,7 @@ def parts(table: Table) -> tuple[Part, ...]:
 
 @pytest.fixture
 def answers(parts: tuple[Part, ...]) -> list[Answer]:
-    work = Work(MIXED.model_dump_json(), take_fingerprint())
+    work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
     return [sum_part(part, work) for part in parts]
 
 
