@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.loadings import Loading, column_labels, largest_loadings
-from dppca.common.names import one_line
-from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure
+from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, shortened
 from dppca.common.schema import Schema
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
             hatch="///" if negative else None,
             edgecolor="white",
         )
-    axes.set_yticks(places, [_short(each.name) for each in loadings], fontsize=7)
+    axes.set_yticks(places, [shortened(each.name, _NAME_LENGTH) for each in loadings], fontsize=7)
     axes.tick_params(axis="x", labelsize=7)
     axes.axvline(0, color="black", linewidth=0.6)
     axes.set_xlim(-1, 1)
@@ -138,13 +137,9 @@ def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: fl
         axes.annotate("", xy=end, xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": "black"})
         axes.text(
             *(1.06 * end),
-            _short(Loading(names[index][0], names[index][1], 0.0).name),
+            shortened(Loading(names[index][0], names[index][1], 0.0).name, _NAME_LENGTH),
             fontsize=8,
             ha="left" if end[0] >= 0 else "right",
             va="center",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
         )
-
-
-def _short(name: str) -> str:
-    return one_line(name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…")

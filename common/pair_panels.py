@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.names import one_line
 from dppca.common.numerics.comparison import (
     TableCounts,
     Variation,
@@ -20,7 +19,7 @@ from dppca.common.numerics.comparison import (
     worst,
 )
 from dppca.common.numerics.pair_cells import PairAxis, pair_axes
-from dppca.common.plotting import WARNING_RED, new_figure
+from dppca.common.plotting import WARNING_RED, new_figure, shortened
 from dppca.common.schema import Schema
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def _draw_variations(
     pairs: tuple[Variation, ...],
 ) -> None:
     """The heat map; on its diagonal is the total variation of one attribute alone."""
-    names = [_short(attribute.name, _NAME_LENGTH) for attribute in schema.attributes]
+    names = [shortened(attribute.name, _NAME_LENGTH) for attribute in schema.attributes]
     n = len(names)
     matrix = np.diag([each.found for each in marginals])
     upper = np.triu_indices(n, 1)
@@ -105,7 +104,7 @@ def _draw_tables(
     """Two tables of shares on one scale of colours, which is finer where shares are small."""
     from matplotlib.colors import PowerNorm
 
-    first, second = (_short(name, _NAME_LENGTH) for name in variation.attributes)
+    first, second = (shortened(name, _NAME_LENGTH) for name in variation.attributes)
     shares = [table / table.sum() for table in tables]
     kept = [_commonest(shares[0].sum(axis=1 - axis), between[axis]) for axis in (0, 1)]
     shares = [share[np.ix_(*kept)] for share in shares]
@@ -139,8 +138,4 @@ def _ticks(axis: PairAxis, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
     places = np.arange(len(kept))
     if axis.numeric:
         places = places[:: max(1, len(kept) // 6)]
-    return places, [_short(axis.names[kept[place]], _LABEL_LENGTH) for place in places]
-
-
-def _short(name: str, most: int) -> str:
-    return one_line(name if len(name) <= most else name[: most - 1] + "…")
+    return places, [shortened(axis.names[kept[place]], _LABEL_LENGTH) for place in places]

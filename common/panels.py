@@ -1,27 +1,120 @@
-"""One attribute of two tables beside each other, as plots of reports and simulations draw it.
+"""Every attribute of two tables beside each other, as plots of reports and simulations draw them.
 
 Values are drawn as the files hold them, a numeric in its cells, all of them equally wide. What no
 cell or label stands for has a bar of its own: values that are not known, and numbers outside the
 bounds; so has a value with a cell of its own. Nothing is drawn as what coding makes of it.
+Binaries, of which one number says everything, stand together: a row for each, with a dot for each
+table.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.names import one_line
 from dppca.common.numerics.values import ValueCounts, cell_edges
-from dppca.common.plotting import BLUE, ORANGE
-from dppca.common.schema import Cells, Numeric, Schema
+from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, shortened
+from dppca.common.schema import Binary, Cells, Numeric, Schema
 from dppca.common.schema.attributes import Date
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 UNKNOWN = "(not known)"
 _MOST_LABELS = 12
 _LABEL_LENGTH = 14
+_NAME_LENGTH = 28
+_PER_ROW = 4
+
+
+def marginals_figure(
+    schema: Schema,
+    ours: Sequence[ValueCounts],
+    theirs: Sequence[ValueCounts],
+    names: tuple[str, str],
+    *,
+    drawn: Sequence[int],
+) -> Figure:
+    """A panel for each attribute, and one for all binaries where there are several.
+
+    Parameters
+    ----------
+    ours, theirs
+        Counts of each attribute among two tables, each of a row at least.
+    names
+        Of the tables, for the legend: the real rows, and the synthetic ones.
+    drawn
+        Indices of the attributes that are drawn.
+    """
+    binaries = [index for index in drawn if isinstance(schema.attributes[index], Binary)]
+    binaries = binaries if len(binaries) > 1 else []
+    alone = [index for index in drawn if index not in binaries]
+    columns = max(1, min(_PER_ROW, len(alone)))
+    rows = -(-len(alone) // columns)
+    dots = dot_rows(schema, ours, theirs, binaries)
+    heights = [2.5] * rows + [0.9 + 0.2 * len(dots)] * bool(dots)
+    figure = new_figure(max(3.0 * columns, 6.0 if dots else 0.0), sum(heights) + 0.5)
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    for place, index in enumerate(alone):
+        axes = figure.add_subplot(grid[place // columns, place % columns])
+        draw_panel(axes, schema, index, ours[index], theirs[index], names)
+        if place % columns == 0:
+            axes.set_ylabel("share of rows", fontsize=7)
+    if dots:
+        _draw_dots(figure.add_subplot(grid[-1, :]), dots, names)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def dot_rows(
+    schema: Schema,
+    ours: Sequence[ValueCounts],
+    theirs: Sequence[ValueCounts],
+    binaries: Sequence[int],
+) -> dict[str, tuple[float, float]]:
+    """Shares of the second label of each binary among two tables, and of what is not known."""
+    found: dict[str, tuple[float, float]] = {}
+    for index in binaries:
+        attribute, tables = schema.attributes[index], (ours[index], theirs[index])
+        assert isinstance(attribute, Binary)  # noqa: S101 - the caller chose them
+        name = shortened(attribute.name, _NAME_LENGTH)
+        first, second = (float(each.cells[1]) / each.n_rows for each in tables)
+        found[f"{name} = {shortened(attribute.labels[1], _LABEL_LENGTH)}"] = first, second
+        found |= {f"{name} {kind}": shares for kind, shares in extra_bars(*tables).items()}
+    return found
+
+
+def _draw_dots(axes: Any, dots: Mapping[str, tuple[float, float]], names: tuple[str, str]) -> None:
+    places = np.arange(len(dots))[::-1]
+    first, second = np.array(list(dots.values())).T
+    axes.hlines(places, np.minimum(first, second), np.maximum(first, second), color=GREY, lw=0.8)
+    axes.plot(first, places, "o", color=BLUE, markersize=5, label=names[0])
+    axes.plot(
+        second,
+        places,
+        "o",
+        color=ORANGE,
+        markersize=7,
+        markerfacecolor="none",
+        markeredgewidth=1.6,
+        label=names[1],
+    )
+    axes.set_yticks(places, list(dots), fontsize=7)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.7, len(dots) - 0.3)
+    axes.set_title("binaries", fontsize=9)
+    axes.set_xlabel("share of rows", fontsize=7)
 
 
 def draw_panel(
@@ -44,7 +137,7 @@ def draw_panel(
         For the legend: of the real rows, and of the synthetic ones.
     """
     attribute = schema.attributes[index]
-    axes.set_title(one_line(attribute.name), fontsize=9)
+    axes.set_title(shortened(attribute.name, _NAME_LENGTH), fontsize=9)
     axes.tick_params(labelsize=7)
     if isinstance(attribute, Numeric):
         _draw_numeric(axes, attribute, schema.cells[index], ours, theirs, names)
@@ -125,7 +218,7 @@ def _draw_labels(
     real, synthetic = ours.cells / ours.n_rows, theirs.cells / theirs.n_rows
     labels_drawn = np.sort(np.argsort(-real, kind="stable")[:_MOST_LABELS])
     extra = extra_bars(ours, theirs)
-    ticks = [*(one_line(labels[index][:_LABEL_LENGTH]) for index in labels_drawn), *extra]
+    ticks = [*(shortened(labels[index], _LABEL_LENGTH) for index in labels_drawn), *extra]
     places = np.arange(len(ticks), dtype=np.float64)
     _pair(
         axes,

@@ -12,8 +12,11 @@ which matplotlib would fail to draw where it is none. Axes with a logarithmic sc
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dppca.common.names import one_line
 from dppca.common.packages import require_package
 
 if TYPE_CHECKING:
@@ -47,6 +50,27 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]:
+    """Write each figure as PNG, and as SVG beside it; the paths of the PNG files by name."""
+    paths = {name: folder / f"{name}.png" for name in figures}
+    for name, figure in figures.items():
+        for path in (paths[name], paths[name].with_suffix(".svg")):
+            figure.savefig(path, dpi=DPI)
+    return {name: str(path) for name, path in paths.items()}
+
+
+def shortened(name: str, most: int) -> str:
+    """A name for a plot, of ``most`` characters at most; one that is cut ends in an ellipsis."""
+    return one_line(name if len(name) <= most else name[: most - 1] + "…")
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put ticks at whole numbers only, such as numbers of components."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def plain_numbers(axis: Any) -> None:

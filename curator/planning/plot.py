@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, check_plotting, new_figure, plain_numbers
+from dppca.common.plotting import (
+    BLUE,
+    DPI,
+    GREY,
+    ORANGE,
+    check_plotting,
+    new_figure,
+    plain_numbers,
+    whole_numbers,
+)
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
@@ -93,6 +102,7 @@ def _spectrum(axes: Any, plan: StudyPlan) -> None:
     axes.set_yscale("log")
     plain_numbers(axes.yaxis)
     axes.set_xlabel("component")
+    whole_numbers(axes.xaxis)
     axes.set_ylabel("variance (coded units)")
     axes.set_title("What stands above the noise", fontsize=10)
     axes.legend(frameon=False, fontsize=8)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
-from dppca.common.plotting import check_plotting
+from dppca.common.plotting import check_plotting, write_figures
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
@@ -42,7 +42,6 @@ from dppca.deploy.simulation.plots import (
     marginal_figure,
     scree_figure,
     variation_figure,
-    write_figures,
 )
 from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown

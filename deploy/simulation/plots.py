@@ -5,8 +5,7 @@ Real rows are blue, synthetic ones orange (`dppca.common.plotting`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +15,14 @@ from dppca.common.loading_panels import biplot_figure, loadings_figure
 from dppca.common.numerics.comparison import TableCounts
 from dppca.common.numerics.values import ValueCounts
 from dppca.common.pair_panels import pair_figure
-from dppca.common.panels import draw_panel
-from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, WARNING_RED, new_figure
+from dppca.common.panels import marginals_figure
+from dppca.common.plotting import BLUE, GREY, ORANGE, WARNING_RED, new_figure, whole_numbers
 from dppca.common.results import Result
 from dppca.common.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PANELS_PER_ROW = 4
 NOTICE = "known to a simulation only: made of the real rows of all owners"
 _NAMES = ("real training rows", "synthetic rows (decoded)")
 
@@ -86,6 +84,7 @@ def scree_figure(
     )
     axes.axhline(0, color="black", linewidth=0.6)
     axes.set_xlabel("component")
+    whole_numbers(axes.xaxis)
     axes.set_ylabel("eigenvalue (coded units)")
     axes.set_title("Eigenvalues of the joint covariance")
     axes.legend(frameon=False, fontsize=8)
@@ -123,18 +122,8 @@ def marginal_figure(
     real, synthetic
         Counts of values as the files hold them, not yet coded: one for each attribute.
     """
-    panels = len(schema.attributes)
-    columns = min(_PANELS_PER_ROW, panels)
-    rows = -(-panels // columns)
-    figure = new_figure(3.0 * columns, 2.5 * rows + 0.5)
-    grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    for index, (axes, ours, theirs) in enumerate(zip(grid, real, synthetic, strict=False)):
-        draw_panel(axes, schema, index, ours, theirs, _NAMES)
-    for axes in grid[panels:]:
-        axes.set_visible(False)
-    handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    figure.supylabel("share of rows", fontsize=9)
+    drawn = range(len(schema.attributes))
+    figure = marginals_figure(schema, real, synthetic, _NAMES, drawn=drawn)
     figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
     return figure
 
@@ -142,12 +131,3 @@ def marginal_figure(
 def variation_figure(schema: Schema, *, real: TableCounts, synthetic: TableCounts) -> Figure:
     """Two-way tables among real training rows and decoded synthetic ones."""
     return pair_figure(schema, real, synthetic, _NAMES, notice=NOTICE)
-
-
-def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]:
-    """Write each figure as PNG, and as SVG beside it; the paths of the PNG files by name."""
-    paths = {name: folder / f"{name}.png" for name in figures}
-    for name, figure in figures.items():
-        for path in (paths[name], paths[name].with_suffix(".svg")):
-            figure.savefig(path, dpi=DPI)
-    return {name: str(path) for name, path in paths.items()}

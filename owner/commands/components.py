@@ -14,7 +14,7 @@ from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ContradictionError
 from dppca.common.loadings import component_figures
 from dppca.common.messages import Form, StudyState
-from dppca.common.plotting import DPI, check_plotting
+from dppca.common.plotting import check_plotting, write_figures
 from dppca.common.privacy.labels import Label
 from dppca.common.results import Result
 from dppca.common.study import Study
@@ -184,11 +184,7 @@ def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes
             schema, result.vectors, result.mean, [("synthetic rows", rows)]
         )
     make_folder(folder)
-    paths = {}
-    for name, figure in figures.items():
-        paths[name] = str(folder / f"{name}.png")
-        figure.savefig(paths[name], dpi=DPI)
-    return paths
+    return write_figures(folder, figures)
 
 
 def _how_to_show(evidence: Path, acknowledgement: Path) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dppca.common.loading_panels import biplot_figure, loadings_figure
 from dppca.common.names import one_line
 from dppca.common.pair_panels import pair_figure
-from dppca.common.panels import draw_panel
+from dppca.common.panels import marginals_figure
 from dppca.common.plotting import BLUE, DPI, GREY, ORANGE, WARNING_RED, new_figure
 from dppca.common.privacy.labels import Label
 from dppca.common.results import Result
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS = 24
-_PER_ROW = 4
 NOTICE = f"{Label.SITE_ONLY.value}: made of this site's raw rows, must not leave"
 _NAMES = ("this site's rows", "synthetic rows")
 
@@ -36,17 +35,7 @@ def marginal_plot(
     """
     order = sorted(range(len(schema.attributes)), key=lambda i: -quality.marginals[i].found)
     drawn = sorted(order[:PANELS])
-    columns = min(_PER_ROW, len(drawn))
-    rows = -(-len(drawn) // columns)
-    figure = new_figure(3.0 * columns, 2.4 * rows + 0.5)
-    grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    for axes, index in zip(grid, drawn, strict=False):
-        draw_panel(axes, schema, index, real.values[index], synthetic.values[index], _NAMES)
-    for axes in grid[len(drawn) :]:
-        axes.set_visible(False)
-    handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    figure.supylabel("share of rows", fontsize=9)
+    figure = marginals_figure(schema, real.values, synthetic.values, _NAMES, drawn=drawn)
     return _png(figure)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.patches import StepPatch
 
 from dppca.common.numerics.values import count_values
-from dppca.common.panels import draw_panel
+from dppca.common.panels import dot_rows, draw_panel, marginals_figure
 from dppca.common.plotting import new_figure
 from dppca.common.schema import Schema
 
@@ -72,3 +72,70 @@ def test_a_spike_of_the_size_of_the_others_is_drawn_in_full() -> None:
     axes = _drawn({"zero": "separate", "histogram": True}, [0.0, 1.0], [0.0, 2.0, 3.0])
     assert [text.get_text().strip() for text in axes.texts] == ["= 0"]
     assert axes.get_ylim()[1] > 0.5
+
+
+LABELS: list[dict[str, Any]] = [
+    {"name": "x", "type": "numeric", "lower": 0, "upper": 8},
+    {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+    {"name": "smokes", "type": "binary", "values": ["no", "a label that is far too long"]},
+    {
+        "name": "ward",
+        "type": "categorical",
+        "categories": ["a category with a long name", "b", "c"],
+    },
+]
+
+
+def _counts(schema: Schema, codes: list[int]) -> Any:
+    columns = [
+        np.array(codes, np.float64 if attribute.type == "numeric" else np.int32)
+        for attribute in schema.attributes
+    ]
+    return count_values(schema, columns)
+
+
+def test_binaries_stand_together_and_others_alone() -> None:
+    schema = Schema.from_document({"attributes": LABELS})
+    ours, theirs = _counts(schema, [0, 1, 1, 1]), _counts(schema, [0, 0, 0, 1])
+    figure = marginals_figure(schema, ours, theirs, NAMES, drawn=range(4))
+    assert [axes.get_title() for axes in figure.axes] == ["x", "ward", "binaries"]
+    dots = figure.axes[-1]
+    real, synthetic = dots.get_lines()
+    assert list(real.get_xdata()) == [0.75, 0.75]
+    assert list(synthetic.get_xdata()) == [0.25, 0.25]
+    names = [tick.get_text() for tick in dots.get_yticklabels()]
+    assert names == ["ill = yes", "smokes = a label that …"]
+    assert synthetic.get_markerfacecolor() == "none"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(NAMES)
+
+
+def test_one_binary_alone_keeps_its_bars() -> None:
+    schema = Schema.from_document({"attributes": LABELS})
+    counts = _counts(schema, [0, 1])
+    figure = marginals_figure(schema, counts, counts, NAMES, drawn=[1, 3])
+    assert [axes.get_title() for axes in figure.axes] == ["ill", "ward"]
+
+
+def test_binaries_alone_make_a_figure() -> None:
+    schema = Schema.from_document({"attributes": LABELS})
+    counts = _counts(schema, [0, 1])
+    figure = marginals_figure(schema, counts, counts, NAMES, drawn=[1, 2])
+    assert [axes.get_title() for axes in figure.axes] == ["binaries"]
+    assert figure.legends
+
+
+def test_what_is_not_known_of_a_binary_has_a_row_of_its_own() -> None:
+    schema = Schema.from_document({"attributes": LABELS})
+    ours, theirs = _counts(schema, [0, 1, -1, -1]), _counts(schema, [0, 1])
+    assert dot_rows(schema, ours, theirs, [1]) == {
+        "ill = yes": (0.25, 0.5),
+        "ill (not known)": (0.5, 0.0),
+    }
+
+
+def test_a_label_that_is_cut_ends_in_an_ellipsis() -> None:
+    schema = Schema.from_document({"attributes": LABELS})
+    counts = _counts(schema, [0, 1])
+    axes = new_figure(4, 3).subplots()
+    draw_panel(axes, schema, 3, counts[3], counts[3], NAMES)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a category wi…", "b", "c"]

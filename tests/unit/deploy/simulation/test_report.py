@@ -12,6 +12,7 @@ import pytest
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import PairSummary, Variation, count_cells
 from dppca.common.numerics.values import count_values
+from dppca.common.plotting import write_figures
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
@@ -21,7 +22,6 @@ from dppca.deploy.simulation.plots import (
     marginal_figure,
     scree_figure,
     variation_figure,
-    write_figures,
 )
 from dppca.deploy.simulation.report import SIMULATION_ONLY, Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
