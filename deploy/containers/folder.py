@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -16,6 +17,16 @@ from dppca.deploy.simulation.data import hold_rows, write_table
 from dppca.deploy.simulation.evaluate import check_target
 
 LEAST_OWNERS, MOST_OWNERS = 2, 20
+TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
+_ENVIRONMENT = """\
+# What may be changed before `docker compose up`; what the study asks for is in study.yaml, which
+# every party holds the same bytes of.
+
+# The image of every container; `make image` in a checkout of DPPCA's source code makes it.
+DPPCA_IMAGE={image}
+# Memory of each container.
+DPPCA_MEMORY=1g
+"""
 
 _README = """\
 # {study}, with {n_owners} owners in containers
@@ -26,14 +37,17 @@ another.
 
 ```sh
 docker compose up                  # or docker-compose up: runs the study to its end
+dppca-simulate report .            # the answer: loadings, accuracy, plots, in results/report.md
 docker compose down --volumes      # afterwards: forgets keys, ledgers, rows and models
 ```
+
+`.env` holds what you may change: the image, and the memory of each container.
 
 | here | what it is |
 | --- | --- |
 | `docker-compose.yml` | a curator, its operator, an authority that signs, {n_owners} owners |
 | `study.yaml` | what the study asks for; public{keys} |
-| `rows/OWNER/` | the rows of each owner; **not** public |
+| `rows/OWNER/` | the rows of each owner; **not** public |{held_out}
 | `results/` | what came of it, once `up` has ended with "The study is done" |
 
 In `results/`:
@@ -44,6 +58,7 @@ In `results/`:
 | `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
 | `OWNER/contribute.json` | what was charged to the owner's ledger |
 | `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
+| `report.md`, `report.json`, plots | the answer, once `dppca-simulate report .` has made it |
 
 Each owner may release once: its policy allows exactly what this study costs. A second `up` finds
 keys, charge and release in the volumes and charges nothing again.
@@ -78,13 +93,13 @@ def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> 
     try:
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty: name a folder that is new")
-        (folder / "results").mkdir(parents=True)
+        (folder / RESULTS).mkdir(parents=True)
         (folder / "study.yaml").write_bytes(_study_file(topology))
         (folder / "study.yaml").chmod(0o644)
-        (folder / "rows").mkdir(mode=0o700)
+        (folder / ROWS).mkdir(mode=0o700)
         for owner, path in rows.items():
-            (folder / "rows" / owner).mkdir()
-            shutil.move(path, folder / "rows" / owner / str(topology.rows))
+            (folder / ROWS / owner).mkdir()
+            shutil.move(path, folder / ROWS / owner / str(topology.rows))
     except OSError as error:
         raise SettingError(f"cannot write {folder}: {error.strerror}") from error
 
@@ -106,6 +121,8 @@ def write_study(
 ) -> dict[str, int]:
     """Write a folder that ``docker compose up`` runs; how many rows each owner holds.
 
+    Where there is a target, a fifth of the rows is held out, for `dppca.deploy.containers.answer`.
+
     Parameters
     ----------
     data
@@ -122,7 +139,14 @@ def write_study(
     if topology.target is not None:
         check_target(study.table, topology.target)
     columns = [attribute.name.strip() for attribute in study.table.attributes]
-    held = hold_rows(data, study.owners, columns=columns, seed=seed, split=split, hold_out=False)
+    held = hold_rows(
+        data,
+        study.owners,
+        columns=columns,
+        seed=seed,
+        split=split,
+        hold_out=topology.target is not None,
+    )
     n_networks = len(topology.networks)
     subnets = () if addresses is None else choose_subnets(addresses, n_networks)
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
@@ -132,10 +156,21 @@ def write_study(
         }
         topology = replace(topology, rows="rows" + rows[study.owners[0]].suffix)
         write_folder(folder, topology, rows)
+        if held.held_out.num_rows:
+            write_table(held.held_out, folder / ROWS, stem=HELD_OUT, like=held.like)
+    trial = {"target": topology.target, "seed": seed, "split": split}
+    (folder / TRIAL).write_text(json.dumps(trial) + "\n")
+    (folder / ".env").write_text(_ENVIRONMENT.format(image=topology.image))
     (folder / "docker-compose.yml").write_text(compose_text(topology, Placement(subnets=subnets)))
     keys = "" if topology.aggregation is None else "; the owners' keys are added in the run"
     readme = _README.format(
-        keys=keys, study=study.name, n_owners=len(study.owners), image=topology.image
+        held_out="\n| `rows/held-out.*` | rows that no owner has, for the answer; **not** public |"
+        if held.held_out.num_rows
+        else "",
+        keys=keys,
+        study=study.name,
+        n_owners=len(study.owners),
+        image=topology.image,
     )
     (folder / "README.md").write_text(readme)
     return {owner: table.num_rows for owner, table in held.owners.items()}

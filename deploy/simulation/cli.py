@@ -293,15 +293,15 @@ def compose_command(
     """Write a folder in which `docker compose up` runs a study, every party a container.
 
     There are 2 to 20 owners, each with a file of its own or a part of --data. The folder holds
-    docker-compose.yml, the study, each owner's rows and a README, which says what a run leaves and
-    where.
+    docker-compose.yml, .env with what may be changed, the study, each owner's rows and a README,
+    which says what a run leaves and where. `dppca-simulate report` then makes the answer of it.
 
     \b
     Example:
       dppca-simulate compose --study heart.yaml --owner hospital=hospital.csv \\
           --owner clinic=clinic.csv --output heart
       dppca-simulate compose --study nltcs.yaml --data nltcs.csv --owners 4 --output nltcs-4
-      cd nltcs-4 && docker compose up
+      cd nltcs-4 && docker compose up && dppca-simulate report .
     """
     from dppca.common.study_document import study_from_yaml
     from dppca.deploy.containers.folder import write_study
@@ -325,8 +325,30 @@ def compose_command(
         "owners": [{"name": name, "rows": count} for name, count in counts.items()],
     }
     rows = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    lines = f"wrote {output}; rows: {rows}\nnext: cd {output} && docker compose up"
+    lines = (
+        f"wrote {output}; rows: {rows}\n"
+        f"next: cd {output} && docker compose up && dppca-simulate report ."
+    )
     emit(document, lines, as_json=as_json)
+
+
+@cli.command("report")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@prints(SimulationDocument)
+def report_command(folder: Path, *, as_json: bool) -> None:
+    """Make the report of a FOLDER that `compose` wrote and `docker compose up` has run.
+
+    Loadings, plots and, where a target was named, accuracies come to FOLDER/results.
+
+    \b
+    Example:
+      dppca-simulate report heart
+    """
+    from dppca.deploy.containers.answer import report_folder
+    from dppca.deploy.simulation.report import make_markdown
+
+    document = report_folder(folder)
+    emit(document, make_markdown(document), as_json=as_json)
 
 
 @cli.command()

@@ -196,6 +196,22 @@ def _run_once(
             output=output,
             on_step=_one_at_a_time(on_step),
         )
+    (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
+    return write_findings(request, run, held, started=started)
+
+
+def write_findings(
+    request: ExperimentRequest, run: FederationRun, held: Holdings, *, started: float
+) -> SimulationDocument:
+    """Compare what a run left with the rows, and write the report; its JSON document.
+
+    Parameters
+    ----------
+    started
+        By `time.monotonic`.
+    """
+    schema, output = request.study.table, request.output
+    check_plotting()
     findings = _evaluate(
         request,
         run,
@@ -209,7 +225,6 @@ def _run_once(
         started=started,
     )
     document = make_document(findings)
-    (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
     _write_report(document, output)
     return document
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.containers.topology import demo_compose_text
 from dppca.deploy.simulation.cli import cli
@@ -154,13 +156,29 @@ def test_owners_start_once_the_curator_is_healthy(services: dict[str, dict[str, 
 
 def test_a_folder_holds_the_study_every_row_once_and_a_readme(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
-    assert names == {"README.md", "docker-compose.yml", "results", "rows", "study.yaml"}
+    written = {"README.md", ".env", "docker-compose.yml", "results", "rows", "study.yaml"}
+    assert names == written | {"trial.json"}
     study = study_from_yaml((folder / "study.yaml").read_text())
     assert study.owners == tuple(f"owner-{i + 1}" for i in range(N_OWNERS))
-    held = [(folder / "rows" / owner / "rows.csv").read_text() for owner in study.owners]
-    rows = [line for text in held for line in text.splitlines()[1:]]
+    files = [folder / "rows" / owner / "rows.csv" for owner in study.owners]
+    apart = folder / "rows" / "held-out.csv"
+    rows = [line for path in [*files, apart] for line in path.read_text().splitlines()[1:]]
     assert len(set(rows)) == len(rows) == N_ROWS
+    assert len(apart.read_text().splitlines()) - 1 == round(0.2 * N_ROWS)
     assert (folder / "rows").stat().st_mode & 0o077 == 0
+
+
+def test_what_may_be_changed_stands_in_one_file_that_compose_reads(folder: Path) -> None:
+    settings = re.findall(r"^(DPPCA_\w+)=", (folder / ".env").read_text(), re.MULTILINE)
+    text = (folder / "docker-compose.yml").read_text()
+    assert set(settings) == {"DPPCA_IMAGE", "DPPCA_MEMORY"}
+    assert all(f"${{{name}:-" in text for name in settings)
+
+
+def test_an_answer_needs_a_study_that_ran_in_such_a_folder(folder: Path, tmp_path: Path) -> None:
+    for place, error in ((folder, NotReadyError), (tmp_path, ArtefactError)):
+        with pytest.raises(error):
+            CliRunner().invoke(cli, ["report", str(place)], catch_exceptions=False)
 
 
 def test_each_owner_trains_for_the_target_as_it_is_written(folder: Path) -> None:

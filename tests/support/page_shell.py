@@ -31,7 +31,7 @@ def require_all_tested(page: Path, test: Path) -> None:
 
 @dataclass
 class PageShell:
-    """A shell in a folder, with both commands and the page's variables."""
+    """A shell in a folder, with the commands and the page's variables."""
 
     folder: Path
     blocks: Mapping[str, str]
@@ -40,9 +40,10 @@ class PageShell:
     def __post_init__(self) -> None:
         commands = self.folder / "bin"
         commands.mkdir()
-        for name in ("owner", "curator"):
+        rooms = {"owner": "owner", "curator": "curator", "simulate": "deploy.simulation"}
+        for name, room in rooms.items():
             script = commands / f"dppca-{name}"
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{name}.cli "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{room}.cli "$@"\n')
             script.chmod(0o755)
         self.variables |= {
             "PATH": f"{commands}:{os.environ['PATH']}",
