@@ -1,0 +1,140 @@
+"""What the Dask engine makes of a cluster that is not as it should be; `Client` is a stand-in."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pytest
+
+from dppca.common.errors import DataError, SettingError, UnreachableError
+from dppca.owner.engines import dask
+from dppca.owner.engines.dask import DaskEngine
+from dppca.owner.engines.kernel import Answer, Work, take_fingerprint
+from dppca.owner.engines.parts import Part
+from tests.support.engines import MIXED
+
+PARTS = [Part(index, 10 * index, 10, ()) for index in range(3)]
+
+
+@dataclass
+class Promise:
+    """A future of a state."""
+
+    status: str = "pending"
+    answer: Answer | None = None
+
+    def result(self, timeout: float) -> Answer:
+        assert self.answer is not None
+        return self.answer
+
+    def exception(self, timeout: float) -> Exception:
+        return RuntimeError("a row says 41.5")
+
+
+@dataclass
+class Cluster:
+    """A client of workers at these addresses, whose tasks come to these promises."""
+
+    workers: dict[str, int] = field(default_factory=lambda: {"tcp://127.0.0.1:1": 1})
+    promises: list[Promise] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    status: str = "running"
+    cancelled: int = 0
+
+    def nthreads(self) -> dict[str, int]:
+        return self.workers
+
+    def wait_for_workers(self, _: int, timeout: float) -> None:
+        if not self.workers:
+            raise TimeoutError
+
+    def submit(self, *_: object, **__: object) -> Promise:
+        return self.promises.pop(0)
+
+    def cancel(self, futures: list[Promise], *, force: bool) -> None:
+        self.cancelled += len(futures)
+
+    def register_plugin(self, *_: object, name: str) -> None:
+        assert name.startswith("dppca-")
+
+    def run(self, ask: Any, *arguments: str, on_error: str) -> dict[str, object]:
+        if ask is platform.python_version:
+            found: object = self.versions.get("python", platform.python_version())
+        elif arguments:
+            found = self.versions.get(arguments[0], ask(*arguments))
+        else:
+            found = asdict(take_fingerprint()) | self.versions
+        return dict.fromkeys(self.workers, found)
+
+
+def engine(cluster: Cluster, **limits: float) -> DaskEngine:
+    return DaskEngine(cluster, "dask://127.0.0.1:8786", **limits)  # type: ignore[arg-type]
+
+
+def answers(cluster: Cluster, **limits: float) -> list[Answer]:
+    work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
+    return list(engine(cluster, **limits).run(PARTS, work))
+
+
+def test_a_sound_cluster_is_taken_and_its_threads_counted() -> None:
+    cluster = Cluster(workers={"tcp://127.0.0.1:1": 2, "tls://10.0.0.7:1": 3})
+    engine(cluster).check()
+    assert engine(cluster).slots == 5
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.7:1", "tcp://hub.example:1", "ws://10.0.0.7:1"])
+def test_workers_to_which_sums_would_travel_in_clear_are_refused(address: str) -> None:
+    cluster = Cluster(workers={"tcp://127.0.0.1:1": 1, address: 1})
+    with pytest.raises(SettingError, match="sums without noise could be read on the way"):
+        engine(cluster).check()
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "message"),
+    [
+        ("python", "3.8.1", "needs Python"),
+        ("numpy", "1.0", "needs numpy"),
+        ("pyarrow", "2.0", "needs pyarrow"),
+        ("scipy", None, "needs scipy; tcp://127.0.0.1:1 lacks it"),
+        ("canary", "0", "another sum of the canary"),
+        ("kernel", "0", "another version of DPPCA loaded"),
+    ],
+)
+def test_what_a_worker_has_in_another_version_is_named(
+    package: str, version: Any, message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        engine(Cluster(versions={package: version})).check()
+
+
+def test_no_worker_is_said_at_the_check_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnreachableError, match="does not answer as a Dask cluster"):
+        engine(Cluster(workers={})).check()
+    monkeypatch.setattr(dask, "_LOOK_S", 0.0)
+    with pytest.raises(DataError, match="has had no worker"):
+        answers(Cluster(workers={}, promises=[Promise() for _ in PARTS]), no_worker_s=0.1)
+
+
+def test_a_cluster_from_which_nothing_comes_is_left_and_its_tasks_cancelled() -> None:
+    done = Promise("finished", Answer(0, 10, b"", ""))
+    cluster = Cluster(promises=[done, Promise(), Promise()])
+    with pytest.raises(DataError, match="no part came from"):
+        answers(cluster, stall_s=0.1)
+    assert cluster.cancelled == 2
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "lost"])
+def test_what_dask_says_of_a_failed_task_is_left_out(status: str) -> None:
+    cluster = Cluster(promises=[Promise(status), Promise(), Promise()])
+    with pytest.raises(DataError, match="a part was not worked on") as caught:
+        answers(cluster)
+    assert "41.5" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_answers_come_as_they_arrive() -> None:
+    found = [Answer(index, 10, b"", "") for index in (2, 0, 1)]
+    cluster = Cluster(promises=[Promise("finished", each) for each in found])
+    assert answers(cluster) == found
