@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -37,6 +37,25 @@ COMMANDS = {
     "ledger": ("ledger", "Settle a ledger that was lost or restored."),
 }
 """For each command: the module in `dppca.owner.commands` that holds it, and one line of help."""
+_CHARGE_NOTHING = frozenset(
+    {
+        "init",
+        "doctor",
+        "renew",
+        "identity",
+        "studies",
+        "check",
+        "review",
+        "open",
+        "components",
+        "synthesize",
+        "predict",
+        "verify",
+        "selftest",
+        "budget",
+    }
+)
+"""Commands that make no entry of a charge; the others look into the ledger when interrupted."""
 
 
 class LazyGroup(click.Group):
@@ -71,6 +90,16 @@ class LazyGroup(click.Group):
         module = import_module(f"dppca.owner.commands.{place}")
         command: click.Command = getattr(module, attribute or "command")
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; one that is interrupted says that it charged nothing, where that is so."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort) as error:
+            if ctx.invoked_subcommand not in _CHARGE_NOTHING or str(error):
+                raise
+            said = "interrupted: nothing was charged by this command"
+            raise KeyboardInterrupt(said) from None
 
     def format_commands(
         self,

@@ -115,7 +115,7 @@ def command(
             digest=digest,
             engine=engine,
         )
-    emit(document, contribution_text(document), as_json=as_json)
+        emit(document, contribution_text(document), as_json=as_json)
 
 
 def contribute(

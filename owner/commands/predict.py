@@ -42,6 +42,7 @@ def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> Non
         "output": str(prediction.output),
         "label": prediction.label,
         "accuracy": prediction.accuracy,
+        "majority": prediction.majority,
         "seconds": round(time.perf_counter() - started, 6),
     }
     emit(document, prediction_text(document), as_json=as_json)

@@ -136,31 +136,32 @@ def command(
                 yes=yes,
                 quiet=as_json,
             )
-        emit(released, released_summary_text(released), as_json=as_json)
+            emit(released, released_summary_text(released), as_json=as_json)
         return
     from dppca.common.plotting import check_plotting
     from dppca.owner.render.faults import counts_text
 
     check_plotting()
-    path = output or site.study_folder(study_name) / "report.html"
-    history = read_history(site.ledger)
-    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-    found, counted, page = _page(
-        site, study, source, data_set.source, data_set.name, chosen, quiet=as_json
-    )
-    save(path, page.encode())
-    document: QualityDocument = {
-        "command": "report",
-        "study": study.name,
-        "data_set": data_set.name,
-        "synthetic": str(source),
-        "page": str(path),
-        **cast("QualityFigures", asdict(found)),
-        "coded_by_rule": counted.counts_document(study.faults),
-        "seconds": round(time.perf_counter() - started, 6),
-    }
-    text = f"{quality_text(document)}\n{counts_text(counted, study.faults)}"
-    emit(document, text, as_json=as_json)
+    with report_charges_on_interrupt(site, study.name):
+        path = output or site.study_folder(study_name) / "report.html"
+        history = read_history(site.ledger)
+        data_set = choose_data_set(study, history, load_policy(site), data_set_name)
+        found, counted, page = _page(
+            site, study, source, data_set.source, data_set.name, chosen, quiet=as_json
+        )
+        save(path, page.encode())
+        document: QualityDocument = {
+            "command": "report",
+            "study": study.name,
+            "data_set": data_set.name,
+            "synthetic": str(source),
+            "page": str(path),
+            **cast("QualityFigures", asdict(found)),
+            "coded_by_rule": counted.counts_document(study.faults),
+            "seconds": round(time.perf_counter() - started, 6),
+        }
+        text = f"{quality_text(document)}\n{counts_text(counted, study.faults)}"
+        emit(document, text, as_json=as_json)
 
 
 def _page(

@@ -132,10 +132,10 @@ def command(
     resolved = resolve(options)
     site = load_site(folder)
     study = kept_study(site, study_name)
-    if resolved.label is Label.RELEASED:
-        from dppca.owner.commands.release_model import release_model
+    with report_charges_on_interrupt(site, study.name):
+        if resolved.label is Label.RELEASED:
+            from dppca.owner.commands.release_model import release_model
 
-        with report_charges_on_interrupt(site, study.name):
             released = release_model(
                 site,
                 study,
@@ -146,19 +146,19 @@ def command(
                 output=output,
                 quiet=as_json,
             )
-        emit(released, released_model_text(released), as_json=as_json)
-    else:
-        path = output or model_path(site, study.name, target, resolved.kernel)
-        document, text = _train_site_only(
-            site,
-            study,
-            resolved,
-            data_set_name=data_set_name,
-            target=target,
-            max_rows=options.max_rows,
-            path=path,
-        )
-        emit(document, text, as_json=as_json)
+            emit(released, released_model_text(released), as_json=as_json)
+        else:
+            path = output or model_path(site, study.name, target, resolved.kernel)
+            document, text = _train_site_only(
+                site,
+                study,
+                resolved,
+                data_set_name=data_set_name,
+                target=target,
+                max_rows=options.max_rows,
+                path=path,
+            )
+            emit(document, text, as_json=as_json)
 
 
 def _train_site_only(
@@ -209,6 +209,7 @@ def _train_site_only(
         "rows": fit.n_rows,
         "unlabelled": fit.n_unlabelled,
         "training_accuracy": fit.training_accuracy,
+        "majority": fit.majority,
         "n_components": model.n_components,
         "converged": fit.converged,
         "charged_epsilon": "0",

@@ -40,13 +40,15 @@ class Fit:
     """How a model that stays was trained. Site-only.
 
     ``n_unlabelled`` rows were left out because their target is missing or unknown; ``converged``
-    is False where the solver stopped at its limit of iterations.
+    is False where the solver stopped at its limit of iterations. ``majority`` is the share of the
+    rows with the commonest label; None in files of earlier versions.
     """
 
     n_rows: int
     n_unlabelled: int
     training_accuracy: float
     converged: bool
+    majority: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,13 +58,15 @@ class Prediction:
 
     Attributes
     ----------
-    accuracy
-        Share of right predictions among rows whose target is a known label; None without any.
+    accuracy, majority
+        Shares of right predictions, and of the commonest label, among rows whose target is a known
+        label; None without any.
     """
 
     n_rows: int
     output: Path
     accuracy: float | None
+    majority: float | None
     label: Label = Label.SITE_ONLY
 
 
@@ -154,6 +156,7 @@ def train(
             n_unlabelled=int(np.count_nonzero(~known)),
             training_accuracy=float(np.mean(estimator.predict(scores) == codes)),
             converged=has_converged(estimator.machine_),
+            majority=float(np.bincount(codes).max() / len(codes)),
         ),
     )
 
@@ -191,7 +194,8 @@ def predict_file(
         "target": model.target,
         "study_digest": model.study_digest,
     }
-    n_rows = n_known = n_right = 0
+    n_rows = n_right = 0
+    known = np.zeros(len(attribute.labels), np.int64)
     with open_writer(output, fields, metadata) as writer:
         for columns in table.batches():
             codes = model.classify(columns)
@@ -199,12 +203,15 @@ def predict_file(
             predicted = labels.take(pa.array(codes))
             writer.write(pa.record_batch([pa.array(rows), predicted], schema=writer.schema))
             truth = known_labels(attribute, columns[index])
-            n_known += int((truth >= 0).sum())
+            known += np.bincount(truth[truth >= 0], minlength=len(known))
             n_right += int((truth == codes).sum())
             n_rows += len(codes)
             if progress is not None:
                 progress(len(codes))
-    return Prediction(n_rows, output, n_right / n_known if n_known else None)
+    n_known = int(known.sum())
+    if not n_known:
+        return Prediction(n_rows, output, None, None)
+    return Prediction(n_rows, output, n_right / n_known, int(known.max()) / n_known)
 
 
 def require_schema(table: Table, study: Study) -> None:

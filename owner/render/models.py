@@ -18,6 +18,7 @@ class PredictionDocument(Document):
     output: Annotated[PathText, "file that holds them"]
     label: Annotated[Label, "where the file may go"]
     accuracy: Annotated[float | None, "share of right predictions, where the target is known"]
+    majority: Annotated[float | None, "share of the commonest label there"]
     seconds: Annotated[float, "time that the command took"]
 
 
@@ -33,6 +34,7 @@ class TrainedDocument(Document):
     rows: Annotated[int, "rows that it was trained on"]
     unlabelled: Annotated[int, "rows that were left out because their target is not known"]
     training_accuracy: Annotated[float, "share of those rows that it classifies rightly"]
+    majority: Annotated[float | None, "share of those rows with the commonest label"]
     n_components: Annotated[int | None, "components that rows are projected on"]
     converged: Annotated[bool, "whether the solver converged"]
     charged_epsilon: Annotated[Literal["0"], "nothing is charged, for nothing leaves"]
@@ -59,7 +61,8 @@ def training_text(document: TrainedDocument) -> str:
     lines = [
         f"Trained {document['method']} ({document['kernel']}) for {document['target']} on "
         f"{document['rows']} rows in {document['n_components']} components",
-        f"  right on {document['training_accuracy']:.1%} of the rows it was trained on",
+        f"  right on {document['training_accuracy']:.1%} of the rows it was trained on"
+        + _beside(document["majority"]),
     ]
     if not document["converged"]:
         lines.append("  the solver stopped before it converged: try a smaller --C")
@@ -90,8 +93,16 @@ def released_model_text(document: ReleasedModelDocument) -> str:
 def prediction_text(document: PredictionDocument) -> str:
     """How many rows were classified, and where they are."""
     accuracy = document["accuracy"]
-    known = "" if accuracy is None else f", right on {accuracy:.1%} of those with a known target"
+    known = ""
+    if accuracy is not None:
+        known = f", right on {accuracy:.1%} of those with a known target"
+        known += _beside(document["majority"])
     return (
         f"Classified {document['rows']} rows{known}\n"
         f"  saved (SITE-ONLY, it must not leave): {document['output']}"
     )
+
+
+def _beside(majority: float | None) -> str:
+    """What an accuracy has to be held against."""
+    return "" if majority is None else f"; always the commonest label: {majority:.1%}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dppca.owner.cli import _CHARGE_NOTHING, COMMANDS
 from dppca.owner.commands.interrupt import interrupted_text
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
@@ -112,6 +113,36 @@ def test_an_interrupted_second_attempt_does_not_say_that_it_charged(
     assert "was charged" in _interrupted(site.run(*line, "--yes"))
     message = _interrupted(site.run(*line, "--yes"))
     assert message.startswith("interrupted: nothing was charged by this command. Nothing of dp-svm")
+
+
+@pytest.mark.parametrize("line", ["budget", "train site-test --target ill"])
+def test_a_command_that_charges_nothing_says_so_when_it_is_interrupted(
+    site: OwnerSite, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dppca.owner.commands.budget.emit", stopped)
+    monkeypatch.setattr("dppca.owner.models.training.train", stopped)
+    message = _interrupted(site.run(*shlex.split(line)))
+    assert message == "interrupted: nothing was charged by this command"
+
+
+def test_an_interrupt_while_the_answer_is_printed_still_names_the_charge(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dppca.owner.commands.train.emit", stopped)
+    message = _interrupted(site.run(*shlex.split(RELEASES["dp-svm"]), "--yes"))
+    assert "was charged to population survey" in message
+
+
+def test_every_command_either_charges_nothing_or_looks_into_the_ledger() -> None:
+    looking = {"contribute", "train", "report"}
+    elsewhere = {"ledger", "page"}  # settles what was lost; serves until it is interrupted
+    assert set(COMMANDS) - elsewhere == looking | set(_CHARGE_NOTHING)
 
 
 def _steps(folder: Path) -> list[History]:

@@ -122,6 +122,8 @@ def test_binary_and_categorical_targets_are_learnt(
     fit_of_rows = report(found)
     assert fit_of_rows.training_accuracy > 0.85
     assert (fit_of_rows.n_rows, fit_of_rows.n_unlabelled) == (N_ROWS, 0)
+    labels = make_rows(N_ROWS)[target].to_pylist()
+    assert fit_of_rows.majority == max(map(labels.count, set(labels))) / N_ROWS
     assert fit_of_rows.converged
     assert found.label is Label.SITE_ONLY
 
@@ -332,7 +334,8 @@ def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_p
     with_target = predict_file(model, rows_path, tmp_path / "a.parquet")
     without = predict_file(model, bare, tmp_path / "b.parquet")
     assert with_target.accuracy == pytest.approx(report(model).training_accuracy)
-    assert without.accuracy is None
+    assert with_target.majority == report(model).majority
+    assert (without.accuracy, without.majority) == (None, None)
     assert without.n_rows == N_ROWS
     found = pq.read_table(tmp_path / "a.parquet")
     assert found.column_names == ["row", "predicted"]
