@@ -20,6 +20,8 @@ BREACHES = {
     ),
     "curator/commands/added_docker.py": ("import docker", "Only deploy uses the Docker engine"),
     "owner/engines/added_dask.py": ("import distributed", "Only owner.engines.dask uses Dask"),
+    "owner/ledger/added_lock.py": ("import fcntl", "imports nothing that Windows lacks"),
+    "common/added_limit.py": ("import resource", "imports nothing that Windows lacks"),
     "owner/added_socket.py": ("import socket", "Sockets are opened by transport"),
     "owner/commands/added_wire.py": (
         "from dppca.common.wire import federation_pb2",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from dppca.common import console
-from dppca.common.console import Progress, progress
+from dppca.common.console import Progress, progress, terminable
 from tests.support.patience import WAIT_S
 
 
@@ -84,3 +85,13 @@ def test_an_answer_that_cannot_be_printed_is_no_success() -> None:
     done = _end("owner", "--version", closed=True)
     assert done.returncode == 70
     assert b"No space left on device" in done.stderr
+
+
+def test_a_system_without_hangups_ends_a_block_at_sigterm_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(signal, "SIGHUP")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), terminable():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -9,7 +9,7 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.records import require_readable
-from dppca.owner.records.locations import FileLocation, locate_files
+from dppca.owner.records.locations import FileLocation, Secret, locate_files
 
 HIDDEN = "AKIA0MARKED"
 
@@ -94,3 +94,18 @@ def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Pat
 def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no data file"):
         require_readable(_locate("rows", tmp_path))
+
+
+def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "dsn"
+    kept.write_text("marked")
+    kept.chmod(0o600)
+    assert Secret(path=kept).read("the address") == "marked"
+    monkeypatch.setattr("dppca.owner.records.locations.HAS_MODES", False)
+    with pytest.raises(SettingError, match="environment variable") as caught:
+        Secret(path=kept).read("the address")
+    assert "marked" not in str(caught.value)
+    monkeypatch.setenv("DSN", "marked")
+    assert Secret("DSN").read("the address") == "marked"
