@@ -19,6 +19,7 @@ from dppca.owner.records.stored_files import (
     PARQUET_SUFFIXES,
     SUFFIXES,
     StoredFile,
+    reaching,
 )
 
 _OPENED_AT_ONCE = 8  # an object store answers slowly, and each file is asked for several times
@@ -58,6 +59,47 @@ class FolderColumns:
         ):
             n_batch, found = len(arrays[0]), dict(zip(own, arrays, strict=False))
             yield [found[n] if n in found else _repeated(said[n], n_batch) for n in names]
+
+
+@dataclass(frozen=True, slots=True)
+class SameObject:
+    """A file of an object store, which is read in pieces and must be one file until the last.
+
+    A store gives each piece of what has the name at that moment. Limit: where a file is replaced
+    within one second by one of the same size, the store's times do not tell.
+    """
+
+    file: Source
+    stored: StoredFile
+    stamp: tuple[int, int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the file."""
+        return self.file.names
+
+    @property
+    def n_rows(self) -> int:
+        """Of the file."""
+        return self.file.n_rows
+
+    @property
+    def malformed(self) -> Malformed:
+        """Of the file."""
+        return self.file.malformed
+
+    def read(
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
+    ) -> Iterator[list[Any]]:
+        """As `Source.read`; `DataError` at the end of a file that was replaced."""
+        yield from self.file.read(names, batch_rows, labels=labels)
+        with reaching(self.stored.title):
+            stamp = self.stored.stamp()
+        if stamp != self.stamp:
+            raise DataError(
+                f"{self.stored.title} was replaced while it was read: run the command again once "
+                "nobody writes to it"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +149,14 @@ def open_files(files: Sequence[StoredFile]) -> list[Source]:
 
 
 def _open(file: StoredFile) -> Source:
+    if file.system is None:  # it stays as it was opened
+        return _open_by_suffix(file)
+    with reaching(file.title):
+        stamp = file.stamp()
+    return SameObject(_open_by_suffix(file), file, stamp)
+
+
+def _open_by_suffix(file: StoredFile) -> Source:
     name = file.path.lower()
     source: Source
     if name.endswith(CSV_SUFFIXES):
