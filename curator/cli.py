@@ -23,6 +23,7 @@ from dppca.common.packages import require_package
 from dppca.curator.commands.backup import backup, restore
 from dppca.curator.commands.certificates import pki
 from dppca.curator.commands.owners import owner
+from dppca.curator.commands.page.command import page
 from dppca.curator.commands.plan import plan
 from dppca.curator.commands.studies import study
 from dppca.curator.config import Limits
@@ -287,6 +288,7 @@ def verify(
 
 cli.add_command(backup)
 cli.add_command(owner)
+cli.add_command(page)
 cli.add_command(pki)
 cli.add_command(plan)
 cli.add_command(restore)

@@ -26,6 +26,7 @@ COMMANDS = {
     "review": ("review", "Show exactly what would leave, and what it would cost."),
     "contribute": ("contribute", "Release noised moments to a study, once."),
     "open": ("opening", "Open the sum of a study with trust: aggregate, once."),
+    "page": ("page.command", "Show studies and budget in a browser here; ask for consent."),
     "components": ("components", "Fetch the joint components of a study."),
     "synthesize": ("synthesize", "Draw synthetic rows, and publish them if asked."),
     "train": ("train", "Train a classifier on this site's own rows."),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,31 +44,31 @@ def check_server() -> None:
         )
 
 
-def render(folder: Path, template: str, **values: Any) -> str:
+def render(folders: Sequence[Path], template: str, **values: Any) -> str:
     """A page.
 
     Parameters
     ----------
-    folder
+    folders
         Of the side's own templates.
     """
-    return _environment(folder).get_template(template).render(software=SOFTWARE, **values)
+    return _environment(tuple(folders)).get_template(template).render(software=SOFTWARE, **values)
 
 
-def render_file(folder: Path, template: str, **values: Any) -> str:
+def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
     """A page that needs nothing else: no script, no link, no network."""
     style = (STATIC / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
-    return render(folder, template, style=style, policy=policy, **values)
+    return render(folders, template, style=style, policy=policy, **values)
 
 
 @cache
-def _environment(folder: Path) -> Environment:
+def _environment(folders: tuple[Path, ...]) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader([folder, FOLDER / "templates"]),
+        loader=FileSystemLoader([*folders, FOLDER / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

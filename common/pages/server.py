@@ -33,14 +33,14 @@ class Pages:
 
     Parameters
     ----------
-    folder
+    folders
         Of its templates.
     who
         On the face of every page, such as ``Site hospital``.
     """
 
-    def __init__(self, folder: Path, *, who: str) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path, who: str) -> None:
+        self._folders = folders
         self._who = who
         self.session = Session()
 
@@ -65,7 +65,7 @@ class Pages:
 
     def _render(self, template: str, **values: Any) -> str:
         return render(
-            self._folder,
+            self._folders,
             template,
             who=self._who,
             place=self.session.place,
@@ -80,7 +80,7 @@ class Pages:
 
     def _error(self, status: int, title: str, message: str) -> Response:
         # Who has not logged in learns nothing, not even whose page this is.
-        text = render(self._folder, "error.html", who="", heading=title, message=message)
+        text = render(self._folders, "error.html", who="", heading=title, message=message)
         return HTMLResponse(text, status_code=status)
 
     def _explain(self, request: Request, error: Exception) -> Response:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, cast
 import click
 import numpy as np
 
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
 from dppca.common.loadings import component_figures
+from dppca.common.messages import Form
 from dppca.common.privacy.labels import Label, require_released
+from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
+from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records.locations import Location
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.render.summary import (
     QualityDocument,
@@ -36,14 +39,15 @@ from dppca.owner.site.kept_studies import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dppca.common.documents import ComponentFigures
     from dppca.common.schema import Schema
     from dppca.common.study import Study
-    from dppca.owner.records import CheckReport
-    from dppca.owner.report.comparison import Quality
-    from dppca.owner.site.config import Site
+    from dppca.owner.report.page import Compared
+    from dppca.owner.site.config import DataSet, Site
 
 _SEED = 1  # of samples; nothing is protected by it
 
@@ -138,17 +142,21 @@ def command(
             )
             emit(released, released_summary_text(released), as_json=as_json)
         return
+    from dppca.common.pages.faces import study_face
+    from dppca.common.pages.rendering import check_templates
     from dppca.common.plotting import check_plotting
     from dppca.owner.render.faults import counts_text
+    from dppca.owner.report.page import quality_page
 
     check_plotting()
+    check_templates()
     with report_charges_on_interrupt(site, study.name):
         path = output or site.study_folder(study_name) / "report.html"
         history = read_history(site.ledger)
         data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-        found, counted, page = _page(
-            site, study, source, data_set.source, data_set.name, chosen, quiet=as_json
-        )
+        compared, draw = _compare(site, study, source, data_set, chosen, quiet=as_json)
+        found, counted = compared.quality, compared.faults
+        page = quality_page(compared, face=study_face(study), pictures=draw())
         save(path, page.encode())
         document: QualityDocument = {
             "command": "report",
@@ -164,28 +172,42 @@ def command(
         emit(document, text, as_json=as_json)
 
 
-def _page(
+def compare_kept(site: Site, study_name: str) -> Compared:
+    """Draw the synthetic rows of a study that `synthesize` draws, and compare them, for a page."""
+    study = kept_study(site, study_name)
+    result, components_sha256 = kept_result(site, study)
+    folder = site.study_folder(study_name)
+    draw_forms(
+        site,
+        study,
+        result,
+        components_sha256,
+        make_signer(load_site_credentials(site)),
+        forms_at(folder, Form),
+        n_rows=default_rows(site.name, result),
+        quiet=True,
+    )
+    data_set = choose_data_set(study, read_history(site.ledger), load_policy(site), None)
+    source, targets = decoded_path(site, study_name), _targets(study.table, ())
+    return _compare(site, study, source, data_set, targets, quiet=True)[0]
+
+
+def _compare(
     site: Site,
     study: Study,
     source: Path,
-    data: Location,
-    data_set: str,
+    data_set: DataSet,
     targets: tuple[str, ...],
     *,
     quiet: bool,
-) -> tuple[Quality, CheckReport, str]:
+) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
+    """A comparison, and what draws its pictures (PNG, by what they show)."""
     from dppca.owner.records import open_table
     from dppca.owner.report.comparison import code_table, compare
-    from dppca.owner.report.page import quality_page
-    from dppca.owner.report.plots import (
-        accuracy_plot,
-        component_plots,
-        marginal_plot,
-        pair_plot,
-    )
+    from dppca.owner.report.page import Compared, marginal_panels
 
     schema, rng = study.table, np.random.default_rng(_SEED)
-    table, theirs = open_table(data, schema), open_table(source, schema)
+    table, theirs = open_table(data_set.source, schema), open_table(source, schema)
     with progress("Reading rows", table.n_rows + theirs.n_rows, enabled=not quiet) as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
@@ -201,26 +223,26 @@ def _page(
             released_mean=None if kept is None else kept.mean,
             rng=rng,
         )
-        plots = [marginal_plot(schema, real, synthetic, found), pair_plot(schema, real, synthetic)]
-        if found.accuracies:
-            plots.append(accuracy_plot(found))
-        figures: list[ComponentFigures] = []
-        pictures: list[bytes] = []
-        if kept is not None:
-            edge = kept.header.noise_edge
-            figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
-            pictures = component_plots(schema, kept, real, coded)
-    page = quality_page(
-        found,
-        real.faults,
-        study=study.name,
-        data_set=data_set,
-        source=source.name,
-        plots=plots,
-        components=figures,
-        component_plots=pictures,
-    )
-    return found, real.faults, page
+    figures: list[ComponentFigures] = []
+    if kept is not None:
+        edge = kept.header.noise_edge
+        figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
+
+    def draw() -> dict[str, bytes]:
+        from dppca.owner.report.plots import biplot, pair_plot
+
+        pictures = {
+            "Total variation of every pair, and the tables of those that differ most": pair_plot(
+                schema, real, synthetic
+            )
+        }
+        if kept is not None and len(kept.vectors) > 1:
+            pictures["Rows on the first two components"] = biplot(schema, kept, real, coded)
+        return pictures
+
+    panels = marginal_panels(schema, real, synthetic, found)
+    compared = Compared(found, real.faults, panels, data_set.name, source.name, figures)
+    return compared, draw
 
 
 def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:

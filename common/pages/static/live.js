@@ -13,11 +13,11 @@ async function refresh() {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = page.querySelector("[data-live]");
       document.body.toggleAttribute("data-lost", !answer.ok);
-      if (answer.ok && !next) {
+      if (answer.ok && next?.id !== live.id) {
         location.reload(); // what was waited for has come
         return;
       }
-      if (next && next.innerHTML !== live.innerHTML) {
+      if (answer.ok && next.innerHTML !== live.innerHTML) {
         live.replaceChildren(...next.childNodes);
       }
     } catch {

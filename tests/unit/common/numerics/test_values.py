@@ -25,8 +25,7 @@ from dppca.deploy.simulation.data import Holdings
 from dppca.deploy.simulation.experiment import _known_target, _require_two_labels, read_columns
 from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
 from dppca.owner.report.comparison import CodedTable, code_table, compare
-from dppca.owner.report.page import quality_page
-from dppca.owner.report.plots import marginal_plot
+from dppca.owner.report.page import Compared, marginal_panels, quality_page
 from tests.support.census import ATTRIBUTES, make_study
 
 STUDY: Study = make_study()
@@ -188,15 +187,23 @@ def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Pat
     assert [each.majority for each in quality.accuracies] == [
         pytest.approx(share.max()) for share in shares
     ]
-    page = quality_page(
-        quality, real.faults, study="s", data_set="d", source="x", plots=[b"", b"", b""]
-    )
-    assert "<td>work</td><td>unknown</td><td>40</td><td>22.22%</td>" in page
+    panels = marginal_panels(SCHEMA, real, synthetic, quality)
+    compared = Compared(quality, real.faults, panels, "d", "x")
+    page = quality_page(compared, face=[("Study", "s")], pictures={})
+    row = "<td>work</td><td>unknown</td><td>40</td><td>22.22%</td>"
+    assert row in page
     assert "coded as private, the first label" in page
-    # The picture is another one where unknown values are drawn as unknown.
+    # Unknown values are drawn as unknown, and not as what coding makes of them.
     as_coded = replace(real, values=count_values(SCHEMA, _mended(real)))
-    pictures = {marginal_plot(SCHEMA, each, synthetic, quality) for each in (real, as_coded)}
-    assert len(pictures) == 2
+    shown = [
+        {
+            cell.name: cell.ours
+            for cell in marginal_panels(SCHEMA, each, synthetic, quality)[2].cells
+        }
+        for each in (real, as_coded)
+    ]
+    assert shown[0]["(not known)"] == pytest.approx(40 / 180)
+    assert "(not known)" not in shown[1]
 
 
 def _mended(table: CodedTable) -> list[Column]:

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
         '{% extends "base.html" %}{% block title %}{{ name }}{% endblock %}\n'
         '{% block main %}{% from "charts.html" import scree, loadings, marginal, gauge %}\n'
         '<p title="{{ name }}">{{ name }}</p>{{ scree(name, values, edge) }}\n'
-        "{{ loadings(components) }}{{ marginal(name, cells, name, name) }}\n"
+        "{{ loadings(components) }}{{ marginal(panel, name, name) }}\n"
         "{{ gauge(name, 3, 1, 5) }}{% endblock %}\n"
     )
     return tmp_path
@@ -38,10 +38,15 @@ def _render(folder: Path, **changes: object) -> str:
         "values": [0.5, 0.2, -0.1],
         "edge": 0.3,
         "components": [{"eigenvalue": 0.5, "above_noise": False, "loadings": [loading]}],
-        "cells": [{"name": HOSTILE, "ours": 0.25, "theirs": 0.0}],
+        "panel": {
+            "name": HOSTILE,
+            "numeric": True,
+            "cells": [{"name": HOSTILE, "ours": 0.25, "theirs": 0.0}],
+            "left_out": 0,
+        },
         **changes,
     }
-    return render_file(folder, "one.html", **values)
+    return render_file([folder], "one.html", **values)
 
 
 class _Reader(HTMLParser):
@@ -106,7 +111,7 @@ def test_a_scree_plot_stays_inside_its_frame(
 def test_a_value_that_was_forgotten_is_an_error_and_no_gap(folder: Path) -> None:
     (folder / "gap.html").write_text("{{ forgotten }}")
     with pytest.raises(UndefinedError):
-        render(folder, "gap.html")
+        render([folder], "gap.html")
 
 
 def test_what_is_not_installed_is_named_with_the_command_that_installs_it(

@@ -72,7 +72,7 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     text = page.read_text()
     assert "SITE-ONLY" in text
     assert "colour=red" in text
-    assert text.count('src="data:image/png;base64,') == 5
+    assert text.count('src="data:image/png;base64,') == 2
     assert not (site.folder / "ledger.sqlite").exists()
 
 

@@ -11,8 +11,8 @@ from matplotlib import image
 from matplotlib.figure import Figure
 
 from dppca.owner.records import open_table
-from dppca.owner.report.comparison import CodedTable, code_table, compare
-from dppca.owner.report.plots import accuracy_plot, component_plots, marginal_plot, pair_plot
+from dppca.owner.report.comparison import CodedTable, code_table
+from dppca.owner.report.plots import biplot, pair_plot
 from tests.support.latent_rows import (
     make_latent_study,
     make_result,
@@ -35,15 +35,6 @@ def _rng() -> np.random.Generator:
 def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, synthetic = _table(tmp_path / "a.parquet", 0), _table(tmp_path / "b.parquet", 1)
     result = make_result(STUDY, tmp_path / "a.parquet")
-    quality = compare(
-        SCHEMA,
-        real,
-        synthetic,
-        targets=("ill",),
-        coded=None,
-        released_mean=None,
-        rng=_rng(),
-    )
     titles: list[str] = []
     save = Figure.savefig
 
@@ -53,12 +44,10 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Figure, "savefig", saved)
     plots = [
-        marginal_plot(SCHEMA, real, synthetic, quality),
         pair_plot(SCHEMA, real, synthetic),
-        accuracy_plot(quality),
-        *component_plots(SCHEMA, result, real, synthetic.sample / 1024),
+        biplot(SCHEMA, result, real, synthetic.sample / 1024),
     ]
-    assert len(titles) == len(plots) == 5
+    assert len(titles) == len(plots) == 2
     for title, png in zip(titles, plots, strict=True):
         assert title.startswith("site-only")
         assert title.encode() in png

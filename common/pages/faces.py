@@ -1,0 +1,29 @@
+"""What every page of a study says on its face."""
+
+from __future__ import annotations
+
+from dppca.common.amounts import decimal_text
+from dppca.common.messages import StudyState
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
+
+
+def study_face(study: Study, state: StudyState | None = None) -> list[tuple[str, str]]:
+    """Name and value, the study's name first; what a study does not say is left out."""
+    cost = calibrate(study)
+    whole = compose_guarantee(study, cost)
+    face = [
+        ("Study", study.name),
+        ("State", "" if state is None else state.value),
+        (
+            "Each owner's release",
+            f"epsilon {decimal_text(cost.epsilon)}, delta {decimal_text(cost.delta)}",
+        ),
+        ("One person, all owners together", f"epsilon {whole.epsilon}, delta {whole.delta}"),
+        ("Owners", ", ".join(study.owners)),
+        ("Deadline", "" if study.deadline is None else study.deadline.isoformat()),
+        ("Trust", study.trust.value),
+        ("Digest", study.digest),
+    ]
+    return [(name, value) for name, value in face if value]

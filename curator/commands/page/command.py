@@ -1,0 +1,36 @@
+"""``dppca-curator page``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dppca.common.console import emit, prints
+from dppca.common.pages.command import PageDocument, port_option, serve_page
+from dppca.curator.commands.connection import as_operator, connection, credentials_in
+
+
+@click.command()
+@port_option
+@connection
+@prints(PageDocument)
+def page(port: int, curator: str, credentials: Path, *, as_json: bool) -> None:
+    """Show a curator's studies in a browser on this machine: who has come, and what came out.
+
+    Prints an address that works once, in one browser. Needs an operator's certificate, and changes
+    nothing. Ctrl-C ends it.
+
+    \b
+    Example:
+      dppca-curator page --curator localhost:7443 --credentials alice
+    """
+    from dppca.common.pages.rendering import check_server
+
+    check_server()
+    from dppca.curator.commands.page.routes import OperatorPages
+
+    with as_operator(curator, credentials) as client:
+        pages = OperatorPages(client, curator, ca=credentials_in(credentials).ca)
+        document = serve_page(pages.application(), pages.session, port=port)
+    emit(document, "The page has ended.", as_json=as_json)

@@ -1,0 +1,146 @@
+"""What an operator may ask the page, and what each answer is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dppca.common.attestation.documents import Verification
+from dppca.common.attestation.verify import verified_result, verify_file
+from dppca.common.clock import utc_now
+from dppca.common.documents import ComponentFigures
+from dppca.common.loadings import component_figures
+from dppca.common.messages import StudyState
+from dppca.common.pages.faces import study_face
+from dppca.common.pages.guard import Guard
+from dppca.common.pages.server import Pages
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical
+from dppca.curator.commands.connection import time_text
+from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails
+
+TEMPLATES = Path(__file__).parent / "templates"
+_ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The components of a study, verified here."""
+
+    values: list[float]
+    noise_edge: float
+    components: list[ComponentFigures]
+    claims: Verification
+
+
+class OperatorPages(Pages):
+    """The pages of a curator's operator.
+
+    Parameters
+    ----------
+    address
+        Of the curator.
+    ca
+        PEM of the authority that certified the parties.
+    """
+
+    def __init__(self, client: OperatorClient, address: str, *, ca: bytes) -> None:
+        super().__init__(TEMPLATES, who=f"Operator, curator {address}")
+        self._client = client
+        self._ca = ca
+        self._outcomes: dict[str, Outcome] = {}
+
+    def application(self) -> Guard:
+        """All routes, guarded."""
+        return self.guarded([Route("/", self._index), Route("/study/{name}", self._study)])
+
+    def _index(self, request: Request) -> Response:
+        del request
+        return self.answer(
+            "operator_studies.html",
+            studies=[(each, time_text(each.created_s)) for each in self._client.studies()],
+        )
+
+    def _study(self, request: Request) -> Response:
+        details = self._client.show(request.path_params["name"])
+        study = study_from_canonical(details.document, stored=True)
+        now = utc_now()
+        return self.answer(
+            "operator_study.html",
+            study=study,
+            face=study_face(study, details.summary.state),
+            details=details,
+            left=time_left(study, details, now),
+            owners=[
+                (each, describe_owner(each, study, details, now), opening_of(each))
+                for each in details.owners
+            ],
+            sealed=None if details.sealed_s is None else time_text(details.sealed_s),
+            outcome=self._outcome(study) if details.summary.state in _ENDED else None,
+        )
+
+    def _outcome(self, study: Study) -> Outcome:
+        """The result, fetched and verified once: it does not change any more."""
+        if study.digest not in self._outcomes:
+            with TemporaryDirectory() as folder:
+                path = Path(folder) / "components.npz"
+                self._client.download_components(study.name, path)
+                claims = verify_file(path, ca=self._ca)
+                result = verified_result(path.read_bytes(), study, ca=self._ca)
+            edge = result.header.noise_edge
+            self._outcomes[study.digest] = Outcome(
+                values=result.eigenvalues.tolist(),
+                noise_edge=edge,
+                components=component_figures(study.table, result.vectors, result.eigenvalues, edge),
+                claims=claims,
+            )
+        return self._outcomes[study.digest]
+
+
+def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
+    """What a study waits for next, and how long that may take."""
+    state = details.summary.state
+    if state is StudyState.OPEN:
+        if study.deadline is None:
+            return "It waits for all owners, without a deadline."
+        if now >= study.deadline:
+            return "The deadline has passed."
+        return f"{_duration(study.deadline, now)} left until the deadline."
+    if state is StudyState.SEALED and study.open_by is not None:
+        if now >= study.open_by:
+            return "The time for openers has passed."
+        return f"{_duration(study.open_by, now)} left for openers."
+    return ""
+
+
+def describe_owner(owner: OwnerLine, study: Study, details: StudyDetails, now: datetime) -> str:
+    """Whether an owner has come, is awaited, or is late."""
+    if owner.received_s is not None:
+        return f"came {time_text(owner.received_s)}"
+    if details.summary.state is not StudyState.OPEN:
+        return "took no part"
+    late = study.deadline is not None and now >= study.deadline
+    return "late" if late else "awaited"
+
+
+def opening_of(owner: OwnerLine) -> str:
+    """What an opener has done."""
+    if not owner.opener:
+        return ""
+    steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
+    done = [f"{what} {time_text(when)}" for what, when in steps if when is not None]
+    return ", ".join(done) or "awaited"
+
+
+def _duration(end: datetime, now: datetime) -> str:
+    """Days, hours and minutes, rounded down."""
+    minutes = int((end.astimezone(UTC) - now.astimezone(UTC)).total_seconds()) // 60
+    days, hours = divmod(minutes // 60, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes % 60, "min"))
+    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount) or "less than 1 min"

@@ -1,0 +1,37 @@
+"""``dppca-owner page``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dppca.common.console import emit, prints
+from dppca.common.pages.command import PageDocument, port_option, serve_page
+
+
+@click.command("page")
+@port_option
+@prints(PageDocument)
+@click.pass_obj
+def command(folder: Path, port: int, *, as_json: bool) -> None:
+    """Show this site's studies, budget and ledger in a browser on this machine; ask for consent.
+
+    Prints an address that works once, in one browser. What would leave, what it costs and what is
+    left of the budget are on the page; to agree, you type the study's name. Ctrl-C ends it, after
+    a contribution that is under way.
+
+    \b
+    Example:
+      dppca-owner page
+      dppca-owner --site hospital page --port 8700
+    """
+    from dppca.common.pages.rendering import check_server
+
+    check_server()
+    from dppca.owner.commands.page.routes import StewardPages
+    from dppca.owner.site.config import load_site
+
+    pages = StewardPages(load_site(folder))
+    document = serve_page(pages.application(), pages.session, port=port)
+    emit(document, f"The page has ended. {pages.finish()}", as_json=as_json)

@@ -1,0 +1,77 @@
+"""What an operator's page says of time and of owners."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dppca.common.messages import StudyState
+from dppca.curator.commands.page.routes import describe_owner, opening_of, time_left
+from dppca.curator.operator.client import OwnerLine, StudyDetails, StudyLine
+from tests.support.census import make_study
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+
+
+def _details(state: StudyState) -> StudyDetails:
+    line = StudyLine("census", "0" * 64, state, 1, 3, 0)
+    return StudyDetails(line, b"", (), "", None, None, ())
+
+
+def _owner(**changes: object) -> OwnerLine:
+    fields = {
+        "name": "owner-1",
+        "contributed": False,
+        "rows": 0,
+        "bytes": 0,
+        "received_s": None,
+        "synthetic_coded_rows": 0,
+        "synthetic_decoded_rows": 0,
+        "opener": False,
+        "voted_s": None,
+        "opened_s": None,
+    }
+    return OwnerLine(**{**fields, **changes})  # type: ignore[arg-type] # of the fields' types
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (
+            timedelta(days=2, hours=3, minutes=4, seconds=59),
+            "2 d 3 h 4 min left until the deadline.",
+        ),
+        (timedelta(minutes=1), "1 min left until the deadline."),
+        (timedelta(seconds=59), "less than 1 min left until the deadline."),
+        (timedelta(), "The deadline has passed."),
+        (timedelta(days=-1), "The deadline has passed."),
+    ],
+)
+def test_the_time_that_is_left_is_rounded_down(left: timedelta, said: str) -> None:
+    study = make_study(deadline=(NOW + left).isoformat())
+    assert time_left(study, _details(StudyState.OPEN), NOW) == said
+    assert time_left(study, _details(StudyState.DECOMPOSED), NOW) == ""
+
+
+def test_without_a_deadline_a_study_waits_for_all() -> None:
+    said = time_left(make_study(), _details(StudyState.OPEN), NOW)
+    assert said == "It waits for all owners, without a deadline."
+
+
+def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
+    soon = make_study(deadline=(NOW + timedelta(hours=1)).isoformat())
+    past = make_study(deadline=(NOW - timedelta(hours=1)).isoformat())
+    is_open, ended = _details(StudyState.OPEN), _details(StudyState.DECOMPOSED)
+    assert describe_owner(_owner(received_s=0), soon, is_open, NOW).startswith("came 1970-01-01")
+    assert describe_owner(_owner(), soon, is_open, NOW) == "awaited"
+    assert describe_owner(_owner(), make_study(), is_open, NOW) == "awaited"
+    assert describe_owner(_owner(), past, is_open, NOW) == "late"
+    assert describe_owner(_owner(), past, ended, NOW) == "took no part"
+
+
+def test_an_opener_has_voted_and_opened_or_is_awaited() -> None:
+    assert opening_of(_owner(voted_s=0)) == ""
+    assert opening_of(_owner(opener=True)) == "awaited"
+    said = opening_of(_owner(opener=True, voted_s=0, opened_s=60))
+    assert said == "voted 1970-01-01T00:00:00+00:00, opened 1970-01-01T00:01:00+00:00"
