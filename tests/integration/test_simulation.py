@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from benchmarks.studies import DataSet, adult, nltcs, study_document, write_csv
+from dppca.common.errors import SettingError
 from dppca.common.messages import Form
 from dppca.common.schema import Numeric, encode
 from dppca.common.study import Study
@@ -195,6 +196,32 @@ def test_rows_can_be_divided_by_a_column(survey: DataSet, tmp_path: Path) -> Non
     # 43.88 % of all rows need help with bathing; each owner has one kind.
     sizes = sorted(owner["rows"] for owner in report["owners"])
     assert sizes[0] / sum(sizes) == pytest.approx(0.4388, abs=0.01)
+
+
+def test_without_a_target_nothing_is_trained_and_folders_may_be_kept(
+    survey: DataSet, tmp_path: Path
+) -> None:
+    write_csv(survey, tmp_path / "rows.csv")
+    document = study_document(survey, owners=2, mechanism="laplace", delta=None, epsilon="1")
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(document))
+    files = ("--study", str(tmp_path / "study.yaml"), "--data", str(tmp_path / "rows.csv"))
+    output = tmp_path / "results"
+    report = simulate("run", *files, "--split", "by:bathing", "--output", str(output), "--keep")
+    assert [owner["name"] for owner in report["owners"]] == ["owner-1", "owner-2"]
+    assert (report["target"], report["utility"], report["repeats"]) == (None, None, None)
+    assert {step["name"] for step in report["steps"]} == {
+        "init",
+        "contribute",
+        "components",
+        "synthesize",
+    }
+    parties = Path(report["files"]["parties"])
+    assert parties.stat().st_mode & 0o077 == 0
+    assert (parties / "sites" / "owner-1" / "ledger.sqlite").exists()
+    again = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", *files, "--owners", "2"]
+    done = run_watched([*again, "--output", str(output), "--replace"])
+    assert done.returncode == SettingError.exit_code
+    assert "holds keys, ledgers and rows of an earlier trial" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dppca.common.schema import ColumnKind, Schema, label_text
+from dppca.common.privacy.release import sensitivity_shape
+from dppca.common.schema import ColumnKind, Schema, encode, histogram_cells, label_text
+from dppca.common.schema.attributes import count_days
+from dppca.common.schema.document import canonical_json
+from dppca.common.study_document import load_yaml
 
 AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
@@ -204,3 +212,83 @@ def test_missing_code_is_the_listed_label_else_the_first() -> None:
     made = schema(SEX, changed(WORK, missing="Other"))
     assert [getattr(a, "missing_code", None) for a in made.attributes] == [0, 2]
     assert np.isscalar(made.layout.scaled_weight)
+
+
+DAY = {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"}
+PAIN = {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "severe"]}
+
+
+def test_dates_and_ordinals_stand_in_the_document_as_they_were_written() -> None:
+    schema = Schema.from_document({"attributes": [DAY, {**PAIN, "histogram": True}]})
+    document = json.loads(schema.canonical_bytes())
+    assert document["attributes"] == [DAY, {**PAIN, "histogram": True}]
+    assert Schema.from_document(document).digest == schema.digest
+    written = load_yaml(
+        "attributes: [{name: day, type: date, lower: 2020-01-01, upper: 2020-12-31}]"
+    )
+    assert isinstance(written, dict)
+    written["attributes"].append(dict(PAIN))
+    assert Schema.from_document(written).attributes[0] == schema.attributes[0]
+
+
+@given(st.lists(st.integers(-400, 800), min_size=1, max_size=20))
+def test_a_date_and_an_ordinal_are_coded_as_the_whole_numbers_that_they_are(
+    places: list[int],
+) -> None:
+    first, last = count_days(date(2020, 1, 1)), count_days(date(2020, 12, 31))
+    number = {"type": "numeric", "integer": True, "histogram": True}
+    named = Schema.from_document(
+        {"attributes": [{**DAY, "histogram": True}, {**PAIN, "histogram": True}]}
+    )
+    plain = Schema.from_document(
+        {
+            "attributes": [
+                {"name": "day", "lower": first, "upper": last, **number},
+                {"name": "pain", "lower": 0, "upper": 2, **number},
+            ]
+        }
+    )
+    columns = [np.array(places, float) + first, np.mod(places, 4).astype(float)]
+    np.testing.assert_array_equal(encode(named, columns), encode(plain, columns))
+    for ours, theirs in zip(
+        histogram_cells(named, columns), histogram_cells(plain, columns), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert sensitivity_shape(named) == sensitivity_shape(plain)
+
+
+def test_a_missing_level_is_said_only_where_it_is_meant() -> None:
+    shape = {**AGE, "bins": 4, "histogram": True}
+    without, level = (
+        Schema.from_document({"attributes": [{**shape, **more}, WORK]})
+        for more in ({}, {"missing": "level"})
+    )
+    assert b"missing" not in canonical_json(json.loads(without.canonical_bytes())["attributes"][0])
+    assert level.digest != without.digest
+    assert level.layout.n_entries == without.layout.n_entries + 1
+    cells = level.cells[0]
+    assert cells is not None
+    assert cells.names[-1] == "missing"
+    assert cells.index(np.array([np.nan, np.inf, 0.0])).tolist() == [4, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "says"),
+    [
+        ({**AGE, "missing": "level"}, "missing: level needs histogram: true or products: bins"),
+        ({**AGE, "missing": "middle"}, "level"),
+        ({**DAY, "missing": "level"}, "missing is for type: numeric"),
+        ({**DAY, "lower": "2021-01-01"}, "lower must be below upper"),
+        ({**DAY, "lower": "2020-1-1"}, "must be a date such as 2020-01-31"),
+        ({**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, "must be a date such as"),
+        ({**DAY, "integer": False}, "integer is for type: numeric"),
+        ({**PAIN, "levels": ["no", "yes"]}, "at least 3"),
+        ({**PAIN, "levels": ["a", "b", "a"]}, "labels must differ"),
+        ({**PAIN, "lower": 0}, "lower is for type: numeric"),
+    ],
+)
+def test_what_dates_ordinals_and_levels_cannot_be_is_refused(
+    attribute: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Schema.from_document({"attributes": [attribute, WORK]})
