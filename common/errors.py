@@ -182,7 +182,7 @@ class NoPolicyError(PrivacyError):
 
 
 class BudgetExceededError(PrivacyError):
-    """The lifetime budget of the data set does not cover the charge."""
+    """The lifetime budget of the population does not cover the charge."""
 
     public = "The privacy budget does not cover the request."
     exit_code = 21

@@ -50,7 +50,8 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
         f"send {site / 'request.pem'} to the operator (dppca-curator pki sign); compare the "
         "fingerprint by telephone",
         f"put the certificate.pem and ca.pem that come back into {site}",
-        f"enter your data sets and their lifetime budgets in {site / 'policy.yaml'}",
+        f"enter in {site / 'policy.yaml'} whose rows you have, their lifetime budgets, and where "
+        "they lie",
         f"run: dppca-owner --site {shlex.quote(str(site))} doctor",
     ]
     document: InitDocument = {

@@ -104,6 +104,10 @@ class Account:
             self.population.name, self.data_set, sources=[self.source] if self.source else []
         )
 
+    def has_rows_of(self, other: Account) -> bool:
+        """Whether both read one source, by whatever names."""
+        return self.source != "" and self.source == other.source
+
     @property
     def populations(self) -> tuple[Population, ...]:
         """All of the policy, the one that is charged first."""

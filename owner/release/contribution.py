@@ -150,6 +150,8 @@ class Review:
 def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
     """The data set that a study is about: the one it was charged to, or else the one named.
 
+    The one it was charged to is found again by its source where it has another name now.
+
     Raises
     ------
     SettingError
@@ -160,9 +162,14 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
     charged = next((c for c in history.charges if c.request.request_digest == study.digest), None)
     if charged is None:
         return policy.data_set(name)
-    if name is not None:
+    account = charged.request.account
+    found = [each for each in policy.data_sets if each.name == account.data_set]
+    found = found or [each for each in policy.data_sets if account.has_rows_of(each.account)]
+    if name is None and len(found) == 1:
+        return found[0]
+    if name is not None and all(each.name != name for each in found):
         require_data_set(charged.request, name)
-    return policy.data_set(charged.request.data_set)
+    return policy.data_set(name or account.data_set)
 
 
 def request_contribution(

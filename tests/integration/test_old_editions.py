@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,44 @@ def test_a_ledger_keeps_its_charges(edition: Edition) -> None:
     # Three studies at 1, three models and a summary at 1/2; one study and one model are Gaussian.
     assert survey["charged_epsilon"] == "5"
     assert survey["charged_rho"] == "0.029783247095"
+
+
+CHARGED = ("5", "0.029783247095")
+
+
+@pytest.mark.parametrize("path", ["survey.csv", "elsewhere.csv"])
+def test_an_old_ledger_keeps_its_charges_under_a_population(
+    edition: Edition, tmp_path: Path, path: str
+) -> None:
+    site = _copy(edition, tmp_path, f"  survey: {{population: patients, path: {path}}}")
+    found = _run(owner_cli, "--site", site, "budget")
+    (patients,) = found["populations"]
+    assert (patients["name"], patients["epsilon"]) == ("patients", "20")
+    assert (patients["charged_epsilon"], patients["charged_rho"]) == CHARGED
+    assert found["ledger"]["verified"]
+
+
+def test_an_old_ledger_charges_nobody_until_it_is_said_whose_its_charges_are(
+    edition: Edition, tmp_path: Path
+) -> None:
+    site = _copy(edition, tmp_path, "  rows: {population: patients, path: survey.csv}")
+    doctor = CliRunner().invoke(owner_cli, ["--site", str(site), "doctor", "--offline", "--json"])
+    (broken,) = (f for f in json.loads(doctor.stdout)["findings"] if f["area"] == "budget")
+    assert "the ledger has charges of survey" in broken["message"]
+    policy = site / "policy.yaml"
+    policy.write_text(policy.read_text().replace('"1e-5"', '"1e-5", was: [survey]'))
+    assert _run(owner_cli, "--site", site, "doctor", "--offline")["healthy"]
+    (patients,) = _run(owner_cli, "--site", site, "budget")["populations"]
+    assert (patients["charged_epsilon"], patients["charged_rho"]) == CHARGED
+
+
+def _copy(edition: Edition, folder: Path, data_set: str) -> Path:
+    """The hospital's folder, with a policy that states a population."""
+    site = folder / "hospital"
+    shutil.copytree(edition.folder / "hospital", site)
+    people = 'populations:\n  patients: {who: All patients, epsilon: "20", delta: "1e-5"}'
+    (site / "policy.yaml").write_text(f"{people}\ndata_sets:\n{data_set}\n")
+    return site
 
 
 def test_a_curator_serves_its_old_store_and_an_open_study_is_finished(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.locations import local_files
-from dppca.owner.release.contribution import choose_data_set
+from dppca.owner.release.contribution import choose_data_set, request_contribution
 from dppca.owner.site.config import DataSet, Policy
 from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of, small_study
 from tests.support.owner_site import OwnerSite
@@ -52,6 +53,31 @@ def test_a_study_that_was_charged_needs_no_name_and_takes_no_other(
         else:
             with pytest.raises(NoPolicyError, match=f"does not name data set {charged}"):
                 choose_data_set(STUDY, history, policy, said)
+
+
+def test_a_data_set_with_another_name_is_found_by_its_source_if_it_is_the_only_one() -> None:
+    made = _charged("old").reservations[0]
+    account = replace(made.request.account, source="f" * 64)
+    history = History(reservations=(replace(made, request=replace(made.request, account=account)),))
+    policy = _policy(["a", "b"])
+    a, b = policy.data_sets
+    renamed = replace(a, account=replace(a.account, source=account.source))
+    found = replace(policy, data_sets=(renamed, b))
+    assert choose_data_set(STUDY, history, found, None) == renamed
+    assert choose_data_set(STUDY, history, found, "a") == renamed
+    with pytest.raises(SettingError, match="was charged to data set old"):
+        choose_data_set(STUDY, history, found, "b")
+    request = request_contribution(STUDY, account=renamed.account)
+    assert admit_charge(history, request) == history.reservations[0]
+    with pytest.raises(SettingError, match="the query of data set a has changed"):
+        admit_charge(history, replace(request, query_sha256="0" * 64))
+    with pytest.raises(SettingError, match="was charged to data set old"):
+        admit_charge(history, request_contribution(STUDY, account=b.account))
+    both = replace(b, account=replace(b.account, source=account.source))
+    several = replace(policy, data_sets=(renamed, both))
+    with pytest.raises(NoPolicyError, match="does not name data set old"):
+        choose_data_set(STUDY, history, several, None)
+    assert choose_data_set(STUDY, history, several, "b") == both
 
 
 @given(names=st.lists(NAMES, unique=True, min_size=2))
