@@ -15,6 +15,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -142,6 +143,11 @@ def emit(document: Document, text: str, *, as_json: bool) -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Print text for people; what cannot be seen is written as an escape."""
     click.echo(shown(text), err=err)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output goes to, for tables; None where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 class Progress:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.amounts import parse_positive
-from dppca.common.console import emit, prints, progress
+from dppca.common.console import emit, prints, progress, terminal_width
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.curator.planning.documents import StudyPlanDocument
 
@@ -151,7 +151,7 @@ def plan(
         )
     seconds = _seconds(forecast, bandwidth)
     document = plan_document(forecast, seconds)
-    text = plan_text(forecast, seconds)
+    text = plan_text(forecast, seconds, width=terminal_width())
     if picture is not None:
         _draw(picture, forecast)
         document["plot"] = str(picture)

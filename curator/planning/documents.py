@@ -91,6 +91,7 @@ class PlanAdvice(TypedDict):
     """What the plan recommends."""
 
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    reason: Annotated[str, "why this noise, in words"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
 
 

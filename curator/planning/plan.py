@@ -23,7 +23,7 @@ from dppca.common.aggregation.messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import RangeError, SettingError
-from dppca.common.html_tables import html_table
+from dppca.common.html_tables import html_table, html_text
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.privacy.release import calibrate
@@ -92,6 +92,27 @@ class StudyPlan:
         gain = captured[Mechanism.GAUSSIAN] - captured[Mechanism.LAPLACE]
         return Mechanism.GAUSSIAN if gain > _LEAST_GAIN else Mechanism.LAPLACE
 
+    @property
+    def reason(self) -> str:
+        """Why `recommended` is."""
+        if self.other is None:
+            laplace_asked = self.asked.mechanism is Mechanism.LAPLACE
+            why = "Gaussian noise needs a delta (--delta)" if laplace_asked else "nothing else fits"
+            return f"no other noise was compared; {why}"
+        parts = {
+            line.mechanism: "none"
+            if line.forecast is None
+            else f"{100 * line.forecast.captured:.1f}"
+            for line in (self.asked, self.other)
+        }
+        gaussian, laplace = parts[Mechanism.GAUSSIAN], parts[Mechanism.LAPLACE]
+        beside = (
+            f"of 100 parts of variance Gaussian noise keeps {gaussian}, Laplace noise {laplace}"
+        )
+        if self.recommended is Mechanism.GAUSSIAN:
+            return f"{beside}; its price is the delta"
+        return f"{beside}; so a delta would buy less than one part more"
+
     def _repr_html_(self) -> str:
         """Notebooks show the forecasts, that of the study as it stands marked."""
         rows = [
@@ -107,7 +128,8 @@ class StudyPlan:
         ]
         head = ("", "noise", "epsilon", "delta", "of the variance is captured", "verdict")
         caption = f"Study {self.study.name}, if {self.assumption.source}"
-        return html_table(head, rows, caption=caption)
+        advice = f"Recommended: {self.recommended.value} noise; {self.reason}."
+        return html_table(head, rows, caption=caption) + f"<p>{html_text(advice)}</p>"
 
     def need(self, mechanism: Mechanism) -> PlanNeed:
         """What a mechanism of this plan needs."""

@@ -7,8 +7,8 @@ from decimal import Decimal
 from math import sqrt
 
 from dppca.common.amounts import decimal_text
-from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.relations import relations_document, relations_warning
+from dppca.common.text_tables import text_table
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.documents import (
     PlanChoice,
@@ -78,6 +78,7 @@ def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
         "relations": relations_document(plan.relations),
         "recommended": {
             "mechanism": plan.recommended.value,
+            "reason": plan.reason,
             "resolution_bits": plan.resolution_bits,
         },
         "bytes": {"up": plan.bytes_up, "down": plan.bytes_down},
@@ -90,15 +91,16 @@ def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
     }
 
 
-def plan_text(plan: StudyPlan, seconds: Seconds) -> str:
-    """The same for people."""
+def plan_text(plan: StudyPlan, seconds: Seconds, *, width: int | None = None) -> str:
+    """The same for people; ``width`` is that of a terminal."""
     parts = [
         _head(plan),
-        _table(plan),
+        _plain(plan),
+        _table(plan, width),
         _answers(plan),
-        _trusts(plan),
+        _trusts(plan, width),
         relations_warning(plan.relations),
-        _choices(plan),
+        _choices(plan, width),
         _costs(plan, seconds),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -166,26 +168,64 @@ def _head(plan: StudyPlan) -> list[str]:
     ]
 
 
-def _table(plan: StudyPlan) -> list[str]:
-    rows = [
-        "  mechanism   epsilon  noise edge  above  kept  captured (9 runs of 10)   by chance  "
-        "angle  verdict"
+def _plain(plan: StudyPlan) -> list[str]:
+    """What the study as it stands would give, in whole parts of a hundred."""
+    asked, found = plan.asked, plan.asked.forecast
+    if found is None:
+        return []
+    p = plan.study.table.layout.n_columns
+    return [
+        f"In plain numbers, at epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value}):",
+        f"  {found.above} of {p} components would stand above the noise; {found.count} would be "
+        "kept",
+        "  of each 100 parts of variance that as many components can hold at best, those kept "
+        f"would hold {_parts(found.captured)} ({_parts(found.captured_low)} to "
+        f"{_parts(found.captured_high)} in nine runs of ten); directions drawn at random would "
+        f"hold {_parts(found.chance)}",
     ]
+
+
+def _parts(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _table(plan: StudyPlan, width: int | None) -> list[str]:
+    names = (
+        "  mechanism",
+        "epsilon",
+        "noise edge",
+        "above",
+        "kept",
+        "captured",
+        "9 runs of 10",
+        "by chance",
+        "angle",
+        "verdict",
+    )
+    rows: list[tuple[str, ...]] = []
     for line in plan.lines:
-        mark = "*" if line.asked else " "
-        name = f"{mark} {line.mechanism.value:10} {decimal_text(line.epsilon):>8}"
+        start = f"{'*' if line.asked else ' '} {line.mechanism.value}", decimal_text(line.epsilon)
         found = line.forecast
         if found is None:
             why = "" if plan.study.honest is None else ", or its noise is too small for shares"
-            rows.append(f"{name}  {line.verdict.value}: its integers could leave their range{why}")
+            said = f"{line.verdict.value}: its integers could leave their range{why}"
+            rows.append((*start, *[""] * (len(names) - 3), said))
             continue
         rows.append(
-            f"{name}  {found.noise_edge:10.3g}  {found.above:5}  {found.count:4}  "
-            f"{found.captured:8.3f} ({found.captured_low:.3f} to {found.captured_high:.3f})  "
-            f"{found.chance:9.3f}  {found.angle:4.0f}°  {line.verdict.value}"
+            (
+                *start,
+                f"{found.noise_edge:.3g}",
+                str(found.above),
+                str(found.count),
+                f"{found.captured:.3f}",
+                f"{found.captured_low:.3f} to {found.captured_high:.3f}",
+                f"{found.chance:.3f}",
+                f"{found.angle:.0f}°",
+                line.verdict.value,
+            )
         )
-    rows.append("  * as the study asks")
-    return rows
+    right = range(1, len(names) - 1)
+    return [*text_table(names, rows, width=width, right=right), "  * as the study asks"]
 
 
 def _answers(plan: StudyPlan) -> list[str]:
@@ -193,13 +233,9 @@ def _answers(plan: StudyPlan) -> list[str]:
     lines = [_verdict(plan)]
     for need in plan.needs:
         lines += _need(plan, need)
-    if plan.other is None and asked.mechanism is Mechanism.LAPLACE:
-        lines.append("Gaussian noise is left out: it needs a delta (--delta)")
     recommended = plan.recommended
-    if recommended is not asked.mechanism:
-        lines.append(f"Recommended: the {recommended.value} mechanism instead")
-    elif plan.other is not None:
-        lines.append(f"Recommended: the {recommended.value} mechanism, as the study has it")
+    place = ", as the study has it" if recommended is asked.mechanism else " instead"
+    lines.append(f"Recommended: the {recommended.value} mechanism{place}: {plan.reason}")
     bits = plan.study.table.resolution_bits
     if plan.resolution_bits != bits:
         lines.append(
@@ -239,23 +275,24 @@ def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
     return lines
 
 
-def _trusts(plan: StudyPlan) -> list[str]:
+def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
     """Whom owners may trust, and what it does to the noise; nothing where one kind is shown."""
     if len(plan.trusts) < 2:
         return []
     lines = [
         "Whom owners trust: the noise of the sum beside one mechanism's, at the epsilon asked for"
     ]
+    rows: list[tuple[str, ...]] = []
     for place, each in enumerate(plan.trusts):
-        words = f"trust: {each.trust.value}"
+        words = f"{'*' if place == 0 else ' '} trust: {each.trust.value}"
         if each.colluders is not None:
             words += f", colluders: {each.colluders} (h = {each.honest})"
         found = each.line.forecast
         captured = "-" if found is None else f"{found.captured:.3f}"
-        lines.append(
-            f"{'*' if place == 0 else ' '} {words:40}  {sqrt(each.mechanisms):5.2f} times  "
-            f"captured {captured}  {each.line.verdict.value}"
-        )
+        verdict = each.line.verdict.value
+        rows.append((words, f"{sqrt(each.mechanisms):.2f} times", captured, verdict))
+    names = ("", "noise", "captured", "verdict")
+    lines += text_table(names, rows, width=width, right=(1, 2))
     lines += [
         f"  aggregate, if more collude: {each.collusion['words']}"
         for each in plan.trusts
@@ -268,18 +305,19 @@ def _trusts(plan: StudyPlan) -> list[str]:
     return lines
 
 
-def _choices(plan: StudyPlan) -> list[str]:
+def _choices(plan: StudyPlan, width: int | None) -> list[str]:
     """One table of the noise, then a line for what each choice gains and costs."""
-    n_rows, width = plan.choices[0].n_rows, max(len(each.words) for each in plan.choices)
-    lines = [
-        f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",
-        f"  {'':{width}}  {'product':>16}  {'with a target':>16}  {'column sum':>16}  "
-        f"{'cell':>16}  product beside the study",
-    ]
+    n_rows = plan.choices[0].n_rows
+    names = ("", "product", "with a target", "column sum", "cell", "product beside the study")
+    rows: list[tuple[str, ...]] = []
     for each in plan.choices:
         figures = (each.product, each.target_product, each.column_sum, each.cell)
-        cells = "  ".join(f"{_rows(figure, n_rows):>16}" for figure in figures)
-        lines.append(f"  {each.words:{width}}  {cells}  {each.factor:.2f} times")
+        cells = (_rows(figure, n_rows) for figure in figures)
+        rows.append((f"  {each.words}", *cells, f"{each.factor:.2f} times"))
+    lines = [
+        f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",
+        *text_table(names, rows, width=width, right=range(1, len(names) - 1)),
+    ]
     for each in plan.choices[1:]:
         lines.append(f"  {each.words}:")
         lines += [f"    gain: {words}" for words in each.gains]

@@ -118,7 +118,29 @@ def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
     assert plan.recommended is Mechanism.LAPLACE
     text = plan_text(plan, SECONDS)
     assert "works at epsilon 1 (laplace)" in text
-    assert "as the study has it" in text
+    assert "as the study has it: of 100 parts of variance" in text
+    assert "so a delta would buy less than one part more" in text
+
+
+def test_a_plan_says_in_plain_numbers_what_the_study_would_give() -> None:
+    plan = _plan(_study(), 1_000)
+    found = plan.asked.forecast
+    assert found is not None
+    text = plan_text(plan, SECONDS)
+    assert f"{found.above} of 6 components would stand above the noise; 2 would be kept" in text
+    low, high = f"{100 * found.captured_low:.0f}", f"{100 * found.captured_high:.0f}"
+    assert f"kept would hold {100 * found.captured:.0f} ({low} to {high} in nine runs" in text
+    assert "no other noise was compared; Gaussian noise needs a delta (--delta)" in text
+
+
+def test_the_tables_of_a_plan_fit_into_sixty_columns() -> None:
+    plan = _plan(_study(), 1_000, delta=DELTA)
+    wide = plan_text(plan, SECONDS).splitlines()
+    narrow = plan_text(plan, SECONDS, width=60).splitlines()
+    tables = [line for line in narrow if line not in wide]
+    assert any("noise edge" in line for line in tables)
+    assert any("with a target" in line for line in tables)
+    assert max(map(len, tables)) <= 60
 
 
 def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
@@ -127,7 +149,13 @@ def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
         _study(schema={"max_rows_per_person": 1, "attributes": attributes}), 5000, delta=DELTA
     )
     assert plan.recommended is Mechanism.GAUSSIAN
-    assert "Recommended: the gaussian mechanism instead" in plan_text(plan, SECONDS)
+    text, other = plan_text(plan, SECONDS), plan.other
+    assert other is not None
+    assert other.forecast is not None
+    assert "Recommended: the gaussian mechanism instead: of 100 parts of variance" in text
+    assert f"Gaussian noise keeps {100 * other.forecast.captured:.1f}" in text
+    assert text.count("; its price is the delta") == 1
+    assert plan_document(plan, SECONDS)["recommended"]["reason"] in text
 
 
 def test_an_epsilon_whose_noise_leaves_the_integers_is_shown_as_refused() -> None:

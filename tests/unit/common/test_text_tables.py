@@ -1,0 +1,48 @@
+"""Tables fit into a terminal, and stay in columns where they can."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dppca.common.text_tables import text_table
+
+NAMES = ("noise", "epsilon", "captured")
+ROWS = [("laplace", "0.5", "0.912"), ("gaussian", "10", "0.998")]
+
+
+def test_columns_are_aligned_and_numbers_to_the_right() -> None:
+    expected = [
+        "noise     epsilon  captured",
+        "laplace       0.5     0.912",
+        "gaussian       10     0.998",
+    ]
+    assert text_table(NAMES, ROWS, width=None, right=(1, 2)) == expected
+    assert text_table(NAMES, ROWS, width=27, right=(1, 2)) == expected
+
+
+def test_in_a_narrow_terminal_each_row_becomes_lines_with_names() -> None:
+    assert text_table(NAMES, ROWS, width=26) == [
+        "laplace",
+        "    epsilon 0.5, captured",
+        "    0.912",
+        "gaussian",
+        "    epsilon 10, captured",
+        "    0.998",
+    ]
+
+
+WORDS = st.text("abc 012", min_size=1, max_size=12).map(str.strip).filter(bool)
+
+
+@given(
+    rows=st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5),
+    width=st.integers(20, 60),
+)
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(
+    rows: list[tuple[str, str, str]], width: int
+) -> None:
+    lines = text_table(NAMES, rows, width=width)
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).replace(",", "").split()
+    assert all(word in words for row in rows for cell in row for word in cell.split())
