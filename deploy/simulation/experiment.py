@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
+from dppca.common.pages.rendering import check_templates
 from dppca.common.plotting import check_plotting, write_figures
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
@@ -45,9 +46,11 @@ from dppca.deploy.simulation.plots import (
 )
 from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report import Findings, make_document, make_markdown
+from dppca.deploy.simulation.report_page import make_page
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
 REPORT = "report.json"
+PAGE = "report.html"
 REPEATS = "repeats"
 PARTIES = "parties"
 """What `keep` leaves in the output folder: not public."""
@@ -170,6 +173,7 @@ def _run_once(
     if request.target is not None:
         check_target(schema, request.target)
     check_plotting()
+    check_templates()
     held = hold_rows(
         request.data,
         study.owners,
@@ -212,6 +216,7 @@ def write_findings(
     """
     schema, output = request.study.table, request.output
     check_plotting()
+    check_templates()
     findings = _evaluate(
         request,
         run,
@@ -258,6 +263,7 @@ def _folder_of_parties(request: ExperimentRequest) -> Iterator[Path]:
 def _write_report(document: SimulationDocument, output: Path) -> None:
     (output / REPORT).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     (output / "report.md").write_text(make_markdown(document))
+    (output / PAGE).write_text(make_page(document))
 
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
@@ -369,6 +375,7 @@ def _evaluate(
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={
             "report": str(output / "report.md"),
+            "page": str(output / PAGE),
             "report_json": str(output / REPORT),
             "study": str(output / "study.json"),
             "components": str(run.components),
