@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json"]
         command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
         command += ["--owners", str(given.owners), "--seed", str(seed)]
-        command += ["--output", str(given.output / f"seed-{seed}")]
+        command += ["--output", str(given.output / f"seed-{seed}"), "--replace"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             return done.returncode

@@ -39,6 +39,7 @@ _TAGS = {
     "type": ("numeric", "date", "ordinal", "binary", "categorical"),
     "mechanism": ("laplace", "gaussian"),
 }
+_MOST_FAULTS, _MOST_CHARACTERS = 50, 100
 _SAID = {
     "bool": "must be true or false",
     "date": "must be a date and time such as 2030-01-31T12:00:00+00:00",
@@ -75,12 +76,15 @@ def explain_faults(error: ValidationError, document: Mapping[str, Any]) -> str:
         What was validated, in which attributes have names.
     """
     found: dict[str, list[str]] = {}
-    for fault in error.errors(include_url=False, include_input=False):
+    faults = error.errors(include_url=False, include_input=False)
+    for fault in faults[:_MOST_FAULTS]:
         place, words = _describe(fault, document)
         said = found.setdefault(place, [])
         if words not in said:
             said.append(words)
-    lines = [f"{one_line(place)}: {', or '.join(words)}" for place, words in found.items()]
+    lines = [one_line(f"{place}: {', or '.join(words)}") for place, words in found.items()]
+    if len(faults) > _MOST_FAULTS:
+        lines.append(f"and {len(faults) - _MOST_FAULTS:,} faults more")
     return "the study is not valid:\n  " + "\n  ".join(lines)
 
 
@@ -166,7 +170,7 @@ def _fields(parts: Sequence[str | int]) -> tuple[str, ...]:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = _near(name, known)
+    near, name = _near(name, known), name[:_MOST_CHARACTERS]
     return f"there is no field `{name}`" + (near or f"; there are {', '.join(known)}")
 
 

@@ -131,6 +131,18 @@ class Cells:
             [middles, self.scale.coordinates(spikes), np.zeros(int(self.missing))]
         )
 
+    def values(self, codes: NDArray[np.int32]) -> Vector:
+        """A value for each code, of any shape: its cell's middle; NaN for what is missing."""
+        values = self.scale.values(self.coordinates)
+        if self.integer:
+            values = np.rint(values)
+        if self.spike is not None:
+            values[self.n_intervals] = self.spike
+        if self.missing:
+            values[-1] = np.nan
+        found: Vector = values[codes]
+        return found
+
     def index(self, values: Vector) -> NDArray[np.int32]:
         """The cell of each value, whatever it is: shape (n_rows,)."""
         known = np.clip(

@@ -105,8 +105,9 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        A column for each attribute: numbers in its own unit, or labels as text; ``.to_pandas()``
-        makes it a frame.
+        A column for each attribute: numbers in its own unit (with ``products: bins`` the middle of
+        a bin, NaN for what is missing), dates, or labels as text; ``.to_pandas()`` makes it a
+        frame.
 
     Raises
     ------
@@ -130,7 +131,11 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
         )
     if not np.isfinite(coded).all():
         raise SchemaMismatchError("decode takes finite numbers only")
-    return to_table(decode_columns(schema, nearest_columns(coded, layout)), schema)
+    columns = decode_columns(schema, nearest_columns(coded, layout))
+    for index, (cells, kind) in enumerate(zip(schema.cells, layout.attribute_kinds, strict=True)):
+        if cells is not None and kind is ColumnKind.INDICATOR:
+            columns[index] = cells.values(np.asarray(columns[index], np.int32))
+    return to_table(columns, schema)
 
 
 def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:

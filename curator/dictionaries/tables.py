@@ -53,7 +53,7 @@ _OMOP_NAMES = {"meas value": "value_as"}
 
 
 def read_table(text: str) -> Dictionary:
-    """Read a dictionary that is CSV, or separated by tabs as lists of concepts are.
+    """Read a dictionary that is separated by commas, semicolons or tabs, as its header is.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def read_table(text: str) -> Dictionary:
         The header is of no dictionary, or a line is not as the header asks.
     """
     header = text.partition("\n")[0]
-    separator = "\t" if "\t" in header else ","
+    separator = max(",;\t", key=header.count)
     try:
         lines = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
     except csv.Error as error:

@@ -82,3 +82,11 @@ def test_what_cannot_be_read_is_named_by_line() -> None:
     with pytest.raises(StudyError, match=r"not YAML: line 2, column 14: look there") as raised:
         study_from_yaml("name: s\nowners: [a: b: c\n")
     assert "\n" not in str(raised.value)
+
+
+def test_a_message_stays_short_and_on_its_lines_whatever_the_document_holds() -> None:
+    text = faults(**{f"colour\n{number}\x1b": 1 for number in range(60_000)})
+    assert len(text.splitlines()) <= 53
+    assert "and 59,950 faults more" in text
+    assert "\x1b" not in text
+    assert len(faults(**{"x" * 1_000_000: 1})) < 1000

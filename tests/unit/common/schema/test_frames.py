@@ -107,3 +107,16 @@ def test_a_frame_that_is_no_table_of_the_schema_is_refused() -> None:
 def test_rows_that_cannot_be_decoded_are_refused(rows: Any, said: str) -> None:
     with pytest.raises(SchemaMismatchError, match=said):
         dppca.decode(rows, SCHEMA)
+
+
+@pytest.mark.parametrize("score", ["linear", "log"])
+@pytest.mark.parametrize("integer", [True, False])
+def test_a_bin_in_products_comes_back_as_a_value_in_it(*, integer: bool, score: str) -> None:
+    age = {"name": "age", "type": "numeric", "lower": 0, "upper": 100, "bins": 6}
+    shape = {"products": "bins", "zero": "separate", "missing": "level", "score": score}
+    schema = Schema.from_document({"attributes": [{**age, **shape, "integer": integer}]})
+    one_of_each = np.eye(schema.layout.n_columns)
+    table = dppca.decode(one_of_each, schema)
+    assert np.isnan(table["age"].to_numpy()[-1])
+    assert table["age"].to_pylist()[-2] == 0
+    np.testing.assert_array_equal(dppca.encode(table, schema), one_of_each)

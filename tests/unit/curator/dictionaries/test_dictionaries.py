@@ -123,6 +123,12 @@ def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
     assert "# Mass, by height" in text
 
 
+def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -> None:
+    plain = "name,type,lower,upper,labels\nage,number,0,100,\nsex,label,,,f|m\n"
+    spelt = plain.replace(",", ";").replace("\n", "\r\n")
+    assert read(tmp_path, spelt.encode()) == read(tmp_path, plain)
+
+
 def test_what_is_not_said_is_blank_and_has_no_default(tmp_path: Path) -> None:
     dictionary = read(tmp_path, "name,type\nbmi,number\nsex,label\n")
     text = draft_study(dictionary, Choices(), source="columns.csv")
