@@ -6,6 +6,7 @@ when that command is run or asked for its own help.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -138,6 +139,8 @@ def cli(ctx: click.Context, site: Path) -> None:
 
 def main() -> NoReturn:
     """Entry point."""
+    # gRPC's own lines stand beside errors of ours that say the same in words; it is loaded later.
+    os.environ.setdefault("GRPC_VERBOSITY", "none")
     run_and_end(cli)
 
 
