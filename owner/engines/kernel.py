@@ -32,7 +32,7 @@ from dppca.common.schema import Schema
 from dppca.owner.engines.package import digest_kernel
 from dppca.owner.engines.parts import Part, Piece, stored_file
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.joined import FolderColumns, JoinedFiles, open_files
+from dppca.owner.records.joined import FolderColumns, JoinedFiles, SameObject, open_files
 from dppca.owner.records.sources import Malformed, ParquetSource, Source
 from dppca.owner.records.stored_files import open_system
 from dppca.owner.records.summing import moments_of_table
@@ -226,7 +226,7 @@ def _open_part(part: Part, schema: Schema) -> Table:
 
 def _only(source: Source, groups: tuple[int, ...]) -> Source:
     """Some row groups of a Parquet file."""
-    if isinstance(source, FolderColumns):
+    if isinstance(source, FolderColumns | SameObject):
         return replace(source, file=_only(source.file, groups))
     if not isinstance(source, ParquetSource):
         raise _PartChangedError

@@ -23,7 +23,7 @@ from typing import Final, Self
 from dppca.common.errors import SettingError
 from dppca.owner.records.databases import DatabaseSource
 from dppca.owner.records.delimited import CsvSource
-from dppca.owner.records.joined import FolderColumns, JoinedFiles
+from dppca.owner.records.joined import FolderColumns, JoinedFiles, SameObject
 from dppca.owner.records.sources import ArrowSource, ParquetSource, Source
 from dppca.owner.records.spark_tables import SparkTable
 from dppca.owner.records.stored_files import StoredFile, reaching
@@ -155,7 +155,8 @@ def _files(source: Source) -> Sequence[Source]:
 
 def _pieces(source: Source) -> list[Piece]:
     """A file's row groups, or the file."""
-    held = source.file if isinstance(source, FolderColumns) else source
+    held = source.file if isinstance(source, SameObject) else source
+    held = held.file if isinstance(held, FolderColumns) else held
     if not isinstance(held, ParquetSource | CsvSource | ArrowSource):
         raise SettingError("an engine reads files alone: leave out --engine")
     file = held.file
