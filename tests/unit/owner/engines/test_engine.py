@@ -14,8 +14,9 @@ from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import LocalEngine, open_engine
 from dppca.owner.engines.kernel import Answer
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.locations import LakeLocation, local_files
+from dppca.owner.records.locations import LakeLocation, local_files, locate_files
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
+from tests.support.object_store import object_store, upload
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +93,22 @@ def test_a_version_of_a_lake_is_read_in_parts(tmp_path: Path) -> None:
     assert sums[0].n_rows == sums[1].n_rows == 600
     np.testing.assert_array_equal(sums[0].packed, sums[1].packed)
     assert len(cluster.seen) > 1
+
+
+def test_files_of_an_object_store_are_cut_by_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = mixed_rows(400).drop_columns(["b"])
+    folder = write_files(rows, tmp_path / "rows/b=no", 1).parent
+    with object_store(monkeypatch) as store:
+        address = upload(store, folder, below="rows")
+        table = open_table(locate_files(address, folder=tmp_path, data_set="rows"), MIXED)
+        cluster = InProcess(threads=2)
+        found = cluster.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+    local = open_table(local_files(folder), MIXED)
+    expected = LocalEngine().sum_table(local, tally=FaultCounts(MIXED), progress=lambda _: None)
+    np.testing.assert_array_equal(found.packed, expected.packed)
+    assert len(cluster.seen) > 2
 
 
 def test_local_is_this_process_and_needs_no_folder() -> None:
