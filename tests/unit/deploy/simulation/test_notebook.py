@@ -128,6 +128,34 @@ def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
     assert any("computational" in each for each in found.guarantee.assumptions)
 
 
+def test_dates_places_and_missing_levels_come_back_as_such() -> None:
+    document = make_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["schema"]["attributes"] = [
+        {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+        {"name": "pain", "type": "ordinal", "levels": ["low", "middle", "high"]},
+        {
+            "name": "dose",
+            "type": "numeric",
+            "lower": 0,
+            "upper": 1,
+            "histogram": True,
+            "missing": "level",
+        },
+    ]
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 365, 600), "D"),
+            "pain": rng.choice(["low", "middle", "high"], 600),
+            "dose": np.where(rng.random(600) < 0.3, np.nan, rng.random(600)),
+        }
+    )
+    found = dppca.simulate({"hospital": rows}, study_from_mapping(document)).decoded
+    assert {day.year for day in found["day"]} == {2020}
+    assert set(found["pain"]) == {"low", "middle", "high"}
+    assert 0.2 < found["dose"].isna().mean() < 0.4
+
+
 def test_it_says_on_its_face_that_it_is_a_simulation() -> None:
     found = dppca.simulate(two_owners(), make_study(), target="ill")
     page = found._repr_html_()
