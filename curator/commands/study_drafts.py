@@ -123,7 +123,7 @@ def new(
         "to_decide": blank,
     }
     lines = [
-        f"{output}: {len(names)} attributes, from a {dictionary.form}.",
+        f"{output}: from a {dictionary.form}, attributes: {len(names)}.",
         *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
         *(f"  decide: {place}" for place in blank),
         f"next: {'fill these in, then ' if blank else ''}dppca-curator study check {output}",

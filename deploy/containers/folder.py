@@ -58,7 +58,7 @@ In `results/`:
 | `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
 | `OWNER/contribute.json` | what was charged to the owner's ledger |
 | `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
-| `report.md`, `report.json`, plots | the answer, once `dppca-simulate report .` has made it |
+| `report.html`, `report.md`, `report.json`, plots | what `dppca-simulate report .` makes of it |
 
 Each owner may release once: its policy allows exactly what this study costs. A second `up` finds
 keys, charge and release in the volumes and charges nothing again.
