@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.testbed import LocalFederation, Processes
+from dppca.common.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
+from tests.support.browser import chromium, require_accessible, serve_page, watched
 from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
 
 pytestmark = pytest.mark.integration
@@ -57,3 +58,37 @@ def test_two_stewards_and_an_operator_carry_it_through(shell: PageShell) -> None
     keys = [*(shell.folder / "hospital-a" / "openers").glob("*.key")]
     assert keys == []
     assert "decomposed" in shell.run("components")
+
+
+@pytest.mark.browser
+def test_on_a_page_a_steward_needs_the_digest_of_another_one(shell: PageShell) -> None:
+    shell.run("draft")
+    shell.run("identity")
+    digest = re.search(r"Digest: ([0-9a-f]{64})", shell.run("create"))
+    assert digest is not None
+    with (
+        Processes() as live,
+        chromium() as browser,
+        watched(browser) as seen,
+    ):
+        page = seen.page
+        page.goto(serve_page(live, OWNER, ["--site", shell.folder / OWNERS[0], "page"]).address)
+        study = page.locator("table a").first.text_content() or ""
+        page.get_by_role("link", name=study).click()
+
+        def agree(given: str) -> None:
+            page.get_by_role("link", name="Look at what would leave").click()
+            assert "Nobody has verified the keys" in page.inner_text("main")
+            require_accessible(page)
+            page.get_by_label("Digest of the study").fill(given)
+            page.get_by_label("To agree, type the name").fill(study)
+            page.get_by_role("button", name="Contribute this").click()
+
+        for given in ("", "0" * 64):
+            agree(given)
+            refused = page.get_by_text("ended without a result")
+            refused.wait_for()
+            assert "Nothing was drawn" in (refused.text_content() or "")
+        agree(digest[1])
+        page.get_by_text("This site has contributed").wait_for()
+        seen.require_quiet()

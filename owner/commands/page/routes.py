@@ -21,6 +21,7 @@ from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import budget_document
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.look import Look, look
 from dppca.owner.commands.page.artefacts import list_artefacts
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
@@ -63,9 +64,10 @@ class StewardPages(Pages):
     def finish(self) -> str:
         """Wait for work that is under way, and say how it ended."""
         job = self._jobs.running()
-        self._jobs.wait()
         if job is None:
             return "Nothing was under way."
+        with report_charges_on_interrupt(self._site, job.study):
+            self._jobs.wait()
         return f"{job.title}: {job.error or 'done'}."
 
     def _index(self, request: Request) -> Response:
