@@ -58,7 +58,7 @@ engine_option = click.option(
     "--engine",
     metavar="ENGINE",
     callback=_engine,
-    help="Where rows are read: local, dask://HOST:PORT or tls://HOST:PORT; by default as "
+    help="Where rows are read: local, spark, dask://HOST:PORT or tls://HOST:PORT; by default as "
     "policy.yaml says, or here.",
 )
 

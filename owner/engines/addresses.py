@@ -1,4 +1,4 @@
-"""How an engine is named: ``local``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
+"""How an engine is named: ``local``, ``spark``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 LOCAL: Final = "local"
+SPARK: Final = "spark"
 DASK: Final = "dask"
 CLUSTER: Final = "cluster"
 """Folder in the site's: what the site shows a scheduler that it reaches by TLS."""
@@ -19,12 +20,12 @@ def require_engine(value: str) -> str:
     Sums without noise go to and fro between this machine, scheduler and workers: off this machine
     only through TLS.
     """
-    if value == LOCAL:
+    if value in (LOCAL, SPARK):
         return value
     match = _DASK.fullmatch(value)
     if match is None:
         raise ValueError(
-            f"the engine must be {LOCAL}, dask://HOST:PORT on this machine, or "
+            f"the engine must be {LOCAL}, {SPARK}, dask://HOST:PORT on this machine, or "
             "tls://HOST:PORT of a Dask scheduler"
         )
     if match[1] == "dask" and not is_loopback(match[2].strip("[]")):
@@ -37,7 +38,7 @@ def require_engine(value: str) -> str:
 
 def ledger_name(engine: str) -> str:
     """What the ledger says of an engine: its kind and no address; empty for this process."""
-    return "" if engine == LOCAL else DASK
+    return {LOCAL: "", SPARK: SPARK}.get(engine, DASK)
 
 
 def is_loopback(host: str) -> bool:

@@ -21,9 +21,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -35,10 +34,9 @@ from distributed.scheduler import KilledWorker
 from dppca.common.errors import DataError, SettingError, UnreachableError
 from dppca.common.files import CA, CERTIFICATE, KEY
 from dppca.owner.engines.addresses import is_loopback
-from dppca.owner.engines.engine import ClusterEngine
+from dppca.owner.engines.engine import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import (
     Answer,
-    Fingerprint,
     Work,
     answer_part,
     fingerprint_document,
@@ -131,7 +129,9 @@ class DaskEngine(ClusterEngine):
             self._require_private(self._workers())
             self._require_packages()
             self._send_kernel()
-            self._require_same(self._client.run(fingerprint_document, on_error="return"))
+            found = self._client.run(fingerprint_document, on_error="return")
+        for address, theirs in found.items():
+            require_alike(f"{address} of {self._title}", theirs)
 
     def leave(self) -> None:
         """Send the kernel to workers that join from now on no more: the next one may be another."""
@@ -265,20 +265,6 @@ class DaskEngine(ClusterEngine):
             self._client.register_plugin(SchedulerUploadFile(path), name=self._sent)
             self._client.register_plugin(UploadFile(path), name=self._sent)
 
-    def _require_same(self, found: dict[str, Any]) -> None:
-        ours = take_fingerprint()
-        for address, theirs in found.items():
-            if isinstance(theirs, dict) and Fingerprint(**theirs) == ours:
-                continue
-            what = "cannot load DPPCA"
-            if isinstance(theirs, dict):
-                differ = [name for name, value in asdict(ours).items() if theirs[name] != value]
-                what = f"has another {' and another '.join(map(_TITLES.__getitem__, differ))}"
-            raise SettingError(
-                f"{address} of {self._title} {what}: give all workers the same versions as this "
-                "machine, without a DPPCA of their own, and start them again"
-            )
-
     @contextmanager
     def _asking(self) -> Iterator[None]:
         """Turn what Dask raises of a connection into an error of ours; its text is left out."""
@@ -293,15 +279,6 @@ class DaskEngine(ClusterEngine):
             f"{self._title} does not answer as a Dask cluster with workers does: see whether "
             "scheduler and workers run, and run the command again; nothing was counted"
         ) from None
-
-
-_TITLES: Final = {
-    "python": "version of Python",
-    "numpy": "version of NumPy",
-    "pyarrow": "version of pyarrow",
-    "kernel": "version of DPPCA loaded",
-    "canary": "sum of the canary, a batch of known rows",
-}
 
 
 def _security(folder: Path) -> Security:

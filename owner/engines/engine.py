@@ -15,8 +15,8 @@ from typing import Protocol
 from dppca.common.errors import SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.packages import require_package
-from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
-from dppca.owner.engines.kernel import Answer, Work, take_fingerprint
+from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
+from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records import (
@@ -134,6 +134,7 @@ class ClusterEngine(ABC):
         progress: Callable[[int], None],
     ) -> CheckReport:
         """As `Engine.count_faults`."""
+        limit = limit if table.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
         self._merged(table, work, tally, progress)
@@ -142,6 +143,7 @@ class ClusterEngine(ABC):
     def _merged(
         self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
+        """What `merge` makes of the answers for a table."""
         parts = make_manifest(table, slots=self.slots)
         return merge(
             table.title,
@@ -152,6 +154,26 @@ class ClusterEngine(ABC):
             progress=progress,
             with_sums=work.with_sums,
         )
+
+
+def require_alike(worker: str, theirs: object) -> None:
+    """Refuse a worker that is not like this machine; `SettingError`.
+
+    Parameters
+    ----------
+    worker
+        What the message calls it.
+    theirs
+        Its `fingerprint_document`, or anything else where it could not make one.
+    """
+    differ = tell_difference(theirs) if isinstance(theirs, dict) else ""
+    if isinstance(theirs, dict) and not differ:
+        return
+    what = f"has another {differ}" if differ else "cannot load DPPCA"
+    raise SettingError(
+        f"{worker} {what}: give all workers the same versions as this machine, without a DPPCA of "
+        "their own, and start them again"
+    )
 
 
 def _work(
@@ -197,6 +219,10 @@ def _local() -> Iterator[Engine]:
 def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
     if text == LOCAL:
         return _local()
+    if text == SPARK:
+        from dppca.owner.engines.spark import open_spark
+
+        return open_spark()
     require_package("distributed", purpose="an engine of Dask")
     from dppca.owner.engines.dask import open_dask
 

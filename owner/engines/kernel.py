@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -134,13 +134,24 @@ def answer_part(part_json: str, work_json: str) -> Answer:
     part_json, work_json
         As `Part.to_json` and `Work.to_json` write them.
     """
-    index = -1
     try:
-        part, work = Part.from_json(part_json), Work.from_json(work_json)
-        index = part.index
+        part = Part.from_json(part_json)
+    except Exception:  # noqa: BLE001 - as below
+        return _failed(-1, Failure.DEFECT)
+    return _answered(part.index, work_json, lambda work: sum_part(part, work))
+
+
+def answer_batches(index: int, batches: Iterable[pa.RecordBatch], work_json: str) -> Answer:
+    """The answer for rows that an engine reads, a column for each attribute; never raises."""
+    return _answered(index, work_json, lambda work: sum_batches(index, batches, work))
+
+
+def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answer:
+    try:
+        work = Work.from_json(work_json)
         if take_fingerprint() != work.fingerprint:
             return _failed(index, Failure.DIFFERS)
-        return sum_part(part, work)
+        return add(work)
     except _PartChangedError:
         return _failed(index, Failure.CHANGED)
     except (DataError, OSError, pa.ArrowException):
@@ -149,6 +160,25 @@ def answer_part(part_json: str, work_json: str) -> Answer:
         return _failed(index, Failure.MEMORY)
     except Exception:  # noqa: BLE001 - a traceback may quote a row; the engine would print it
         return _failed(index, Failure.DEFECT)
+
+
+def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> Answer:
+    """The exact sums of batches whose columns are the schema's attributes, in their order."""
+    schema = Schema.model_validate_json(work.schema_json)
+    names = [attribute.name for attribute in schema.attributes]
+    tally, sums = FaultCounts(schema, target=work.target), MomentSums(schema)
+    n_rows = 0
+    with one_blas_thread():
+        for batch in batches:
+            if batch.num_rows:
+                arrays = dict(zip(names, batch.columns, strict=True))
+                columns = CellBatch(schema, batch.num_rows, arrays).columns()
+                tally.add(columns)
+                if work.with_sums:
+                    sums.add(columns)
+                n_rows += batch.num_rows
+        packed = sums.total().packed.tobytes() if work.with_sums else b""
+    return Answer(index, n_rows, packed, tally.to_json())
 
 
 def sum_part(part: Part, work: Work) -> Answer:
@@ -194,6 +224,12 @@ def take_fingerprint() -> Fingerprint:
     )
 
 
+def tell_difference(theirs: Mapping[str, str]) -> str:
+    """What of a worker is another than here, by its `fingerprint_document`; empty for nothing."""
+    differ = [_TITLES[n] for n, value in fingerprint_document().items() if theirs.get(n) != value]
+    return " and another ".join(differ)
+
+
 def fingerprint_document() -> dict[str, str]:
     """`take_fingerprint` as plain values, for an engine that asks a worker."""
     return asdict(take_fingerprint())
@@ -237,6 +273,13 @@ def _failed(index: int, why: Failure) -> Answer:
     return Answer(index, 0, b"", "", why.value)
 
 
+_TITLES: Final = {
+    "python": "version of Python",
+    "numpy": "version of NumPy",
+    "pyarrow": "version of pyarrow",
+    "kernel": "version of DPPCA loaded",
+    "canary": "sum of the canary, a batch of known rows",
+}
 _CANARY: Final = Schema.model_validate(
     {
         "resolution_bits": 10,

@@ -66,12 +66,13 @@ class SparkTable:
         labels: Collection[str] = (),  # noqa: ARG002 - Spark lists no texts
     ) -> Iterator[list[Any]]:
         """As `Source.read`, one partition after the other."""
-        frame = self.select(names, batch_rows)
+        frame, n_read = self.select(names, batch_rows), 0
         with asking(self.place.title):
             for row in frame.mapInArrow(_packing(), _PACKED).toLocalIterator():
                 for batch in pa.ipc.open_stream(row[0]):
+                    n_read += batch.num_rows
                     yield batch.columns
-        self.require_unchanged()
+        self.require_rows(n_read)
 
     def select(self, names: Sequence[str], batch_rows: int) -> Any:
         """A DataFrame of these columns, whose Arrow batches have so many rows at most."""
@@ -84,17 +85,19 @@ class SparkTable:
             columns = [f"{field} AS column_{number}" for number, field in enumerate(fields)]
             return _frame(session, self.place, self.version).selectExpr(*columns)
 
-    def require_unchanged(self) -> None:
-        """Refuse a table without versions that has other rows than were counted; `DataError`."""
-        if self.version is not None:
-            return
-        n_rows = open_spark_table(self.place).n_rows
-        if n_rows != self.n_rows:
-            raise DataError(
-                f"{self.place.title} had {self.n_rows} rows when it was counted and has {n_rows} "
-                "now: do not write to it meanwhile, or keep it as Delta or Iceberg, which have "
-                "versions"
-            )
+    def require_rows(self, n_read: int) -> None:
+        """Refuse rows that were read if they are not those that were counted; `DataError`.
+
+        A table without versions is counted once more.
+        """
+        n_now = n_read if self.version is not None else open_spark_table(self.place).n_rows
+        for n_rows, when in ((n_read, "were read"), (n_now, "are there now")):
+            if n_rows != self.n_rows:
+                raise DataError(
+                    f"{self.place.title} had {self.n_rows} rows when it was counted, and {n_rows} "
+                    f"{when}: do not write to it meanwhile, or keep it as Delta or Iceberg, which "
+                    "have versions"
+                )
 
 
 def open_spark_table(place: SparkLocation) -> SparkTable:

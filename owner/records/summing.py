@@ -53,7 +53,7 @@ def moments_of_table(
     wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
     n_workers = workers or (1 if wide else count_cores())
     if batch_rows is None:
-        batch_rows = max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))
+        batch_rows = rows_at_once(schema)
     turn, stopped = Lock(), Event()
     added: SimpleQueue[int | None] = SimpleQueue()
 
@@ -91,3 +91,8 @@ def moments_of_table(
         finally:
             stopped.set()
         return reduce(Moments.merge, (part.result() for part in parts))
+
+
+def rows_at_once(schema: Schema) -> int:
+    """Rows in a batch: few enough for a core's cache, and many enough for their sum to pay."""
+    return max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))

@@ -46,7 +46,7 @@ from dppca.common.files import KEY, REVOKED, CredentialFolder, shut
 from dppca.common.names import is_party_name, require_party_name
 from dppca.common.privacy.accounting import Budget
 from dppca.common.study_document import load_yaml
-from dppca.owner.engines.addresses import CLUSTER, LOCAL, require_engine
+from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.records.locations import Location, Secret, digest_places
 from dppca.owner.site.source_documents import AddressDocument, PlaceDocument, StrictDocument
@@ -283,7 +283,7 @@ def load_policy(site: Site) -> Policy:
             _account(name, populations, drawn_on[name], places[name].address),
             _rule(each.aggregate),
             each.key or "",
-            each.engine or LOCAL,
+            each.engine or (SPARK if each.source and each.source.spark else LOCAL),
         )
         for name, each in sets.items()
     )
@@ -538,8 +538,8 @@ class DataSetDocument(PlaceDocument):
     aggregate
         Needed for studies with ``trust: aggregate``: such a study is refused without it.
     engine
-        Where rows are read: ``local``, or a Dask scheduler as ``dask://HOST:PORT`` on
-        this machine or ``tls://HOST:PORT``; without it here.
+        Where rows are read: ``local``, ``spark``, or a Dask scheduler as ``dask://HOST:PORT`` on
+        this machine or ``tls://HOST:PORT``; without it here, and a table of Spark by Spark.
     """
 
     population: Annotated[str, AfterValidator(require_party_name)] | None = None

@@ -9,7 +9,14 @@ from dppca.owner.engines.addresses import is_loopback, ledger_name, require_engi
 
 @pytest.mark.parametrize(
     "name",
-    ["local", "dask://127.0.0.1:8786", "dask://localhost:1", "dask://[::1]:8786", "tls://hub:8786"],
+    [
+        "local",
+        "spark",
+        "dask://127.0.0.1:8786",
+        "dask://localhost:1",
+        "dask://[::1]:8786",
+        "tls://hub:8786",
+    ],
 )
 def test_engines_are_passed_on(name: str) -> None:
     assert require_engine(name) == name
@@ -30,5 +37,5 @@ def test_sums_without_noise_leave_this_machine_by_tls_alone(host: str) -> None:
 
 
 def test_the_ledger_has_the_kind_and_no_address() -> None:
-    assert ledger_name("local") == ""
+    assert (ledger_name("local"), ledger_name("spark")) == ("", "spark")
     assert {ledger_name("dask://127.0.0.1:8786"), ledger_name("tls://hub:8786")} == {"dask"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,3 +167,26 @@ def test_the_canary_is_the_same_again_and_sees_a_change(monkeypatch: pytest.Monk
     monkeypatch.setattr(kernel, "_canary_batches", lambda: iter(batches[1:]))
     assert kernel._sum_canary() != first
     assert Fingerprint(**fingerprint_document()) == take_fingerprint()
+
+
+def test_batches_have_the_sums_and_counts_of_the_file(folder: Path, part: Part, work: Work) -> None:
+    rows = pq.read_table(folder).select([a.name for a in MIXED.attributes])
+    expected = answer_part(part.to_json(), work.to_json())
+    for n_each in (1, 7, 1000):
+        batches = rows.to_batches(max_chunksize=n_each)
+        batches.insert(0, batches[0].slice(0, 0))
+        found = kernel.answer_batches(0, batches, work.to_json())
+        assert found[:3] == expected[:3]
+        assert json.loads(found.faults) == json.loads(expected.faults)
+    assert kernel.answer_batches(5, [], work.to_json()).n_rows == 0
+
+
+def test_batches_that_fail_say_a_word_and_nothing_of_a_row(work: Work) -> None:
+    def failing() -> Iterator[object]:
+        raise ValueError("hidden-word")
+        yield
+
+    answer = kernel.answer_batches(3, failing(), work.to_json())  # type: ignore[arg-type]
+    assert answer == Answer(3, 0, b"", "", Failure.DEFECT)
+    other = replace(work, fingerprint=replace(work.fingerprint, canary="0"))
+    assert kernel.answer_batches(3, [], other.to_json()).failure == Failure.DIFFERS

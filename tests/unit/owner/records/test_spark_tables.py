@@ -63,7 +63,9 @@ def test_the_newest_version_is_asked_for_once_and_then_read(
         session.asked[-1] == f"EXPLAIN SELECT * FROM {NAME} VERSION AS OF 7"
     )
     session.n_rows = 4
-    table.require_unchanged()  # a version stays what it is
+    table.require_rows(3)  # a version stays what it is
+    with pytest.raises(DataError, match="had 3 rows when it was counted, and 2 were read"):
+        table.require_rows(2)
 
 
 def test_a_version_of_the_policy_is_read_and_no_other_asked_for(
@@ -84,10 +86,10 @@ def test_a_table_without_versions_that_was_written_to_is_refused(
     session = _Session(provider)
     table = _open(session, monkeypatch)
     assert table.version is None
-    table.require_unchanged()
+    table.require_rows(3)
     session.n_rows = 4
-    with pytest.raises(DataError, match="had 3 rows when it was counted and has 4 now"):
-        table.require_unchanged()
+    with pytest.raises(DataError, match="had 3 rows when it was counted, and 4 are there now"):
+        table.require_rows(3)
 
 
 @pytest.mark.parametrize(

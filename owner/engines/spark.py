@@ -1,0 +1,201 @@
+"""Parts, or a table, on the Spark that the environment names.
+
+*Files*: Spark gives each part of the manifest to a task, whose Python reads the files by pyarrow as
+this machine does. A table of Spark is added up *where it is*: each partition is one answer, all of
+them together have the rows that were counted, and none comes twice.
+
+Nothing but DataFrames and `mapInArrow`: Databricks refuses RDDs, and an accumulator may count a
+task that ran twice. What a failed attempt has done is in no result. Functions for the workers are
+sent by value and call the kernel, which goes before them (`package`); a process of a worker answers
+nothing before it has compared itself (`kernel`).
+
+Limits: of a table all answers arrive at once, so a wide one is cut into fewer partitions.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Final
+from uuid import uuid4
+from weakref import WeakSet
+
+import pyarrow as pa
+
+from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.schema import Schema
+from dppca.owner.engines.engine import ClusterEngine, require_alike
+from dppca.owner.engines.kernel import Answer, Work
+from dppca.owner.engines.merging import merge
+from dppca.owner.engines.package import build_kernel
+from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
+from dppca.owner.records import FaultCounts, Table
+from dppca.owner.records.spark_sessions import asking, open_session
+from dppca.owner.records.spark_tables import SparkTable
+from dppca.owner.records.summing import rows_at_once
+
+_ANSWER: Final = "index bigint, n_rows bigint, packed binary, faults string, failure string"
+_LOOKS: Final = 1 << 12
+_JOB_BYTES: Final = 512 << 20
+"""Of one job's answers; Spark's own limit for them is 1 GiB (``spark.driver.maxResultSize``)."""
+_MOST_JOBS: Final = 8
+_TITLE: Final = "a part of the rows"
+_FOLDER: Final = tempfile.TemporaryDirectory(prefix="dppca-kernel-")
+_SERVED: Final = WeakSet[Any]()
+"""Sessions that have the kernel."""
+
+
+@contextmanager
+def open_spark() -> Iterator[SparkEngine]:
+    """The session that the environment names; it is left open, for it may be its caller's."""
+    yield SparkEngine(open_session())
+
+
+class SparkEngine(ClusterEngine):
+    """A `ClusterEngine` whose slots are the tasks that a session runs at once."""
+
+    ledger_name: ClassVar[str] = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._slots = 1
+
+    @property
+    def slots(self) -> int:
+        """Partitions of a range of numbers, which Spark makes one for each slot."""
+        return self._slots
+
+    def check(self) -> None:
+        """As `Engine.check`: packages, versions, kernel and canary, once for each slot."""
+        self._send_kernel()
+        try:
+            with asking("Spark"):
+                found = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
+        except DataError:
+            raise SettingError(
+                "Python does not start on Spark's workers: give them this machine's version of "
+                "Python (PYSPARK_PYTHON), with numpy, scipy, pyarrow, pandas, pydantic, pyyaml and "
+                "threadpoolctl"
+            ) from None
+        for row in found:
+            require_alike("a worker of Spark", json.loads(row[0]))
+        self._slots = max(1, len(found))
+
+    def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
+        """As `ClusterEngine.run`: a few jobs at a time, each of about a task for each slot."""
+        size = max(1, min(self._slots, _JOB_BYTES // _answer_bytes(work)))
+        jobs = [parts[start : start + size] for start in range(0, len(parts), size)]
+        pool = ThreadPoolExecutor(min(_MOST_JOBS, -(-2 * self._slots // size)))
+        tag = f"dppca-{uuid4().hex}"
+
+        def answer(job: Sequence[Part]) -> list[Answer]:
+            self._session.addTag(tag)
+            texts = [part.to_json() for part in job]
+            numbers = self._session.range(0, len(texts), 1, len(texts))
+            return self._collect(numbers, _answering(texts, work.to_json()))
+
+        try:
+            # No list of the jobs that are done: each would keep its answers in memory.
+            for done in as_completed({pool.submit(answer, job) for job in jobs}):
+                yield from done.result()
+        except BaseException:
+            self._session.interruptTag(tag)
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _merged(
+        self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
+    ) -> Moments:
+        if not isinstance(table.source, SparkTable):
+            return super()._merged(table, work, tally, progress)
+        names = [attribute.name.strip() for attribute in table.schema.attributes]
+        most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))
+        frame = table.source.select(names, rows_at_once(table.schema)).coalesce(most)
+        answers = self._collect(frame, _adding_up(work.to_json()))
+        if not any(answer.failure for answer in answers):
+            table.source.require_rows(sum(answer.n_rows for answer in answers))
+        parts = [Part(index, 0, n_rows, ()) for index, n_rows, *_ in answers]
+        return merge(
+            table.title,
+            parts,
+            answers,
+            table.schema,
+            tally=tally,
+            progress=progress,
+            with_sums=work.with_sums,
+        )
+
+    def _collect(self, frame: Any, answer: Callable[[Any], Any]) -> list[Answer]:
+        with asking(_TITLE):
+            rows = frame.mapInArrow(answer, _ANSWER).collect()
+        return [
+            Answer(row[0], row[1], bytes(row[2]), *(str(text) for text in row[3:])) for row in rows
+        ]
+
+    def _send_kernel(self) -> None:
+        """Once for a session, and from a file that stays: workers fetch it when they need it."""
+        if self._session not in _SERVED:
+            with asking("Spark"):
+                self._session.addArtifacts(_kernel_file(), pyfile=True)
+            _SERVED.add(self._session)
+
+
+@cache
+def _kernel_file() -> str:
+    """The kernel's zip, in a folder that is removed with this process."""
+    return str(build_kernel(Path(_FOLDER.name)))
+
+
+def _answer_bytes(work: Work) -> int:
+    return 8 * Schema.model_validate_json(work.schema_json).layout.n_entries
+
+
+def _looking() -> Callable[[Any], Any]:
+    """For a worker: what it is like; sent by value, so that it uses the kernel and nothing else."""
+
+    def look(batches: Any) -> Any:
+        for _ in batches:
+            pass
+        try:
+            from dppca.owner.engines.kernel import fingerprint_document
+
+            seen: Any = fingerprint_document()
+        except Exception:  # noqa: BLE001 - whatever it is, this machine says so in its own words
+            seen = None
+        yield pa.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})
+
+    return look
+
+
+def _answering(parts: Sequence[str], work_json: str) -> Callable[[Any], Any]:
+    """For a worker: answers for the parts whose numbers come; sent by value."""
+
+    def answer(batches: Any) -> Any:
+        from dppca.owner.engines.kernel import answer_part
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist([answer_part(parts[number], work_json)._asdict()])
+
+    return answer
+
+
+def _adding_up(work_json: str) -> Callable[[Any], Any]:
+    """For a worker: the answer for the rows of a partition; sent by value."""
+
+    def add(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        from dppca.owner.engines.kernel import answer_batches
+
+        index = TaskContext.get().partitionId()
+        yield pa.RecordBatch.from_pylist([answer_batches(index, batches, work_json)._asdict()])
+
+    return add
