@@ -35,7 +35,10 @@ LEVEL = 1e-7
 N_GAMES = 150
 N_ROWS = 60
 DELTA = 1e-6
-pytestmark = pytest.mark.statistical
+pytestmark = [
+    pytest.mark.statistical,
+    pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of a few rows
+]
 
 Vector = NDArray[np.float64]
 
