@@ -30,6 +30,7 @@ from benchmarks.papers.sun import PLAIN, compute, printed
 from benchmarks.papers.trials import PUBLISHED, SOUND, Scored, Trial
 from dppca.common.console import run
 
+pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are tiny
 TINY = ("--quick", "--runs", "1", "--rows", "300", "--jobs", "1")
 
 
