@@ -54,7 +54,7 @@ _SHAPES = ((8_000_000, 20, True), (400_000, 200, False))
 _TINY = ((4000, 20, False), (1000, 200, False))
 _SLOTS = (1, 8, 32, 128, 512)
 _GUEST = Path(__file__).with_name("engines_guest.py")
-PATIENCE_S = 600.0
+PATIENCE_S = 900.0
 ROOT = Path(__file__).resolve().parents[2]
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
