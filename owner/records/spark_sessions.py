@@ -6,8 +6,9 @@ goes through DataFrames: Databricks refuses RDDs.
 
 Rows, and sums before noise, travel between Spark's processes. A session that is started here is
 started with authentication and encryption of these connections; any session that is not on this
-machine alone is refused without. Its log is turned off, here and on its executors, and what it
-raises is said in other words: either may quote a row.
+machine alone is refused without. Its log is turned off in this process, and what it raises is said
+in other words: either may quote a row. Executors of a cluster keep a log of their own, in which
+Spark quotes the cell at which a view fails.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ _STARTED_WITH: Final = {
     _AUTHENTICATED: "true",
     _ENCRYPTED[0]: "true",
     "spark.log.level": "OFF",
-    "spark.executor.syncLogLevel.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
