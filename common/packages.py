@@ -12,25 +12,29 @@ from types import ModuleType
 from dppca.common.errors import SettingError
 
 
-def require_package(module: str, *, purpose: str, package: str | None = None) -> ModuleType:
-    """The module, imported.
+def require_package(module: str, *others: str, purpose: str) -> ModuleType:
+    """The module, imported; so are the others.
 
     Parameters
     ----------
-    module
-        Its name in Python.
+    module, others
+        Names in Python. pip knows each by its first part, with hyphens for underscores.
     purpose
-        What needs it, as the beginning of a sentence.
-    package
-        Its name for pip, where that differs by more than underscores.
+        What needs them, as the beginning of a sentence.
 
     Raises
     ------
     SettingError
-        It is not installed; how to install it.
+        One or more are not installed; how to install these.
     """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        name = package or module.partition(".")[0].replace("_", "-")
-        raise SettingError(f"{purpose} needs {name}: pip install {name}") from error
+    found, missing = list[ModuleType](), list[str]()
+    for name in (module, *others):
+        try:
+            found.append(import_module(name))
+        except ImportError:
+            missing.append(name.partition(".")[0].replace("_", "-"))
+    if missing:
+        raise SettingError(
+            f"{purpose} needs {' and '.join(missing)}: pip install {' '.join(missing)}"
+        )
+    return found[0]

@@ -14,12 +14,11 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dppca.common.errors import SettingError
 from dppca.common.names import one_line
+from dppca.common.packages import require_package
 from dppca.common.privacy.receipts import SOFTWARE
 
 if TYPE_CHECKING:
@@ -27,21 +26,16 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
-_PACKAGES = ("jinja2", "starlette", "uvicorn")
 
 
 def check_templates() -> None:
     """`SettingError` where Jinja is not installed; found out before anything is run."""
-    if find_spec("jinja2") is None:
-        raise SettingError("reports need Jinja: pip install jinja2")
+    require_package("jinja2", purpose="a report")
 
 
 def check_server() -> None:
     """`SettingError` where a page cannot be served; found out before anything is run."""
-    if any(find_spec(name) is None for name in _PACKAGES):
-        raise SettingError(
-            f"the page needs {', '.join(_PACKAGES)}: pip install {' '.join(_PACKAGES)}"
-        )
+    require_package("jinja2", "starlette", "uvicorn", purpose="the page")
 
 
 def render(folders: Sequence[Path], template: str, **values: Any) -> str:

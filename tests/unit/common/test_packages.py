@@ -15,15 +15,15 @@ def test_a_package_that_is_there_is_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "package", "name"),
+    ("modules", "needs", "install"),
     [
-        ("no_such.dbapi", None, "no-such"),
-        ("json.no_such_part", None, "json"),
-        ("no_such", "its-other-name", "its-other-name"),
+        (["no_such.dbapi"], "no-such", "no-such"),
+        (["json.no_such_part"], "json", "json"),
+        (["json", "no_such", "nor_this"], "no-such and nor-this", "no-such nor-this"),
     ],
 )
-def test_one_that_is_missing_is_named_as_pip_knows_it(
-    module: str, package: str | None, name: str
+def test_those_that_are_missing_are_named_as_pip_knows_them(
+    modules: list[str], needs: str, install: str
 ) -> None:
-    with pytest.raises(SettingError, match=rf"^a plot needs {name}: pip install {name}$"):
-        require_package(module, purpose="a plot", package=package)
+    with pytest.raises(SettingError, match=rf"^a plot needs {needs}: pip install {install}$"):
+        require_package(*modules, purpose="a plot")

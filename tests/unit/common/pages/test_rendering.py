@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import pytest
 from jinja2 import UndefinedError
 
 from dppca.common.errors import SettingError
-from dppca.common.pages import rendering
 from dppca.common.pages.rendering import check_server, check_templates, render, render_file
 
 HOSTILE = "<script>alert(1)</script>\" onload='x'\x1b]0;owned\x07\u202etxt"
@@ -119,7 +119,8 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
 ) -> None:
     check_templates()
     check_server()
-    monkeypatch.setattr(rendering, "find_spec", lambda name: None)
+    for name in ("jinja2", "starlette", "uvicorn"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SettingError, match="pip install jinja2 starlette uvicorn"):
         check_server()
     with pytest.raises(SettingError, match="pip install jinja2"):
