@@ -24,6 +24,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.packages import require_package
 
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
 _AUTHENTICATED: Final = "spark.authenticate"
@@ -67,10 +68,9 @@ def open_session() -> Any:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name in _TALKING:
         logging.getLogger(name).disabled = True
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise SettingError("Spark is not installed: pip install 'dppca[spark]'") from None
+    require_package("pyspark.sql", purpose="an engine of Spark")
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder
     try:
         from databricks.connect import DatabricksSession
