@@ -22,7 +22,6 @@ since CSV writers turn ``1`` into ``1.0`` and ``true`` into ``True``. The rest i
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable
 from datetime import date
@@ -42,7 +41,6 @@ INFINITE: Final = math.inf
 NOT_A_NUMBER: Final = -math.inf
 """In a numeric column: text, a truth value, a date, or anything else that is no number."""
 
-_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
@@ -236,9 +234,13 @@ def _day_of_text(text: object) -> float:
     word = "" if text is None else str(text).strip()
     if not word or _is_nan(word):
         return math.nan
-    found = _DATE.fullmatch(word)
+    day, then = word[:10], word[10:11]  # a time of the day may follow
+    digits = day[:4] + day[5:7] + day[8:]
+    written = len(digits) == 8 and digits.isascii() and digits.isdigit()
+    if not written or day[4] != "-" or day[7] != "-" or then not in ("", "T", " "):
+        return NOT_A_NUMBER
     try:
-        return NOT_A_NUMBER if found is None else float(count_days(date.fromisoformat(found[1])))
+        return float(count_days(date.fromisoformat(day)))
     except ValueError:
         return NOT_A_NUMBER
 

@@ -27,6 +27,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
+from dppca.common.console import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.schema import Schema
@@ -150,6 +151,7 @@ class SparkEngine(ClusterEngine):
 @cache
 def _kernel_file() -> str:
     """The kernel's zip, in a folder that is removed with this process."""
+    at_end(_FOLDER.cleanup)
     return str(build_kernel(Path(_FOLDER.name)))
 
 

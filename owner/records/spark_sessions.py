@@ -17,12 +17,15 @@ import ipaddress
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from dppca.common.console import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.packages import require_package
 
@@ -36,6 +39,7 @@ _STARTED_WITH: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_JAVA_ENDS_S: Final = 30.0
 _TALKING: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of pyspark that print what was raised, with a row's value, on standard error."""
 _REASONS: Final = {
@@ -89,6 +93,8 @@ def open_session() -> Any:
             "its workers have it; SPARK_REMOTE is for a server of Spark Connect"
         )
 
+    _end_with_this_process(session)
+
     def read(name: str) -> str | None:
         with suppress(Exception):  # what a platform does not show counts as not set
             value: str | None = session.conf.get(name, None)
@@ -99,6 +105,30 @@ def open_session() -> Any:
     if not remote and is_local(read("spark.master") or "") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable
     return session
+
+
+@cache
+def _end_with_this_process(session: Any) -> None:
+    """Wait for the Java that this process started: it may lock a metastore until it has ended."""
+
+    def end() -> None:
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public name for it
+        with suppress(Exception):  # it may be gone already
+            session.stop()
+        process = getattr(gateway, "proc", None)
+        if process is None:  # Spark Connect, or a Java that somebody else started
+            return
+        gateway.shutdown()
+        process.stdin.close()
+        try:
+            process.wait(_JAVA_ENDS_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    at_end(end)
 
 
 def is_local(master: str) -> bool:
