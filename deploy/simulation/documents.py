@@ -128,7 +128,9 @@ class SimulationDocument(Document):
     seconds: Annotated[float, "time of the whole run"]
     simulation_only: Annotated[list[str], "keys that only a simulation can know"]
     files: Annotated[dict[str, str], "paths of the files that were written"]
-    plots: Annotated[dict[str, str], "paths of the plots"]
+    plots: Annotated[
+        dict[str, str], "paths of the plots (PNG); an SVG of the same name stands beside each"
+    ]
 
 
 class ComposedOwner(TypedDict):

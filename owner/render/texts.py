@@ -186,7 +186,10 @@ class ComponentsDocument(Document):
     missing: Annotated[list[str], "owners that took no part"]
     disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
     path: Annotated[PathText, "the file"]
-    plots: Annotated[dict[str, PathText], "pictures that `--plots` asked for"]
+    plots: Annotated[
+        dict[str, PathText],
+        "pictures (PNG) that `--plots` asked for; an SVG of the same name stands beside each",
+    ]
     bytes: Annotated[int, "its size"]
     seconds: Annotated[float, "time that the command took"]
 
