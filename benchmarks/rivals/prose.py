@@ -28,7 +28,8 @@ Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](compar
 10. **a network is to be trained privately**: that takes noise in its training (DP-SGD).
 
 What was not run stands below each table with its reason. Runs of synthetic rows
-are few, most of one split: read differences of a point or two as none.
+are few, on Adult and of dpmm of one split: read differences of a point or two as none. Those of
+dpmm ran on another machine than the rest (AMD EPYC, 2 cores), so compare seconds roughly.
 """
 
 ABOUT = {
