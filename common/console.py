@@ -11,7 +11,6 @@ study, a curator or a data file may have put it there.
 
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import logging
@@ -29,6 +28,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from dppca.common.documents import Document, ErrorDocument
+from dppca.common.endings import end_all
 from dppca.common.errors import DppcaError
 from dppca.common.names import escaped_json, shown
 
@@ -109,21 +109,6 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
-_AT_END: list[Callable[[], None]] = []
-
-
-def at_end(call: Callable[[], None]) -> None:
-    """Call this before the process ends, however it ends by itself; it is called once."""
-
-    def once() -> None:
-        if call in _AT_END:
-            _AT_END.remove(call)
-            call()
-
-    _AT_END.append(call)
-    atexit.register(once)
-
-
 def run_and_end(group: click.Command) -> NoReturn:
     """Run a command line as all that this process does, and end the process with its exit code.
 
@@ -135,8 +120,7 @@ def run_and_end(group: click.Command) -> NoReturn:
         run(group)
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else UNEXPECTED_EXIT_CODE
-    while _AT_END:
-        _AT_END.pop()()
+    end_all()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         try:

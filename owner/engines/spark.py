@@ -27,7 +27,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from dppca.common.console import at_end
+from dppca.common.endings import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.schema import Schema

@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from dppca.common.console import at_end
+from dppca.common.endings import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.packages import require_package
 

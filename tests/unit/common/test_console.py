@@ -95,19 +95,3 @@ def test_a_system_without_hangups_ends_a_block_at_sigterm_all_the_same(
     with pytest.raises(KeyboardInterrupt), terminable():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
-
-
-@pytest.mark.parametrize("last", ["console.run_and_end(command)", "sys.exit(0)"])
-def test_what_has_to_end_with_a_process_is_ended_once(last: str) -> None:
-    lines = (
-        "import click, sys",
-        "from dppca.common import console",
-        "command = click.Command('nothing', callback=lambda: None)",
-        "console.at_end(lambda: click.echo('first'))",
-        "console.at_end(lambda: click.echo('last'))",
-        last,
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=WAIT_S
-    )
-    assert (done.stdout, done.stderr) == ("last\nfirst\n", "")
