@@ -9,7 +9,8 @@ why a study ended, and a file says who made it. Such text is
   but words of Persian and Hindi, for instance, are not spelt right without them: they are allowed;
 * shown, wherever it comes from, with ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN`` for each of those
   (`shown`, `one_line`, `escaped_json`);
-* made the part of a file's name by `file_part` only.
+* made the part of a file's name by `file_part` only;
+* taken for a name of this machine by `is_loopback` only.
 
 Limits: letters that look alike, and marks piled up on a letter, are not looked for. Which code
 points have a meaning depends on the version of Unicode that Python knows.
@@ -18,6 +19,7 @@ points have a meaning depends on the version of Unicode that Python knows.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 import unicodedata
@@ -44,6 +46,14 @@ def require_party_name(value: str) -> str:
             "a name has 1 to 64 of a-z 0-9 . _ - and starts and ends with a letter or digit"
         )
     return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, means this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def check_name(text: str) -> str:

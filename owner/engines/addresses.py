@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Final
+
+from dppca.common.names import is_loopback
 
 LOCAL: Final = "local"
 SPARK: Final = "spark"
@@ -39,11 +40,3 @@ def require_engine(value: str) -> str:
 def ledger_name(engine: str) -> str:
     """What the ledger says of an engine: its kind and no address; empty for this process."""
     return {LOCAL: "", SPARK: SPARK}.get(engine, DASK)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address, or the name localhost, means this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

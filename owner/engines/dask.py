@@ -33,7 +33,7 @@ from distributed.scheduler import KilledWorker
 
 from dppca.common.errors import DataError, SettingError, UnreachableError
 from dppca.common.files import CA, CERTIFICATE, KEY
-from dppca.owner.engines.addresses import is_loopback
+from dppca.common.names import is_loopback
 from dppca.owner.engines.engine import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import (
     Answer,

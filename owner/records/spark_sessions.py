@@ -13,7 +13,6 @@ Spark quotes the cell at which a view fails.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import re
@@ -27,6 +26,7 @@ from urllib.parse import urlsplit
 
 from dppca.common.endings import at_end
 from dppca.common.errors import DataError, SettingError
+from dppca.common.names import is_loopback
 from dppca.common.packages import require_package
 
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
@@ -148,7 +148,7 @@ def require_private_remote(address: str) -> None:
         return
     host, parameters = _split_remote(address)
     # A token is sent by TLS alone, as Spark's client does it.
-    if _is_loopback(host) or "token" in parameters or parameters.get("use_ssl") == "true":
+    if is_loopback(host) or "token" in parameters or parameters.get("use_ssl") == "true":
         return
     raise SettingError(
         "SPARK_REMOTE names a server on another machine without TLS, and sums before noise would "
@@ -225,10 +225,3 @@ def _split_remote(address: str) -> tuple[str, dict[str, str]]:
         return "", {}
     pairs = (each.partition("=") for each in parts.path.lstrip("/").split(";") if "=" in each)
     return host, {name: value for name, _, value in pairs if value}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dppca.owner.engines.addresses import is_loopback, ledger_name, require_engine
+from dppca.common.names import is_loopback
+from dppca.owner.engines.addresses import ledger_name, require_engine
 
 
 @pytest.mark.parametrize(
