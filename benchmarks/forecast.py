@@ -53,7 +53,7 @@ _BATCH = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CodedStudy:
     """A study and its coded rows, int32, shape (n, p)."""
 
     study: Study
@@ -83,7 +83,7 @@ class Comparison:
 
 
 def compare(
-    name: str, subject: Subject, runs: int, advance: Callable[[], None]
+    name: str, subject: CodedStudy, runs: int, advance: Callable[[], None]
 ) -> list[Comparison]:
     """Every mechanism and epsilon of the grid, from ``runs`` releases each."""
     study, rows = subject.study, subject.rows
@@ -146,7 +146,7 @@ def page(found: list[Comparison], runs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {
+SUBJECTS: dict[str, Callable[[], CodedStudy]] = {
     "nltcs": lambda: _named(nltcs(data_folder())),
     "adult": lambda: _named(adult(data_folder())),
     "musk": lambda: _musk(data_folder()),
@@ -167,15 +167,15 @@ def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
       python -m benchmarks.forecast --write
     """
     names_run = [name for name in SUBJECTS if not names or name in names]
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     with progress("Forecasts", len(names_run) * len(Mechanism) * len(GRID)) as bar:
         for name in names_run:
-            found += compare(name, SUBJECTS[name](), runs, bar.advance)
-    text = page(found, runs)
+            comparisons += compare(name, SUBJECTS[name](), runs, bar.advance)
+    text = page(comparisons, runs)
     click.echo(text)
     if write:
         PAGE.write_text(text)
-    if any(each.counts and abs(each.error) > TOLERANCE for each in found):
+    if any(each.counts and abs(each.error) > TOLERANCE for each in comparisons):
         raise SystemExit(1)
 
 
@@ -205,12 +205,12 @@ def _moments(rows: NDArray[np.int32], schema: Schema) -> Moments:
     return total
 
 
-def _named(data: Any) -> Subject:
+def _named(data: Any) -> CodedStudy:
     document = study_document(data, owners=OWNERS, mechanism="laplace", epsilon="1", delta=None)
     return _coded(study_from_mapping(document), data.rows)
 
 
-def _demo() -> Subject:
+def _demo() -> CodedStudy:
     from dppca.deploy.simulation.demo import demo_study, demo_table
 
     study, table = demo_study(), demo_table()
@@ -218,7 +218,7 @@ def _demo() -> Subject:
     return _coded(study, [list(row) for row in zip(*columns, strict=True)])
 
 
-def _musk(folder: Path) -> Subject:
+def _musk(folder: Path) -> CodedStudy:
     with gzip.open(folder / "musk" / "clean2.data.gz", "rt") as file:
         lines = [line.split(",")[2:-1] for line in file if line.strip()]
     attributes = [
@@ -240,7 +240,7 @@ def _musk(folder: Path) -> Subject:
     return _coded(study_from_mapping(document), lines)
 
 
-def _coded(study: Study, rows: list[list[str]]) -> Subject:
+def _coded(study: Study, rows: list[list[str]]) -> CodedStudy:
     columns: list[Column] = []
     for values, attribute in zip(zip(*rows, strict=True), study.table.attributes, strict=True):
         if isinstance(attribute, Numeric):
@@ -248,7 +248,7 @@ def _coded(study: Study, rows: list[list[str]]) -> Subject:
         else:
             codes = {label: code for code, label in enumerate(attribute.labels)}
             columns.append(np.array([codes[str(value)] for value in values], np.int32))
-    return Subject(study, encode(study.table, columns))
+    return CodedStudy(study, encode(study.table, columns))
 
 
 if __name__ == "__main__":

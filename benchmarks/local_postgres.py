@@ -15,9 +15,9 @@ _ACCOUNT = "postgres"  # the server refuses to run as root
 
 def find_programs() -> Path | None:
     """Folder of ``initdb`` and ``pg_ctl``; None where no server is installed."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).parent
+    initdb = shutil.which("initdb")
+    if initdb:
+        return Path(initdb).parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from benchmarks.studies import DATA_SETS, DataSet, data_folder, study_document, write_csv
+from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DataError
 from dppca.common.estimators import AGSVM, DPSVD, SVM
@@ -42,7 +42,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from dppca.deploy.simulation.data import divide, read_table, write_table
+from dppca.deploy.simulation.holdings import divide, read_table, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
 from dppca.owner.models.features import make_reader
 from dppca.owner.models.training import read_rows
@@ -68,10 +68,10 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClassifierTrial:
     """One benchmark; ``delta`` None for Laplace noise wherever there is a choice."""
 
-    data: DataSet
+    data: PublicData
     target: str
     owners: int
     epsilon: str
@@ -81,7 +81,7 @@ class Asked:
     methods: tuple[str, ...]
 
 
-def list_options(method: str, asked: Asked) -> list[str]:
+def list_options(method: str, asked: ClassifierTrial) -> list[str]:
     """What ``train`` is told for a method."""
     options = ["--method", method]
     if asked.C is not None:
@@ -95,7 +95,7 @@ def list_options(method: str, asked: Asked) -> list[str]:
 
 
 def fit_estimator(
-    method: str, asked: Asked, schema: Schema, *, rows: Path, held_out: Path
+    method: str, asked: ClassifierTrial, schema: Schema, *, rows: Path, held_out: Path
 ) -> Trained:
     """Fit an estimator of the package; DPSVD splits its epsilon evenly over rows and labels."""
     epsilon = Decimal(asked.model_epsilon) / (2 if method == "dpsvd" else 1)
@@ -126,7 +126,7 @@ def fit_estimator(
     )
 
 
-def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
+def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
     """One study with every method at every owner, in a folder that is then full of secrets."""
     document = study_document(
         asked.data,
@@ -188,7 +188,7 @@ def run(asked: Asked, *, seed: int, folder: Path) -> list[Trained]:
     return models
 
 
-def majority(data: DataSet, target: str) -> float:
+def majority(data: PublicData, target: str) -> float:
     """Share of the commonest label of the target, over all rows."""
     names = [attribute["name"] for attribute in data.attributes]
     labels = [row[names.index(target)] for row in data.rows]
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DataError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    asked = Asked(
+    asked = ClassifierTrial(
         data=data,
         target=options.target or data.target,
         owners=options.owners,
@@ -235,10 +235,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         C=options.C,
         methods=methods,
     )
-    found: list[Trained] = []
+    trained: list[Trained] = []
     for seed in range(1, options.seeds + 1):
         with tempfile.TemporaryDirectory(prefix="dppca-models-") as folder:
-            found += run(asked, seed=seed, folder=Path(folder))
+            trained += run(asked, seed=seed, folder=Path(folder))
         sys.stderr.write(f"seed {seed} of {options.seeds} done\n")
     law = "Laplace" if options.delta is None else f"Gaussian, delta {options.delta}"
     print(
@@ -246,19 +246,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{law}; components at epsilon {asked.epsilon}, models at {asked.model_epsilon}; "
         f"{options.seeds} seeds"
     )
-    print(table_text(found, majority(data, asked.target)))
+    print(table_text(trained, majority(data, asked.target)))
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         path = options.output / f"models-{data.name}.csv"
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Trained)])
             writer.writeheader()
-            writer.writerows(dataclasses.asdict(each) for each in found)
+            writer.writerows(dataclasses.asdict(each) for each in trained)
         print(json.dumps({"output": str(path)}))
     return 0
 
 
-def _policy(asked: Asked, study: Study) -> str:
+def _policy(asked: ClassifierTrial, study: Study) -> str:
     """A budget with room for the study and every model."""
     cost = calibrate(study)
     models = sum(method in SPENDING for method in asked.methods)

@@ -64,7 +64,7 @@ _IMPOSSIBLE = {"Never-worked"}
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class PublicData:
     """A data set as a study takes it.
 
     Attributes
@@ -86,16 +86,16 @@ class DataSet:
     target: str
 
 
-def nltcs(folder: Path) -> DataSet:
+def nltcs(folder: Path) -> PublicData:
     """The survey of disabilities; rows in the order of the three files."""
     rows: list[list[str]] = []
     for part in ("train", "valid", "test"):
         rows += _fields(folder / "nltcs" / f"nltcs.{part}.data.gz")
     attributes = [{"name": name, "type": "binary", "values": [0, 1]} for name in NLTCS_COLUMNS]
-    return DataSet("nltcs", attributes, rows, 0.85, "outside")
+    return PublicData("nltcs", attributes, rows, 0.85, "outside")
 
 
-def adult(folder: Path) -> DataSet:
+def adult(folder: Path) -> PublicData:
     """The complete rows of both files; labels without the test file's full stop."""
     rows: list[list[str]] = []
     for part in ("data", "test"):
@@ -106,14 +106,14 @@ def adult(folder: Path) -> DataSet:
         ]
     categories = _adult_categories(folder / "adult" / "adult.names.gz")
     attributes = [_adult_attribute(name, categories) for name in ADULT_COLUMNS]
-    return DataSet("adult", attributes, rows, 0.90, "income")
+    return PublicData("adult", attributes, rows, 0.90, "income")
 
 
 DATA_SETS = {"nltcs": nltcs, "adult": adult}
 
 
 def study_document(
-    data: DataSet, *, owners: int, mechanism: str, epsilon: str, delta: str | None
+    data: PublicData, *, owners: int, mechanism: str, epsilon: str, delta: str | None
 ) -> dict[str, Any]:
     """The study of a data set, as its YAML file holds it."""
     privacy = {"mechanism": mechanism, "epsilon": epsilon}
@@ -128,7 +128,7 @@ def study_document(
     }
 
 
-def write_csv(data: DataSet, path: Path) -> None:
+def write_csv(data: PublicData, path: Path) -> None:
     """One line of names, then the rows."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -215,14 +215,14 @@ def _fields(path: Path) -> Iterator[list[str]]:
 
 
 def _adult_categories(path: Path) -> dict[str, list[str]]:
-    found = {}
+    categories = {}
     with gzip.open(path, "rt") as file:
         for line in file:
             name, colon, values = line.rstrip(". \n").partition(":")
             if colon and not line.startswith("|") and values.strip() != "continuous":
                 labels = [value.strip() for value in values.split(",")]
-                found[name.replace("-", "_")] = [v for v in labels if v not in _IMPOSSIBLE]
-    return found
+                categories[name.replace("-", "_")] = [v for v in labels if v not in _IMPOSSIBLE]
+    return categories
 
 
 def _adult_attribute(name: str, categories: dict[str, list[str]]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ def find_names(sources: Iterable[Callable[[], Iterable[str]]], begun: str) -> li
 
     A source that fails with an error of ours (no certificate, no connection) gives none.
     """
-    found = set[str]()
+    names = set[str]()
     for source in sources:
         try:
-            found.update(source())
+            names.update(source())
         except DppcaError:
             continue
-    return sorted(name for name in found if name.startswith(begun))
+    return sorted(name for name in names if name.startswith(begun))

@@ -36,6 +36,7 @@ USAGE_EXIT_CODE = 2
 UNEXPECTED_EXIT_CODE = 70
 INTERRUPTED_EXIT_CODE = 130
 _PROGRESS_AFTER_S = 1.0
+_WHOLE = 1000  # characters; longer than any first sentence
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -51,10 +52,26 @@ class JsonOption(click.Option):
         return tuple(_document(each) if isinstance(each, str) else each for each in self.named)
 
 
+class CommandGroup(click.Group):
+    """A group of commands that lists the first sentence of each, however long."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list; click's own cuts a sentence at the end of its line."""
+        named = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, each.get_short_help_str(_WHOLE))
+                    for name, each in named
+                    if each is not None
+                ]
+            )
+
+
 def _document(name: str) -> type:
     module, _, attribute = name.partition(":")
-    found: type = getattr(import_module(module), attribute)
-    return found
+    kind: type = getattr(import_module(module), attribute)
+    return kind
 
 
 def prints(*documents: type | str) -> Callable[[_Command], _Command]:
@@ -103,7 +120,7 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
         sys.stderr.close()
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
-        say("".join(traceback.format_exception(error)).rstrip(), err=True)
+        say(defect_text(error), err=True)
         message = "a defect in this software, please report it with the lines above"
         _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)
     raise SystemExit(code if isinstance(code, int) else 0)
@@ -134,6 +151,23 @@ def run_and_end(group: click.Command) -> NoReturn:
     os._exit(code)
 
 
+def defect_text(error: BaseException) -> str:
+    """Where an error came from that is a defect, for a report: places in code, and kinds of errors.
+
+    What it says is left out, but for the system's words for an error of its own: a library may
+    quote a row, a query or a password.
+    """
+    lines = ["Traceback (most recent call last):"]
+    handled = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if handled is not None:
+        lines = [defect_text(handled), "While that was handled:", *lines]
+    frames = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    kind = f"{type(error).__module__}.{type(error).__qualname__}"
+    if isinstance(error, OSError) and error.errno is not None:
+        kind += f": {os.strerror(error.errno)}"
+    return "\n".join(filter(None, [*lines, frames, kind]))
+
+
 def emit(document: Document, text: str, *, as_json: bool) -> None:
     """Print a command's result in the form that was asked for."""
     if as_json:
@@ -147,9 +181,10 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(shown(text), err=err)
 
 
-def terminal_width() -> int | None:
-    """Columns of the terminal that standard output goes to, for tables; None where it is none."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def terminal_width(*, err: bool = False) -> int | None:
+    """Columns of the terminal that tables go to, by standard output or error; None: to none."""
+    stream = sys.stderr if err else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 class Progress:
@@ -230,6 +265,17 @@ def progress(
         yield bar
     finally:
         bar.close()
+
+
+@contextmanager
+def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
+    """Let an interrupt of the block say what was interrupted, unless it says so already."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort) as error:
+        if str(error):
+            raise
+        raise KeyboardInterrupt(said()) from None
 
 
 @contextmanager

@@ -100,6 +100,31 @@ class RelationsDocument(TypedDict):
     epsilon: Annotated[DecimalText | None, "an epsilon that would be enough"]
     rows_per_owner: Annotated[int | None, "rows of each owner that would be enough, on average"]
     owners: Annotated[int | None, "owners that would be enough, with as many rows each"]
+    assumption: Annotated[str | None, "what it assumes of numerics, in words; null without any"]
+
+
+class VisibleAttribute(TypedDict):
+    """What a release shows of one attribute's relations."""
+
+    attribute: Annotated[str, "its name"]
+    above: Annotated[int, "other attributes with which its relation stands above the noise"]
+    strongest: Annotated[
+        float, "largest correlation with a column of another that rows are made with, from 0 to 1"
+    ]
+    noise: Annotated[float, "standard deviation of the noise of such a correlation, the median"]
+    spread: Annotated[
+        float | None, "deviation over that of values that fill the bounds evenly; null for labels"
+    ]
+    alone: Annotated[bool, "whether rows have it on its own for practical purposes"]
+
+
+class VisibleRelationsDocument(TypedDict):
+    """Which relations a release shows above its noise; from released values alone."""
+
+    pairs: Annotated[int, "pairs of attributes"]
+    above: Annotated[int, "pairs whose relation stands above the noise; 5 % may be chance"]
+    attributes: Annotated[list[VisibleAttribute], "in the order of the schema"]
+    summary: Annotated[str, "the same in words"]
 
 
 class LoadingFigures(TypedDict):

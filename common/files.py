@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from dppca.common.errors import SettingError
+
 HAS_MODES: Final = os.name == "posix"
 """Whether a file's mode says who may open it; not on Windows."""
 PRIVATE = 0o600
@@ -90,7 +92,7 @@ def write_file(path: Path, content: bytes, *, mode: int = PRIVATE, durable: bool
     Parameters
     ----------
     mode
-        Of the file, before the process's mask.
+        Permissions of the file, before the process's mask.
     """
     with replacing(path, durable=durable) as draft, open_new(draft, mode=mode) as file:
         file.write(content)
@@ -102,6 +104,16 @@ def create_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def read_text(path: Path) -> str:
+    """Text of a file that somebody named to a command; `SettingError` where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"cannot read {path}: it is not text in UTF-8") from error
 
 
 def open_new(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
@@ -140,10 +152,10 @@ def shut(paths: Iterable[Path]) -> list[Path]:
     Symbolic links are left alone. What another user owns, or lies on a disk that cannot be written,
     stays as it is: `open_to_others` names it.
     """
-    for path in open_to_others(found := list(paths)):
+    for path in open_to_others(listed := list(paths)):
         with suppress(OSError):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
-    return open_to_others(found)
+    return open_to_others(listed)
 
 
 def open_to_others(paths: Iterable[Path]) -> list[Path]:

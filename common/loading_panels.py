@@ -47,12 +47,12 @@ def loadings_figure(
     columns = min(_PER_ROW, len(drawn))
     rows = -(-len(drawn) // columns)
     bars = max(len(loadings) for loadings in drawn)
-    figure = new_figure(4.2 * columns, (1.0 + 0.22 * bars) * rows + 0.5)
+    figure = new_figure(4.2 * columns, (1.15 + 0.22 * bars) * rows + 0.5)
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
     for number, (axes, loadings) in enumerate(zip(grid, drawn, strict=False), start=1):
         value = eigenvalues[number - 1]
         side = "above" if value > noise_edge else "NOT above"
-        axes.set_title(f"component {number}: {value:.3g}, {side} the noise edge", fontsize=9)
+        axes.set_title(f"component {number}: {value:.3g}\n{side} the noise edge", fontsize=9)
         _draw_bars(axes, loadings)
     for axes in grid[len(drawn) :]:
         axes.set_visible(False)
@@ -97,14 +97,13 @@ def biplot_figure(
             alpha=0.35,
             label=name,
         )
-    _draw_arrows(axes, schema, plane, most or 1.0)
-    axes.autoscale_view()
     axes.axhline(0, color=GREY, linewidth=0.5)
     axes.axvline(0, color=GREY, linewidth=0.5)
     axes.set_xlabel("component 1")
     axes.set_ylabel("component 2")
     axes.set_aspect("equal", adjustable="datalim")
     axes.legend(frameon=False, fontsize=8)
+    _draw_arrows(axes, schema, plane, most or 1.0)
     return figure
 
 
@@ -123,23 +122,37 @@ def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
     axes.tick_params(axis="x", labelsize=7)
     axes.axvline(0, color="black", linewidth=0.6)
     axes.set_xlim(-1, 1)
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1])
 
 
 def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: float) -> None:
-    """Arrows of the longest columns, the longest of which reaches as far as the farthest score."""
+    """Arrows of the longest columns, the longest of which reaches as far as the farthest score.
+
+    Where the name of an arrow would lie on that of a longer one, the arrow is left out.
+    """
     lengths = np.hypot(*plane)
+    ends = plane.T * (most / lengths.max() if lengths.max() > 0 else 0.0)
     names = column_labels(schema)
+    axes.update_datalim(1.25 * ends)  # arrows and texts do not widen an axis by themselves
+    taken: list[Any] = []
     for index in np.argsort(-lengths, kind="stable")[:_MOST_ARROWS]:
         if lengths[index] == 0:
             continue
-        end = plane[:, index] * most / lengths.max()
-        axes.update_datalim([1.25 * end])  # arrows and texts do not widen an axis by themselves
-        axes.annotate("", xy=end, xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": "black"})
-        axes.text(
-            *(1.06 * end),
+        text = axes.text(
+            *(1.06 * ends[index]),
             shortened(Loading(names[index][0], names[index][1], 0.0).name, _NAME_LENGTH),
             fontsize=8,
-            ha="left" if end[0] >= 0 else "right",
+            ha="left" if ends[index, 0] >= 0 else "right",
             va="center",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
+        )
+        axes.autoscale_view()
+        box = text.get_window_extent().expanded(1.02, 1.1)
+        axes.update_datalim(axes.transData.inverted().transform(box))
+        if any(box.overlaps(each) for each in taken):
+            text.remove()
+            continue
+        taken.append(box)
+        axes.annotate(
+            "", xy=ends[index], xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": "black"}
         )

@@ -22,7 +22,7 @@ from dppca.common.names import one_line
 from dppca.common.schema import Binary, Categorical, Schema
 
 MOST_LOADINGS = 8
-"""Of one component in a document; the others are smaller, and in the result file."""
+"""Loadings of a component in a document; the others are smaller, and in the result file."""
 _MOST_PRINTED = 10
 
 
@@ -73,7 +73,7 @@ def largest_loadings(
     vectors
         Components as rows, shape (k, p).
     most
-        Of one component.
+        How many loadings of one component.
     """
     columns = column_labels(schema)
     return tuple(

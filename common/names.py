@@ -9,6 +9,7 @@ why a study ended, and a file says who made it. Such text is
   but words of Persian and Hindi, for instance, are not spelt right without them: they are allowed;
 * shown, wherever it comes from, with ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN`` for each of those
   (`shown`, `one_line`, `escaped_json`);
+* guessed where it was written wrongly (`nearest_name`);
 * made the part of a file's name by `file_part` only;
 * taken for a name of this machine by `is_loopback` only.
 
@@ -23,6 +24,8 @@ import ipaddress
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 _PARTY = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
@@ -43,7 +46,8 @@ def require_party_name(value: str) -> str:
     """Pass on a name that a study, owner or other party may have; `ValueError` otherwise."""
     if not is_party_name(value):
         raise ValueError(
-            "a name has 1 to 64 of a-z 0-9 . _ - and starts and ends with a letter or digit"
+            "a name has 1 to 64 characters, only a-z 0-9 . _ - (no blank, no capital letter), "
+            "and begins and ends with a letter or digit"
         )
     return value
 
@@ -77,6 +81,13 @@ def check_name(text: str) -> str:
             "formula. Begin it with another character"
         )
     return text
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The name among those that are known that was most likely meant; None if none is like it."""
+    spelt = {each.strip().lower(): each for each in known}
+    near = get_close_matches(name.strip().lower(), spelt, n=1)
+    return spelt[near[0]] if near else None
 
 
 def is_formula(text: str) -> bool:

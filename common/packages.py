@@ -27,14 +27,14 @@ def require_package(module: str, *others: str, purpose: str) -> ModuleType:
     SettingError
         One or more are not installed; how to install these.
     """
-    found, missing = list[ModuleType](), list[str]()
+    modules, missing = list[ModuleType](), list[str]()
     for name in (module, *others):
         try:
-            found.append(import_module(name))
+            modules.append(import_module(name))
         except ImportError:
             missing.append(name.partition(".")[0].replace("_", "-"))
     if missing:
         raise SettingError(
             f"{purpose} needs {' and '.join(missing)}: pip install {' '.join(missing)}"
         )
-    return found[0]
+    return modules[0]

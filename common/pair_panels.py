@@ -41,7 +41,7 @@ def pair_figure(
     Parameters
     ----------
     names
-        Of the real rows, and of the synthetic ones.
+        Names of the real rows, and of the synthetic ones.
     notice
         Where the picture may go, for its top.
     """

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.numerics.values import ValueCounts, cell_edges
-from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, shortened
+from dppca.common.numerics.values import ValueCounts, cell_edges, even_whole_numbers
+from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, short_number, shortened
 from dppca.common.schema import Binary, Cells, Numeric, Schema
 from dppca.common.schema.attributes import Date
 
@@ -46,7 +46,7 @@ def marginals_figure(
     ours, theirs
         Counts of each attribute among two tables, each of a row at least.
     names
-        Of the tables, for the legend: the real rows, and the synthetic ones.
+        Names of the tables, for the legend: the real rows, and the synthetic ones.
     drawn
         Indices of the attributes that are drawn.
     """
@@ -83,15 +83,15 @@ def dot_rows(
     binaries: Sequence[int],
 ) -> dict[str, tuple[float, float]]:
     """Shares of the second label of each binary among two tables, and of what is not known."""
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for index in binaries:
         attribute, tables = schema.attributes[index], (ours[index], theirs[index])
         assert isinstance(attribute, Binary)  # noqa: S101 - the caller chose them
         name = shortened(attribute.name, _NAME_LENGTH)
         first, second = (float(each.cells[1]) / each.n_rows for each in tables)
-        found[f"{name} = {shortened(attribute.labels[1], _LABEL_LENGTH)}"] = first, second
-        found |= {f"{name} {kind}": shares for kind, shares in extra_bars(*tables).items()}
-    return found
+        ranges[f"{name} = {shortened(attribute.labels[1], _LABEL_LENGTH)}"] = first, second
+        ranges |= {f"{name} {kind}": shares for kind, shares in extra_bars(*tables).items()}
+    return ranges
 
 
 def _draw_dots(axes: Any, dots: Mapping[str, tuple[float, float]], names: tuple[str, str]) -> None:
@@ -130,9 +130,9 @@ def draw_panel(
     Parameters
     ----------
     axes
-        Of matplotlib.
+        Axes of matplotlib.
     index
-        Of the attribute.
+        Index of the attribute.
     names
         For the legend: of the real rows, and of the synthetic ones.
     """
@@ -166,7 +166,10 @@ def _draw_numeric(
     edges = cell_edges(attribute, cells)
     n = len(edges) - 1
     both = [counts.cells / counts.n_rows for counts in (ours, synthetic)]
-    first, second = (shares[:n] for shares in both)
+    evened = even_whole_numbers(cells, n)
+    first, second = (shares[:n] * evened for shares in both)
+    if evened.min() < evened.max():
+        axes.set_xlabel("bars by as many whole numbers each", fontsize=6)
     ends = np.arange(n + 1)
     axes.stairs(first, ends, fill=True, color=BLUE, alpha=0.55, label=names[0])
     axes.stairs(second, ends, color=ORANGE, linewidth=2, label=names[1])
@@ -202,10 +205,12 @@ def _edge_ticks(
     n = len(edges) - 1
     step = max(1, n // (2 if isinstance(attribute, Date) else 4))  # dates are long
     if cells is None or not cells.integer:
-        return list(range(0, n + 1, step)), [f"{edge:.4g}" for edge in edges[::step]]
+        return list(range(0, n + 1, step)), [short_number(edge) for edge in edges[::step]]
     whole = [math.ceil(edge) for edge in edges[:-1]]
     single = whole[-1] - whole[0] == n - 1
-    return [at + single / 2 for at in range(0, n, step)], [*map(attribute.text_of, whole[::step])]
+    return [at + single / 2 for at in range(0, n, step)], [
+        *map(attribute.format_value, whole[::step])
+    ]
 
 
 def _draw_labels(

@@ -21,8 +21,10 @@ noise that is f times less. With ``trust: aggregate``, where h owners make one m
 proportion to ``sqrt(m / h) / n``, and m' owners are enough if ``m' h' >= f^2 m h``, where as many
 may be missing or collude as now: ``m' - h' = m - h``.
 
-Limits: a rule of thumb about typical pairs; a single strong relation may be found above it. Rows of
-the unit ball and single attributes have no field, and are not judged.
+Limits: a rule of thumb about typical pairs; a single strong relation may be found above it. A
+numeric that fills a part f of its bounds has a deviation f times as large, and loses its relations
+with others from f times the limit on: nobody knows f before a study, so what is said names it. Rows
+of the unit ball and single attributes have no field, and are not judged.
 """
 
 from __future__ import annotations
@@ -85,12 +87,15 @@ class Relations:
         Products with a target, and those of two other attributes; None where there are none.
     enough
         None where nothing is lost.
+    numerics
+        Names of numerics that the limits take to fill their bounds.
     """
 
     targets: tuple[str, ...]
     with_targets: ProductNoise | None
     others: ProductNoise | None
     enough: Enough | None
+    numerics: tuple[str, ...] = ()
 
 
 def judge_relations(
@@ -101,7 +106,7 @@ def judge_relations(
     Parameters
     ----------
     calibration
-        Of the study: `dppca.common.privacy.release.calibrate`.
+        The study's, by `dppca.common.privacy.release.calibrate`.
     owner_rows
         Rows of each owner that takes part; all at least 1.
 
@@ -130,6 +135,11 @@ def judge_relations(
         with_targets=with_targets,
         others=others,
         enough=_enough(calibration, owner_rows, excess) if excess > 1 else None,
+        numerics=tuple(
+            attribute.name
+            for attribute, (start, _) in zip(study.table.attributes, layout.groups, strict=True)
+            if layout.kinds[start] is ColumnKind.NUMERIC
+        ),
     )
 
 
@@ -168,7 +178,7 @@ def least_epsilon(
     Parameters
     ----------
     calibration
-        Of a study: its sensitivity and rows of one person are used.
+        A study's: its sensitivity and rows of one person are used.
     width
         b or sigma, units of ``4**-g``, above 0.
     delta
@@ -235,6 +245,7 @@ def relations_document(found: Relations | None) -> RelationsDocument | None:
         "epsilon": None if enough is None else decimal_text(enough.epsilon),
         "rows_per_owner": None if enough is None else enough.rows_per_owner,
         "owners": None if enough is None else enough.owners,
+        "assumption": relations_assumption(found),
     }
 
 
@@ -264,5 +275,31 @@ def relations_warning(found: Relations | None) -> list[str]:
     ]
 
 
+def relations_assumption(found: Relations | None) -> str | None:
+    """What the judgement takes for granted, for people; None where it says nothing of numerics."""
+    if found is None or not found.numerics:
+        return None
+    if found.enough is not None:
+        return (
+            "This takes numerics to fill their bounds; one that fills a small part of them, as "
+            "skewed amounts do, loses its relations at less noise."
+        )
+    filled = max(
+        each.noise / each.limit for each in (found.with_targets, found.others) if each is not None
+    )
+    return (
+        "That synthetic rows show relations takes numerics to fill their bounds. One that fills "
+        f"less than about {_share(filled)} of them, as skewed amounts may, loses its relations: "
+        "`score: log` or closer bounds help. `synthesize` says which were lost."
+    )
+
+
+def relations_lines(found: Relations | None) -> list[str]:
+    """The warning, if there is one, and what it assumes."""
+    assumption = relations_assumption(found)
+    return [*relations_warning(found), *([] if assumption is None else [assumption])]
+
+
 def _share(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"

@@ -49,7 +49,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What a command printed with ``--json``, and how long its process took, start to end."""
 
     document: Mapping[str, Any]
@@ -111,7 +111,7 @@ class Processes(AbstractContextManager["Processes"]):
         if self._stopped:
             raise PeerError("the parties are being stopped")
 
-    def call(self, who: str, module: str, *arguments: object) -> Answer:
+    def call(self, who: str, module: str, *arguments: object) -> CommandAnswer:
         """Run one command to its end; ``--json`` is added.
 
         Parameters
@@ -139,7 +139,7 @@ class Processes(AbstractContextManager["Processes"]):
             self.end(process)
         if process.returncode:
             raise failure(who, process.returncode, stdout, stderr)
-        return Answer(json.loads(stdout), time.monotonic() - started)
+        return CommandAnswer(json.loads(stdout), time.monotonic() - started)
 
     def each(
         self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
@@ -318,19 +318,19 @@ class LocalFederation:
         """An owner's folder."""
         return self._folder / "sites" / name
 
-    def join(self, name: str) -> Answer:
+    def join(self, name: str) -> CommandAnswer:
         """Set up an owner's site and have its request signed; what ``init`` answered."""
         answer = self.own(name, "init", "--name", name, "--curator", self.address)
         self._authority.sign(name, self.site(name))
         return answer
 
-    def own(self, name: str, *arguments: object) -> Answer:
+    def own(self, name: str, *arguments: object) -> CommandAnswer:
         """Run a command of an owner at its site."""
         answer = self.processes.call(name, OWNER, "--site", self.site(name), *arguments)
         self._on_command()
         return answer
 
-    def operate(self, *arguments: object) -> Answer:
+    def operate(self, *arguments: object) -> CommandAnswer:
         """Run a command of the operator."""
         connection = ("--curator", self.address, "--credentials", self.operator)
         answer = self.processes.call("operator", CURATOR, *arguments, *connection)

@@ -7,10 +7,13 @@ sentence is to be copied in one piece. What does not go to a terminal is never f
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Sequence
 
 _DEEPER = "    "
+_BETWEEN_CELLS = re.compile(r"(?<!\\) \| ")
+_MARKDOWN_TABLE = re.compile(r"(?:^\| .* \|$\n?)+", re.MULTILINE)
 
 
 def text_table(
@@ -25,9 +28,9 @@ def text_table(
     Parameters
     ----------
     names
-        Of the columns.
+        Names of the columns.
     width
-        Of the terminal; None where there is none.
+        Width of the terminal; None where there is none.
     right
         Columns of numbers, which are aligned to the right.
     """
@@ -44,16 +47,41 @@ def text_table(
     return [line for row in rows for line in _block(names, row, width)]
 
 
+def fit_markdown(text: str, *, width: int | None) -> str:
+    """Markdown with each of its tables as `text_table` draws it; as it is where there is no width.
+
+    Parameters
+    ----------
+    text
+        Its tables have a line of names, a line of rules and at least one row.
+    """
+    if width is None:
+        return text
+
+    def draw(found: re.Match[str]) -> str:
+        names, _, *rows = (
+            [cell.replace("\\|", "|") for cell in _BETWEEN_CELLS.split(line[2:-2])]
+            for line in found[0].splitlines()
+        )
+        return "".join(f"{line}\n" for line in text_table(names, rows, width=width))
+
+    return _MARKDOWN_TABLE.sub(draw, text)
+
+
 def _block(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
     """A row as its first cell, and the others under it with their names."""
     pairs = zip(names[1:], row[1:], strict=True)
-    beside = ", ".join(f"{name.strip()} {cell}" for name, cell in pairs if cell)
-    deeper = textwrap.wrap(
-        beside,
-        width,
-        initial_indent=_DEEPER,
-        subsequent_indent=_DEEPER,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [row[0], *deeper]
+    beside = ", ".join(f"{name} {cell}".strip() for name, cell in pairs if cell)
+    indent = row[0][: len(row[0]) - len(row[0].lstrip())]
+    return [
+        line
+        for words, before in ((row[0].strip(), indent), (beside, _DEEPER))
+        for line in textwrap.wrap(
+            words,
+            width,
+            initial_indent=before,
+            subsequent_indent=_DEEPER,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]

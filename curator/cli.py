@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from dppca.common.attestation.command import verification_options
-from dppca.common.attestation.command import verify as verify_and_print
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.console import emit, prints, run_and_end
+from dppca.common.attestation.verify_command import verification_options
+from dppca.common.attestation.verify_command import verify as verify_and_print
+from dppca.common.console import CommandGroup, emit, prints, run_and_end
 from dppca.common.documents import Document, PathText
 from dppca.common.files import CredentialFolder
 from dppca.common.packages import require_package
@@ -25,6 +25,7 @@ from dppca.curator.commands.certificates import pki
 from dppca.curator.commands.owners import owner
 from dppca.curator.commands.page.command import page
 from dppca.curator.commands.plan import plan
+from dppca.curator.commands.refusals import refusals
 from dppca.curator.commands.studies import study
 from dppca.curator.config import Limits
 
@@ -45,10 +46,10 @@ class HealthDocument(Document):
     status: Annotated[str, "its answer: `serving`, or with `--live` any other"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dppca")
 def cli() -> None:
-    """The hub of federated studies: collects noised moments, returns joint components.
+    """The curator of federated studies: collects noised moments, returns joint components.
 
     \b
     Example:
@@ -216,7 +217,7 @@ def serve(
     envvar="DPPCA_CREDENTIALS",
     required=True,
     show_envvar=True,
-    help="Folder with certificate.pem, key.pem and ca.pem of any party at the hub.",
+    help="Folder with certificate.pem, key.pem and ca.pem of the curator or an operator.",
 )
 @click.option(
     "--timeout",
@@ -291,6 +292,7 @@ cli.add_command(owner)
 cli.add_command(page)
 cli.add_command(pki)
 cli.add_command(plan)
+cli.add_command(refusals)
 cli.add_command(restore)
 cli.add_command(study)
 

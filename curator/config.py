@@ -20,9 +20,9 @@ class Limits:
     Attributes
     ----------
     max_contribution_bytes
-        Of one packed vector; 8192 coded columns are 268 MB.
+        Size of one packed vector; 8192 coded columns are 268 MB.
     max_synthetic_bytes
-        Of one owner's rows in one form.
+        Size of one owner's rows in one form.
     max_wait_s
         How long a call for the result may wait; owners ask again.
     idle_timeout_s
@@ -35,7 +35,8 @@ class Limits:
         At once, of all kinds; an owner that waits for a result has one. An eighth of ``max_calls``
         is kept for operators.
     max_connections, max_connections_per_party
-        Of all parties, and of one, at once. Above them the party that has most loses its newest.
+        Connections of all parties, and of one, at once. Above them the party that has most loses
+        its newest.
     max_unidentified, max_unidentified_per_address
         Connections at once on which nobody has made a call yet. Above them the oldest are closed.
     identify_s

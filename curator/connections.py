@@ -59,7 +59,7 @@ class Connection:
     Attributes
     ----------
     inode
-        Of its socket: two connections that are open at once never have the same.
+        Number of its socket: two connections that are open at once never have the same.
     peer
         The other end.
     since

@@ -35,6 +35,7 @@ from dppca.curator.service.auth_interceptor import AuthInterceptor
 from dppca.curator.service.authenticator import Authenticator
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.metrics_interceptor import MetricsInterceptor
+from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.service.sockets import ConnectionWatcher, max_connections, max_rpcs
 from dppca.curator.store import SqliteStore
 
@@ -71,6 +72,7 @@ async def _serve(config: DaemonConfig) -> None:
         )
     coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
     metrics, callers, limits = Metrics(), CallerRegistry(clock=time.monotonic), config.limits
+    refusals = RecentRefusals(utc_now)
     metrics.watch(
         store,
         ready=lambda: coordinator.serving,
@@ -82,14 +84,14 @@ async def _serve(config: DaemonConfig) -> None:
         server = grpc.aio.server(
             interceptors=(
                 MetricsInterceptor(metrics),
-                AuthInterceptor(authenticator, callers, limits),
+                AuthInterceptor(authenticator, callers, limits, refusals),
             ),
             options=server_options(
                 connections=max_connections(limits), handshake_s=limits.identify_s
             ),
             maximum_concurrent_rpcs=max_rpcs(limits),
         )
-        add_services(server, coordinator, limits)
+        add_services(server, coordinator, limits, refusals)
         health_service = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
         reflection.enable_server_reflection(
@@ -101,7 +103,10 @@ async def _serve(config: DaemonConfig) -> None:
                 address, reloading_server_credentials(lambda: authenticator.credentials)
             )
         except RuntimeError as error:
-            raise SettingError(f"cannot listen on {address}: choose another --listen") from error
+            raise SettingError(
+                f"cannot listen on {address}: another program may use the port, or the address is "
+                "not this machine's; choose another --listen"
+            ) from error
         await server.start()
         watcher = ConnectionWatcher(
             port, callers, limits, closed=metrics.connection_closed, clock=time.monotonic

@@ -18,6 +18,7 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         exit 1
     fi
 fi
+sh deploy/links.sh
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 # Exactly the locked bytes, wherever they come from. The lock is complete, so nothing is resolved.
 "$venv/bin/python" -m pip install --quiet --no-compile --no-deps --require-hashes \

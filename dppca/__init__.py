@@ -14,7 +14,7 @@ from dppca.common.study_document import study_from_yaml
 
 if TYPE_CHECKING:
     __version__: str
-    from dppca.common.attestation.reading import Components, read_result
+    from dppca.common.attestation.verified_components import Components, read_result
     from dppca.common.attestation.verify import verify_file
     from dppca.common.estimators import (
         AGSVM,
@@ -81,7 +81,7 @@ __all__ = [
     "verify_file",
 ]
 _ELSEWHERE = {
-    "Components": "dppca.common.attestation.reading",
+    "Components": "dppca.common.attestation.verified_components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
     "Result": "dppca.common.results",
@@ -91,7 +91,7 @@ _ELSEWHERE = {
     "decode": "dppca.common.schema.frames",
     "encode": "dppca.common.schema.frames",
     "plan": "dppca.curator.planning.notebook",
-    "read_result": "dppca.common.attestation.reading",
+    "read_result": "dppca.common.attestation.verified_components",
     "simulate": "dppca.deploy.simulation.notebook",
     "verify_file": "dppca.common.attestation.verify",
 }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import click
 
-from dppca.common.console import run_and_end
+from dppca.common.console import run_and_end, telling_interrupts
+from dppca.common.names import nearest_name
 
 COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),
@@ -79,8 +79,8 @@ class LazyGroup(click.Group):
         """Find a command; where there is none, say which one may have been meant."""
         name = args[0]
         if name not in self.lazy and not name.startswith("-"):
-            near = get_close_matches(name, self.lazy, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            near = nearest_name(name, self.lazy)
+            meant = "" if near is None else f" Did you mean {near!r}?"
             raise click.UsageError(f"No such command {name!r}.{meant}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -94,14 +94,9 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; one that is interrupted says that it charged nothing, where that is so."""
-        try:
+        """Run a command; one that is interrupted says what is known of charges."""
+        with telling_interrupts(lambda: _interrupted(ctx.invoked_subcommand)):
             return super().invoke(ctx)
-        except (KeyboardInterrupt, click.Abort) as error:
-            if ctx.invoked_subcommand not in _CHARGE_NOTHING or str(error):
-                raise
-            said = "interrupted: nothing was charged by this command"
-            raise KeyboardInterrupt(said) from None
 
     def format_commands(
         self,
@@ -135,6 +130,12 @@ def cli(ctx: click.Context, site: Path) -> None:
       dppca-owner --site hospital contribute nltcs
     """
     ctx.obj = site
+
+
+def _interrupted(command: str | None) -> str:
+    if command is None or command in _CHARGE_NOTHING:
+        return "interrupted: nothing was charged by this command"
+    return "interrupted: `dppca-owner budget` shows whether anything was charged"
 
 
 def main() -> NoReturn:

@@ -23,7 +23,7 @@ from dppca.common.schema import attributes
 from dppca.common.schema.document import RowNorm, Schema
 from dppca.curator.commands.study_template import TEMPLATE
 from dppca.owner.site.agreement import PeersDocument
-from dppca.owner.site.config import (
+from dppca.owner.site.file_forms import (
     AggregateDocument,
     DataSetDocument,
     PolicyDocument,

@@ -104,11 +104,11 @@ def make_schema(annotation: object) -> dict[str, Any]:
 
 def _parts(commands: Mapping[str, tuple[type, ...]]) -> list[type]:
     """All documents and what is in them, each once; `ValueError` where two have one name."""
-    found = _in_order([ErrorDocument, *(kind for kinds in commands.values() for kind in kinds)])
-    names = [_title(kind) for kind in found]
+    documents = _in_order([ErrorDocument, *(kind for kinds in commands.values() for kind in kinds)])
+    names = [_title(kind) for kind in documents]
     if len(set(names)) < len(names):
         raise ValueError(f"two documents have one name: {sorted(names)}")
-    return found
+    return documents
 
 
 def _object_schema(kind: type) -> dict[str, Any]:

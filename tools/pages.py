@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from dppca.deploy.containers.topology import demo_compose_text
+from dppca.deploy.simulation.containers.topology import demo_compose_text
 from tools import json_reference
 from tools.decisions import index
 from tools.file_reference import (

@@ -30,7 +30,7 @@ from benchmarks.papers.rows import (
     Coded,
     PaperSource,
     PaperTable,
-    Target,
+    PaperTarget,
     coded_from,
     ranged,
     read_libsvm,
@@ -89,15 +89,15 @@ def encode_table(source: PaperSource) -> Coded:
     return coded_from_numbers(load_table(source))
 
 
-_NLTCS_TARGETS = (Target("outside", "outside"), Target("money", "money"))
+_NLTCS_TARGETS = (PaperTarget("outside", "outside"), PaperTarget("money", "money"))
 _ADULT_TARGETS = (
-    Target(
+    PaperTarget(
         "post-secondary",
         "education",
         positive=("Assoc-acdm", "Assoc-voc", "Bachelors", "Masters", "Prof-school", "Doctorate"),
         dropped=("education_num",),
     ),
-    Target("income", "income"),
+    PaperTarget("income", "income"),
 )
 
 

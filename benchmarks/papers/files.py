@@ -22,14 +22,14 @@ from benchmarks.papers.rows import (
     Coded,
     PaperSource,
     PaperTable,
-    Target,
+    PaperTarget,
     coded_from,
     ranged,
     read_libsvm,
 )
-from benchmarks.studies import DataSet
+from benchmarks.studies import PublicData
 from dppca.common.errors import DataError, SettingError
-from dppca.deploy.simulation.data import read_table
+from dppca.deploy.simulation.holdings import read_table
 
 FORMATS = ("csv", "libsvm")
 _CONTRIBUTION_RATE = 0.90
@@ -96,7 +96,8 @@ def coded_from_file(source: PaperSource) -> Coded:
     ]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return coded_from(
-        DataSet(source.name, attributes, rows, _CONTRIBUTION_RATE, goal), (Target(goal, goal),)
+        PublicData(source.name, attributes, rows, _CONTRIBUTION_RATE, goal),
+        (PaperTarget(goal, goal),),
     )
 
 
@@ -117,8 +118,8 @@ def coded_from_numbers(table: PaperTable) -> Coded:
         for row, label in zip(table.rows[:, varying], table.labels, strict=True)
     ]
     return coded_from(
-        DataSet(table.name, attributes, rows, _CONTRIBUTION_RATE, "label"),
-        (Target("label", "label"),),
+        PublicData(table.name, attributes, rows, _CONTRIBUTION_RATE, "label"),
+        (PaperTarget("label", "label"),),
     )
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.data import encode_table
 from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.machines import compute_true_epsilon
-from benchmarks.papers.rows import Coded, PaperSource, Target
+from benchmarks.papers.rows import Coded, PaperSource, PaperTarget
 from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
 from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
 from dppca.common.estimators.networks.privbayes import PrivBayes
@@ -120,7 +120,7 @@ def compute(cell: Trial) -> TrialOutcome:
 def _from_network(
     cell: Trial,
     data: Coded,
-    target: Target,
+    target: PaperTarget,
     training: NDArray[np.intp],
     held_out: NDArray[np.intp],
 ) -> TrialOutcome:
@@ -162,7 +162,7 @@ def _from_network(
 def _without_noise(
     cell: Trial,
     data: Coded,
-    target: Target,
+    target: PaperTarget,
     training: NDArray[np.intp],
     held_out: NDArray[np.intp],
 ) -> TrialOutcome:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.studies import DataSet
+from benchmarks.studies import PublicData
 from dppca.common.errors import DataError
 from dppca.common.estimators.unit_ball import UnitBall
 from dppca.common.schema import Numeric, Schema, encode
@@ -59,7 +59,7 @@ class PaperTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PaperTarget:
     """What is predicted from the other attributes.
 
     Attributes
@@ -88,7 +88,7 @@ class Target:
         Two classes are cut in the middle of their codes, or, of synthetic rows, where the released
         mean is kept; of more classes the largest indicator decides.
         """
-        start, stop = schema.layout.groups[schema.index_of(self.attribute)]
+        start, stop = schema.layout.groups[schema.find_index(self.attribute)]
         if stop - start > 1 and not self.positive:
             return np.asarray(coded[:, start:stop].argmax(axis=1), np.int64)
         names = [f"{self.attribute}={label}" for label in self.positive] or [self.attribute]
@@ -104,7 +104,7 @@ class Target:
         """Columns of all other attributes."""
         gone: list[int] = []
         for name in (self.attribute, *self.dropped):
-            gone += range(*schema.layout.groups[schema.index_of(name)])
+            gone += range(*schema.layout.groups[schema.find_index(name)])
         return np.delete(coded, gone, axis=1)
 
 
@@ -119,14 +119,14 @@ class Coded:
     coded
         The same rows as a study codes them, in real units: float64, shape (n, p).
     contribution_rate
-        Of the components kept.
+        Contribution rate of the components kept.
     """
 
     name: str
     schema: Schema
     values: NDArray[np.float64]
     coded: NDArray[np.float64]
-    targets: tuple[Target, ...]
+    targets: tuple[PaperTarget, ...]
     contribution_rate: float
 
     def recoded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -140,12 +140,12 @@ class Coded:
         )
         return coded
 
-    def target(self, name: str) -> Target:
+    def target(self, name: str) -> PaperTarget:
         """The target called so."""
         return next(target for target in self.targets if target.name == name)
 
 
-def coded_from(data: DataSet, targets: tuple[Target, ...]) -> Coded:
+def coded_from(data: PublicData, targets: tuple[PaperTarget, ...]) -> Coded:
     """Text fields as a study codes them; every field must be a value of its attribute."""
     schema = Schema.from_document(
         {"resolution_bits": 10, "max_rows_per_person": 1, "attributes": data.attributes}

@@ -57,8 +57,8 @@ def compute(cell: Trial) -> TrialOutcome:
     )
     if cell.imitated:
         # Only the number of its components is wanted: a linear machine is quicker.
-        found = machine.set_params(kernel="linear").fit(split.rows, split.labels)
-        k = len(found.components_)
+        fitted = machine.set_params(kernel="linear").fit(split.rows, split.labels)
+        k = len(fitted.components_)
         return score_control(k, split, seed=cell.noise_seed, kernel="rbf", C=1.0)
     return score(machine, split, delta=delta)
 
@@ -151,12 +151,12 @@ def printed(cell: Trial) -> Mapping[str, str]:
     if cell.scored is not Scored.TRAINING or cell.rows:
         return {}
     if cell.method == PLAIN:
-        found = _PRINTED_PLAIN.get(cell.source.name)
+        printed = _PRINTED_PLAIN.get(cell.source.name)
     elif cell.variant == PUBLISHED and cell.source.name in _PRINTED:
-        found = _PRINTED[cell.source.name][cell.method][EPSILONS.index(cell.epsilon)]
+        printed = _PRINTED[cell.source.name][cell.method][EPSILONS.index(cell.epsilon)]
     else:
-        found = None
-    return {} if found is None else {"accuracy": found[0], "support_vectors": found[1]}
+        printed = None
+    return {} if printed is None else {"accuracy": printed[0], "support_vectors": printed[1]}
 
 
 EXPERIMENTS = (

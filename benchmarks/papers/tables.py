@@ -114,8 +114,8 @@ def _beside(line: Line, lines: Sequence[Line], variant: str) -> str:
     else:
         counterpart = replace(line.cell, variant=CONTROLS.get(line.cell.variant, ""))
         belongs = line.cell.variant in CONTROLS
-    found = (_percent(other) for other in lines if other.cell.name == counterpart.name)
-    return next(found, "") if belongs else ""
+    percentages = (_percent(other) for other in lines if other.cell.name == counterpart.name)
+    return next(percentages, "") if belongs else ""
 
 
 def _true_epsilon(line: Line) -> str:

@@ -88,7 +88,7 @@ class Trial:
 
     @property
     def noise_seed(self) -> int:
-        """Of this run's noise, 32 bits."""
+        """Seed of this run's noise, 32 bits."""
         named = f"{self.name} seed={self.seed}".encode()
         return int.from_bytes(hashlib.sha256(named).digest()[:4], "big")
 
@@ -182,7 +182,7 @@ class Experiment:
     Attributes
     ----------
     name, title, source
-        Of the command; what is shown; paper and figure.
+        Name of the command; what is shown; paper and figure.
     x
         What varies: ``epsilon``, ``k``, ``m``, ``n``, ``d`` or ``method``.
     measures

@@ -73,5 +73,5 @@ def _outcome(address: str, study: Study, sender: Sender) -> tuple[int, float]:
     """How many contributions count in the components, and seconds until they were there."""
     begin = time.perf_counter()
     with CuratorClient(address, sender.credentials) as client:
-        found = client.wait(study, wait_s=600)
-    return len(found.contributed), time.perf_counter() - begin
+        progress = client.wait(study, wait_s=600)
+    return len(progress.contributed), time.perf_counter() - begin

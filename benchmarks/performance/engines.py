@@ -24,7 +24,8 @@ from benchmarks.performance.files import write_rows
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import numeric_schema
 from dppca.common.schema import Schema
-from dppca.owner.engines.engine import Engine, LocalEngine, open_engine
+from dppca.owner.engines.engine import Engine, LocalEngine
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, open_table
 from dppca.owner.records.locations import local_files
 
@@ -47,6 +48,8 @@ and disks and network deliver what the last column says. Parquet of 8 bytes a nu
 WORKERS = 2
 COMPONENTS = 10
 FILES = 16
+IDLE_S = 3.0
+"""How long it is measured what workers take that do nothing."""
 BATCH = 65_536
 BILLION = 1_000_000_000
 _SHAPES = ((8_000_000, 20, True), (400_000, 200, False))
@@ -62,7 +65,7 @@ Cpu = Callable[[], float]
 
 
 @dataclass
-class Contestant:
+class EngineRounds:
     """Seconds and processor seconds of each round."""
 
     run: Callable[[], object]
@@ -119,11 +122,11 @@ def _race(
             return float(sum(client.run(time.process_time).values()))
 
         contestants = {
-            "DPPCA on Dask": Contestant(_pass(engine, table, schema), workers_cpu),
-            "DPPCA, one process": Contestant(
+            "DPPCA on Dask": EngineRounds(_pass(engine, table, schema), workers_cpu),
+            "DPPCA, one process": EngineRounds(
                 _pass(LocalEngine(), table, schema), time.process_time
             ),
-            "pyarrow alone, on the same workers": Contestant(
+            "pyarrow alone, on the same workers": EngineRounds(
                 lambda: client.gather(client.map(scan, files, pure=False)), workers_cpu
             ),
         }
@@ -133,7 +136,7 @@ def _race(
             each.run()  # what is imported on first use is not what is measured
         if others:
             name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
-            contestants[name] = Contestant(lambda: _incremental(files), time.process_time)
+            contestants[name] = EngineRounds(lambda: _incremental(files), time.process_time)
         if python is not None:
             given = (str(folder), str(COMPONENTS), str(WORKERS))
             ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
@@ -149,6 +152,9 @@ def _race(
                 except GuestError as error:
                     notes.append(f"{name} failed: {error}")
                     del contestants[name]
+        before, begin = workers_cpu(), time.perf_counter()
+        time.sleep(IDLE_S)
+        idle = (workers_cpu() - before) / (time.perf_counter() - begin)
     ours = contestants["DPPCA on Dask"]
     mine, mine_cpu = median(ours.seconds), median(ours.cpu_seconds)
     rows: list[tuple[Cell, ...]] = [
@@ -164,7 +170,8 @@ def _race(
     ]
     caption = (
         f"n = {table.n_rows:,}, d = {d}, {FILES} files; cluster and check took {start:.1f} s; "
-        f"largest peak of a worker {peak:.0f} MiB." + "".join(f" {note}." for note in notes)
+        f"largest peak of a worker {peak:.0f} MiB; workers that wait take {idle:.2g} processor "
+        "seconds a second." + "".join(f" {note}." for note in notes)
     )
     columns = ("contestant", "rounds", "seconds", "processor s", "ratio", "by processor time")
     return FigureTable(caption, columns, tuple(rows)), mine_cpu / table.n_rows
@@ -200,7 +207,7 @@ def _incremental(files: list[str]) -> None:
                     fit.partial_fit(np.column_stack([c.to_numpy() for c in batch.columns]))
 
 
-def _guest(ask: Ask) -> Contestant:
+def _guest(ask: Ask) -> EngineRounds:
     spent = [0.0]
 
     def run() -> None:
@@ -208,7 +215,7 @@ def _guest(ask: Ask) -> Contestant:
             raise GuestError(f"not done in {PATIENCE_S:.0f} s")
         spent[0] += ask("cpu", PATIENCE_S) or 0.0
 
-    return Contestant(run, lambda: spent[0])
+    return EngineRounds(run, lambda: spent[0])
 
 
 @contextmanager

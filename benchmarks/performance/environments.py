@@ -84,13 +84,13 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
             except BrokenPipeError:
                 with suppress(BrokenPipeError):
                     to.close()
-                return answer_of("")
+                return parse_answer("")
             if not select.select([back], [], [], patience_s)[0]:
                 process.kill()
                 return None
-            return answer_of(back.readline())
+            return parse_answer(back.readline())
 
-        def answer_of(line: str) -> float:
+        def parse_answer(line: str) -> float:
             try:
                 return float(line)
             except ValueError:

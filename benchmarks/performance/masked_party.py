@@ -76,8 +76,8 @@ def main(
                 entropy=entropy,
             )
             client.contribute(*store(study, release, before=int(before)))
-        found = client.wait(study, wait_s=_WAIT_S)
-        content = client.download(study, found)
+        progress = client.wait(study, wait_s=_WAIT_S)
+        content = client.download(study, progress)
         print("done", flush=True)
     if not content:
         raise SystemExit(1)

@@ -23,10 +23,10 @@ from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.trust.trials import identity_part
 from dppca.common.aggregation.contribution import draw_masked
-from dppca.common.aggregation.messages import Upload
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw

@@ -11,8 +11,8 @@ from typing import Protocol, cast
 from dppca.common.errors import SettingError
 
 BENCHMARKS = (
-    *("dense", "labels", "files", "databases", "engines", "libraries", "resolution", "noise"),
-    *("synthesis", "curator_load", "whole_round", "masked_round", "secagg", "sizing"),
+    *("dense", "labels", "files", "databases", "engines", "spark", "libraries", "resolution"),
+    *("noise", "synthesis", "curator_load", "whole_round", "masked_round", "secagg", "sizing"),
 )
 """Modules of this package, in the order of the page."""
 

@@ -46,9 +46,9 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         best = _captured(exact, exact)
         for bits in BITS:
             schema = _schema(attributes, bits)
-            found = _on_grid(schema, columns)
-            error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
-            lost = max(0.0, 1 - _captured(exact, found) / best)
+            coded = _on_grid(schema, columns)
+            error = float(np.linalg.norm(coded - exact) / np.linalg.norm(exact))
+            lost = max(0.0, 1 - _captured(exact, coded) / best)
             noise = _noise_error(schema, len(columns[0]), float(np.linalg.norm(exact)))
             cells = len(columns[0]), schema.layout.n_columns, bits
             rows.append((name, *cells, error, lost, noise))

@@ -46,8 +46,8 @@ def ours(address: str, folder: str, study_file: str, number: str, before: str) -
         client.require_serving()
         await_go()
         client.contribute(stored, history)
-        found = client.wait(study, wait_s=_WAIT_S)
-        content = client.download(study, found)
+        progress = client.wait(study, wait_s=_WAIT_S)
+        content = client.download(study, progress)
         print("done", flush=True)
     if not content:
         raise SystemExit(1)

@@ -21,10 +21,10 @@ from benchmarks.performance.masked_round import MaskedParties, mask
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.studies import ROOT
 from dppca.common.aggregation import masking
-from dppca.common.aggregation.messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
 from dppca.common.aggregation.streams import SEED_BYTES
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import ConflictError, OpeningRefusedError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
@@ -89,10 +89,10 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         for missing in (0, _OWNERS - _NEEDED):
             sums = [add_masked(parties, vectors, missing=missing) for _ in range(rounds)]
             costs.append(_cost(name, missing, sums, 8 * SEED_BYTES))
-        found = [
+        losses = [
             most_gone(partial(_works, *small, when)) for when in ("before", "after", "openers")
         ]
-        gone.append((name, found[0], *found))
+        gone.append((name, losses[0], *losses))
     if python is None:
         note = f"{FLOWER} ({'left out of a quick run' if plan.quick else 'not installed'})"
         costs.append((note, *[None] * 7))
@@ -248,8 +248,8 @@ def _ask_flower(
             return bool(tries(f"round {stage} {n}"))
 
         stages = ("share_keys", "collect_masked_vectors", "unmask")
-        found = [most_gone(partial(works, stage)) for stage in stages]
-        return costs, (FLOWER, *found, found[-1])
+        losses = [most_gone(partial(works, stage)) for stage in stages]
+        return costs, (FLOWER, *losses, losses[-1])
 
 
 def _cost(name: str, missing: int, sums: list[MaskedSum], bits: int) -> tuple[Cell, ...]:

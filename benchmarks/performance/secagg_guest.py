@@ -41,19 +41,19 @@ def main() -> None:
         return generator(seed)
 
     mod.pseudo_rand_gen, np.random.RandomState = watched, seeded  # type: ignore[misc, assignment]
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for line in sys.stdin:
         word, *rest = line.split()
         if word == "round":
             seeds.clear()
-            found = _round(vectors, share, rest[0], int(rest[1]))
-            print(float("error" in found), flush=True)
+            figures = _round(vectors, share, rest[0], int(rest[1]))
+            print(float("error" in figures), flush=True)
         elif word == "bits":
             drawn = np.array(seeds[int(rest[0])], np.uint64)
             changed = np.bitwise_or.reduce(drawn) & ~np.bitwise_and.reduce(drawn)
             print(int(changed).bit_count(), flush=True)
         else:
-            print(found[word], flush=True)
+            print(figures[word], flush=True)
 
 
 def _round(vectors: Any, share: float, stage: str, gone: int) -> dict[str, float]:
@@ -143,14 +143,14 @@ def _round(vectors: Any, share: float, stage: str, gone: int) -> dict[str, float
     workflow(Grid(), context)
     seconds = process_time() - begin
     client = statistics.median([spent[n + 2] for n in sent] or [0.0])
-    found = {"seconds": seconds, "client": client, **sizes}
+    figures = {"seconds": seconds, "client": client, **sizes}
     mean = parameters_to_ndarrays(
         recorddict_compat.arrayrecord_to_parameters(context.state.array_records["parameters"], True)
     )
     if mean:
         exact = vectors[sorted(sent)].sum(axis=0)
-        found["error"] = float(np.abs(mean[0] / 8.0 * len(sent) - exact / largest).max())
-    return found
+        figures["error"] = float(np.abs(mean[0] / 8.0 * len(sent) - exact / largest).max())
+    return figures
 
 
 if __name__ == "__main__":

@@ -80,13 +80,13 @@ def _study(
         received = send_all(federation.address, senders, at_once=16, connected=False)
         begin = time.perf_counter()
         with CuratorClient(federation.address, senders[0].credentials) as client:
-            found = client.wait(study, wait_s=600)
+            progress = client.wait(study, wait_s=600)
         decomposed = time.perf_counter() - begin
         peak = federation.peak_bytes()
     up = 8 * study.table.layout.n_entries
     for sender in senders:
         sender.path.unlink()
-    return owners, columns, received, decomposed, up, found.total_bytes, peak / 2**20
+    return owners, columns, received, decomposed, up, progress.total_bytes, peak / 2**20
 
 
 def _owner(plan: BenchmarkPlan, rows: int, columns: int) -> tuple[int, int, float, float, float]:

@@ -125,15 +125,15 @@ def _race(
         fit_times = time_subjects(fits, rounds=min(plan.rounds, 3))
         plan.say(f"{what}: rows")
         row_times = time_subjects(draws, rounds=min(plan.rounds, 3))
-    found = {name: once.get(name) or fit_times[name].median_s for name in row_times}
-    mine = found["DPPCA"] + row_times["DPPCA"].median_s
+    fit_seconds = {name: once.get(name) or fit_times[name].median_s for name in row_times}
+    mine = fit_seconds["DPPCA"] + row_times["DPPCA"].median_s
     cells: list[tuple[Cell, ...]] = [
         (
             name,
-            found[name],
+            fit_seconds[name],
             each.median_s,
             n_rows / each.median_s,
-            (found[name] + each.median_s) / mine,
+            (fit_seconds[name] + each.median_s) / mine,
         )
         for name, each in row_times.items()
     ]

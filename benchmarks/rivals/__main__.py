@@ -22,7 +22,11 @@ _NEIGHBOURS = {"both": "", "replaced": Neighbours.REPLACED, "added": Neighbours.
 @click.option(
     "--splits", type=click.IntRange(min=1), default=SPLITS, show_default=True, help="Or draws."
 )
-@click.option("--only", default="", help="Only contestants whose name has this in it.")
+@click.option(
+    "--only",
+    default="",
+    help="Only contestants whose name has this in it; --write leaves the others as they are.",
+)
 @click.option(
     "--neighbours",
     type=click.Choice(list(_NEIGHBOURS)),
@@ -64,10 +68,8 @@ def cli(
     """
     if again and as_is:
         raise SettingError("--again runs cells and --as-is none: leave out one of them")
-    if write and (splits, only, neighbours) != (SPLITS, "", "both"):
-        raise SettingError(
-            "the page is of all contestants: leave out --splits, --only and --neighbours"
-        )
+    if write and (splits, neighbours) != (SPLITS, "both"):
+        raise SettingError("the page is of all splits: leave out --splits and --neighbours")
     by: tuple[str, ...]
     if name in synthetic.SUBJECTS:
         cells = list(
@@ -80,15 +82,16 @@ def cli(
         cells, by = list(parties.list_cells(splits=splits, only=only)), parties.BY
     path = folder / f"{name}.jsonl"
     if as_is:
-        found = read_cells(cells, path)
+        results = read_cells(cells, path)
     else:
-        found = run_cells(cells, path, again=again, say=lambda text: click.echo(text, err=True))
+        results = run_cells(cells, path, again=again, say=lambda text: click.echo(text, err=True))
     section = {
         "command": f"python -m benchmarks.rivals {name}",
         "machine": machine_facts(),
-        "cells": summarize(found, by),
+        "cells": summarize(results, by),
     }
     if write:
+        section = page.merge(name, section, by) if only else section
         page.keep(name, section)
     click.echo(page.section_text(name, section))
 

@@ -45,7 +45,7 @@ _SLOW = "not done in"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RivalRun:
     """One contestant's run.
 
     Attributes
@@ -65,7 +65,7 @@ class Cell:
         return "/".join(str(each) for each in self.facts.values())
 
 
-def read_cells(cells: Sequence[Cell], path: Path) -> list[Found]:
+def read_cells(cells: Sequence[RivalRun], path: Path) -> list[Found]:
     """Every cell's figures, or why there are none, as the file has them; nothing is run."""
     done = read_results(path)
     missing = {"fault": "not run, for want of machine time"}
@@ -73,7 +73,7 @@ def read_cells(cells: Sequence[Cell], path: Path) -> list[Found]:
 
 
 def run_cells(
-    cells: Sequence[Cell], path: Path, *, again: bool, say: Callable[[str], None]
+    cells: Sequence[RivalRun], path: Path, *, again: bool, say: Callable[[str], None]
 ) -> list[Found]:
     """Every cell's figures, or why there are none: from the file, or run and added to it."""
     done = {} if again else read_results(path)
@@ -83,23 +83,23 @@ def run_cells(
     with one_blas_thread(), path.open("a") as file:
         for number, cell in enumerate(missing, start=1):
             say(f"{number} of {len(missing)}: {cell.key}")
-            found: Found = {"key": cell.key, **cell.facts}
-            if _place(found) in slow:
-                found["fault"] = "not tried, as another cell took too long"
+            result: Found = {"key": cell.key, **cell.facts}
+            if _place(result) in slow:
+                result["fault"] = "not tried, as another cell took too long"
             else:
                 try:
-                    found |= cell.run()
+                    result |= cell.run()
                 except PatienceError as error:
-                    slow.add(_place(found))
-                    found["fault"] = str(error)
+                    slow.add(_place(result))
+                    result["fault"] = str(error)
                 except (NotRunError, GuestError) as error:
-                    found["fault"] = str(error)
-            if "fault" in found:
-                say(f"  not run: {found['fault']}")
-            file.write(json.dumps(found) + "\n")
+                    result["fault"] = str(error)
+            if "fault" in result:
+                say(f"  not run: {result['fault']}")
+            file.write(json.dumps(result) + "\n")
             file.flush()
             os.fsync(file.fileno())
-            done[cell.key] = found
+            done[cell.key] = result
     return [done[cell.key] for cell in cells]
 
 

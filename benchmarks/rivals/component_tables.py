@@ -83,7 +83,7 @@ def read_table(name: str) -> ComponentTable:
     return replace(whole, name=name, columns=columns, rows=rows, covariance=_covariance(rows))
 
 
-def study_of(
+def state_study(
     table: ComponentTable, form: str, *, owners: int, epsilon: str, delta: str | None
 ) -> Study:
     """A study of the table: its attributes as they are, or its rows in a ball."""

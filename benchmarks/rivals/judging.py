@@ -80,7 +80,7 @@ def judge_rows(name: str, columns: Sequence[Column], split: int) -> Judgement:
     )
 
 
-def values_of(
+def draw_values(
     subject: Subject, codes: NDArray[np.float64], rng: np.random.Generator
 ) -> list[Column]:
     """Columns of values from cells, shape (n_rows, attributes); evenly within a numeric's."""

@@ -53,7 +53,7 @@ from dppca.common.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteSums:
     """What a site decomposes.
 
     Attributes
@@ -68,19 +68,19 @@ class Site:
 
 def sound_sites(
     schema: Schema, releases: Sequence[NDArray[np.int64]], n_rows: Sequence[int]
-) -> list[Site]:
+) -> list[SiteSums]:
     """Covariances of released packed sums, one vector per site."""
     sites = []
     for packed, n in zip(releases, n_rows, strict=True):
         mean, second = unpack(packed, n, schema.layout)
         centre = np.zeros(len(second)) if mean is None else mean
-        sites.append(Site(n, second - np.outer(centre, centre)))
+        sites.append(SiteSums(n, second - np.outer(centre, centre)))
     return sites
 
 
 def published_sites(
     parts: Sequence[NDArray[np.float64]], *, epsilon: float, delta: float, rng: np.random.Generator
-) -> list[Site]:
+) -> list[SiteSums]:
     """Equation (1) on rows in the unit ball, shape (n_s, d) each; *not private*."""
     mean = np.concatenate(parts).mean(axis=0)
     sites = []
@@ -88,7 +88,7 @@ def published_sites(
         centred, n = rows - mean, len(rows)
         noise = rng.normal(scale=published_deviation(n, epsilon, delta), size=(rows.shape[1],) * 2)
         noise = np.triu(noise) + np.triu(noise, 1).T
-        sites.append(Site(n, centred.T @ centred / n + noise))
+        sites.append(SiteSums(n, centred.T @ centred / n + noise))
     return sites
 
 
@@ -98,7 +98,7 @@ def published_deviation(n_rows: int, epsilon: float, delta: float) -> float:
 
 
 def distributed_components(
-    sites: Sequence[Site], *, k: int, intermediate: int, signed: bool
+    sites: Sequence[SiteSums], *, k: int, intermediate: int, signed: bool
 ) -> NDArray[np.float64]:
     """DPdisPCA's components as rows, shape (k, d).
 
@@ -116,7 +116,7 @@ def distributed_components(
     return decompose(pooled).vectors[:k]
 
 
-def merged_components(sites: Sequence[Site], *, k: int) -> NDArray[np.float64]:
+def merged_components(sites: Sequence[SiteSums], *, k: int) -> NDArray[np.float64]:
     """Components of subspaces that are merged one after the other, as rows, shape (k, d)."""
     kept = np.zeros((len(sites[0].matrix), 0))
     for site in sites:

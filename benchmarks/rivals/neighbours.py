@@ -39,7 +39,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 
 BITS = 10
-"""Of every study's grid."""
+"""Bits of every study's grid."""
 
 
 class Neighbours(StrEnum):
@@ -80,7 +80,7 @@ def make_study(
     Parameters
     ----------
     document
-        Of the schema, without grid and row limit.
+        The schema's, without grid and row limit.
     delta
         Of Gaussian noise; empty for Laplace noise, which has none.
 

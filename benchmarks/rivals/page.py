@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.rivals import parties, pca, synthetic
 from benchmarks.rivals.prose import ABOUT, HEAD
+from dppca.common.errors import SettingError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
 JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"
@@ -22,7 +23,7 @@ Sections = dict[str, dict[str, Any]]
 
 def keep(name: str, section: Mapping[str, Any]) -> None:
     """Put a section into the committed file in place of an older one, and make the page again."""
-    known: Sections = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else {}
+    known = _read_sections()
     known[name] = dict(section)
     ordered = {each: known[each] for each in NAMES if each in known}
     parts = []
@@ -33,6 +34,33 @@ def keep(name: str, section: Mapping[str, Any]) -> None:
         parts.append(f'"{each}": {head}, "cells": [\n{cells}\n]}}')
     JSON_FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     PAGE.write_text(page(ordered))
+
+
+def merge(name: str, section: Mapping[str, Any], by: Sequence[str]) -> dict[str, Any]:
+    """A section of some contestants, with the committed cells of the others.
+
+    Parameters
+    ----------
+    by
+        Facts by which a cell is known.
+
+    Raises
+    ------
+    SettingError
+        Committed cells are another machine's, whose seconds are not to be compared with these.
+    """
+    committed = _read_sections().get(name, {"machine": section["machine"], "cells": []})
+    fresh = {tuple(cell[fact] for fact in by): cell for cell in section["cells"]}
+    cells = [fresh.pop(tuple(cell[fact] for fact in by), cell) for cell in committed["cells"]]
+    theirs, ours = committed["machine"]["processor"], section["machine"]["processor"]
+    if theirs != ours:
+        raise SettingError(f"the others of {name} ran on {theirs}: run all here, without --only")
+    return {**section, "cells": [*cells, *fresh.values()]}
+
+
+def _read_sections() -> Sections:
+    sections: Sections = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else {}
+    return sections
 
 
 def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
@@ -98,7 +126,7 @@ def _captured_tables(
     """One table per data set and number of owners or components; a column per epsilon."""
     parts = []
     for subject, count in dict.fromkeys((cell["subject"], cell[by]) for cell in cells):
-        found = {
+        by_contestant = {
             (cell["contestant"], cell["epsilon"]): cell
             for cell in cells
             if (cell["subject"], cell[by]) == (subject, count)
@@ -106,11 +134,11 @@ def _captured_tables(
         header = [f"{subject}, {count} {by}", *(f"ε = {each}" for each in synthetic.EPSILONS)]
         lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
         for who in contestants:
-            if not any(name == who for name, _ in found):
+            if not any(name == who for name, _ in by_contestant):
                 continue
             row = [who]
             for epsilon in synthetic.EPSILONS:
-                cell = found.get((who, epsilon)) or found.get((who, ""))
+                cell = by_contestant.get((who, epsilon)) or by_contestant.get((who, ""))
                 row.append(_shown(cell.get("captured")) if cell else "–")
             lines.append(f"| {' | '.join(row)} |")
         parts.append("\n".join(lines) + "\n")

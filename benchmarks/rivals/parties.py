@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.rivals.cells import Cell, Found
+from benchmarks.rivals.cells import Found, RivalRun
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,
@@ -15,7 +15,7 @@ from benchmarks.rivals.component_tables import (
     deal,
     read_table,
     release,
-    study_of,
+    state_study,
 )
 from benchmarks.rivals.merging import (
     distributed_components,
@@ -34,7 +34,7 @@ SOUND, PUBLISHED, MERGED = "DPdisPCA, sound", "DPdisPCA, published-method", "loc
 CONTESTANTS = (EXACT, OURS, OURS_BALL, SOUND, MERGED, PUBLISHED)
 
 
-def list_cells(*, splits: int, only: str) -> Iterator[Cell]:
+def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     """All cells of the table; ``splits`` is the number of deals and draws."""
     for subject in TABLES:
         for split in range(splits):
@@ -50,7 +50,9 @@ def list_cells(*, splits: int, only: str) -> Iterator[Cell]:
                             "epsilon": epsilon,
                             "split": split,
                         }
-                        yield Cell(facts, partial(captured, subject, who, owners, epsilon, split))
+                        yield RivalRun(
+                            facts, partial(captured, subject, who, owners, epsilon, split)
+                        )
 
 
 def captured(subject: str, who: str, owners: int, epsilon: str, split: int) -> Found:
@@ -69,14 +71,14 @@ def captured(subject: str, who: str, owners: int, epsilon: str, split: int) -> F
         sites = published_sites(parts, epsilon=float(epsilon), delta=float(DELTA), rng=rng)
     else:
         form = BOX if who == OURS else BALL
-        study = study_of(table, form, owners=owners, epsilon=epsilon, delta=DELTA)
+        study = state_study(table, form, owners=owners, epsilon=epsilon, delta=DELTA)
         released = release(table, study, form, seed=split)
         if who in (OURS, OURS_BALL):
             return {"captured": table.captured(released.pooled().vectors[:COMPONENTS])}
         sites = sound_sites(study.table, released.vectors, released.n_rows)
     if who == MERGED:
         return {"captured": table.captured(merged_components(sites, k=COMPONENTS))}
-    found = distributed_components(
+    components = distributed_components(
         sites, k=COMPONENTS, intermediate=2 * COMPONENTS, signed=who == SOUND
     )
-    return {"captured": table.captured(found)}
+    return {"captured": table.captured(components)}

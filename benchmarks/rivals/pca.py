@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.performance.environments import open_guest
-from benchmarks.rivals.cells import Cell, Found, PatienceError, find_environment
+from benchmarks.rivals.cells import Found, PatienceError, RivalRun, find_environment
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,
@@ -27,7 +27,7 @@ from benchmarks.rivals.component_tables import (
     ComponentTable,
     read_table,
     release,
-    study_of,
+    state_study,
 )
 from benchmarks.rivals.synthetic import DELTA, EPSILONS
 
@@ -49,7 +49,7 @@ _ENVIRONMENTS = {
 }
 
 
-def list_cells(*, splits: int, only: str) -> Iterator[Cell]:
+def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     """All cells of the table; ``splits`` is the number of draws.
 
     The least epsilon comes first: with it the others' samplers are fastest.
@@ -68,7 +68,7 @@ def list_cells(*, splits: int, only: str) -> Iterator[Cell]:
                             "epsilon": epsilon,
                             "split": split,
                         }
-                        yield Cell(facts, partial(captured, subject, who, k, epsilon, split))
+                        yield RivalRun(facts, partial(captured, subject, who, k, epsilon, split))
 
 
 def captured(subject: str, who: str, k: int, epsilon: str, split: int) -> Found:
@@ -81,16 +81,16 @@ def captured(subject: str, who: str, k: int, epsilon: str, split: int) -> Found:
     """
     table = read_table(subject)
     if who == EXACT:
-        found = np.linalg.eigh(table.covariance)[1][:, ::-1].T[:k]
+        components = np.linalg.eigh(table.covariance)[1][:, ::-1].T[:k]
     elif who == RANDOM:
-        found = np.random.default_rng(split).standard_normal((k, table.rows.shape[1]))
+        components = np.random.default_rng(split).standard_normal((k, table.rows.shape[1]))
     elif who in OURS:
         form, delta = OURS[who]
-        study = study_of(table, form, owners=1, epsilon=epsilon, delta=delta)
-        found = release(table, study, form, seed=split).pooled().vectors[:k]
+        study = state_study(table, form, owners=1, epsilon=epsilon, delta=delta)
+        components = release(table, study, form, seed=split).pooled().vectors[:k]
     else:
-        found = _guest_components(table, who, k, epsilon, split)
-    return {"captured": table.captured(found)}
+        components = _guest_components(table, who, k, epsilon, split)
+    return {"captured": table.captured(components)}
 
 
 def _guest_components(

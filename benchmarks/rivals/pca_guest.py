@@ -24,14 +24,14 @@ def main() -> None:
     fit = _opendp if name.startswith("OpenDP") else _diffprivlib
     with np.load(path) as table:
         given = dict(table)
-    found: Any = None
+    fitted: Any = None
     for line in sys.stdin:
         word, _, target = line.strip().partition(" ")
         begin = process_time()
         if word == "save":
-            np.save(target, np.asarray(found, np.float64))
+            np.save(target, np.asarray(fitted, np.float64))
         else:
-            found = fit(name, given, int(components), float(epsilon), int(seed))
+            fitted = fit(name, given, int(components), float(epsilon), int(seed))
         print(process_time() - begin, flush=True)
 
 

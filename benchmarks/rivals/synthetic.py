@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from benchmarks.performance.environments import Ask, open_guest
 from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV
-from benchmarks.rivals.cells import Cell, Found, PatienceError, find_environment
-from benchmarks.rivals.judging import judge_rows, read_subject, values_of
+from benchmarks.rivals.cells import Found, PatienceError, RivalRun, find_environment
+from benchmarks.rivals.judging import draw_values, judge_rows, read_subject
 from benchmarks.rivals.neighbours import Neighbours, make_study
-from benchmarks.synthesis.forms import find_form, forms_of
+from benchmarks.synthesis.forms import find_form, list_forms
 from benchmarks.synthesis.trials import REAL, attribute_cells, split_rows
 from dppca.common.schema import Column, Numeric
 
@@ -50,7 +50,7 @@ class Contestant:
     neighbours
         Empty where nothing is private.
     environment
-        Of `benchmarks.performance.synthesis`; empty for ours and for real rows.
+        One of those of `benchmarks.performance.synthesis`; empty for ours and for real rows.
     owners
         Who hold the rows.
     patience_s
@@ -78,7 +78,7 @@ CONTESTANTS = (
 """Those that take the least time first."""
 
 
-def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iterator[Cell]:
+def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iterator[RivalRun]:
     """Cells of a data set: of contestants whose name has ``only``, ours for ``neighbours`` or all.
 
     Every epsilon of a split comes before the next split.
@@ -98,7 +98,7 @@ def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iter
                     "epsilon": epsilon,
                     "split": split,
                 }
-                yield Cell(facts, partial(run_contestant, subject, who, epsilon, split))
+                yield RivalRun(facts, partial(run_contestant, subject, who, epsilon, split))
 
 
 def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Found:
@@ -147,7 +147,7 @@ def _write_table(name: str, columns: list[Column], path: Path) -> None:
 def _open_ours(
     name: str, who: Contestant, epsilon: str, split: int, n_rows: int, folder: Path
 ) -> AbstractContextManager[Ask]:
-    form = [each for each in forms_of(name) if not each.endswith("bins")][-1]
+    form = [each for each in list_forms(name) if not each.endswith("bins")][-1]
     study = make_study(
         find_form(read_subject(name), form).document,
         epsilon=epsilon,
@@ -180,7 +180,7 @@ def _columns(name: str, who: Contestant, rows: NDArray[np.float64], split: int) 
     """What a guest saved, as columns of values."""
     subject = read_subject(name)
     if who.environment == PGM:
-        return values_of(subject, rows, np.random.default_rng(split))
+        return draw_values(subject, rows, np.random.default_rng(split))
     return [
         np.clip(column, attribute.lower, attribute.upper)
         if isinstance(attribute, Numeric)

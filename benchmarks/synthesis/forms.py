@@ -19,20 +19,20 @@ FORMS = (PLAIN, SHAPED, TARGETED, *BINS)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StudyForm:
     """A study's schema for a data set: ``document`` is without what is `GIVEN` for all."""
 
     subject: Subject
     document: Mapping[str, Any]
 
 
-def find_form(subject: Subject, name: str) -> Form:
+def find_form(subject: Subject, name: str) -> StudyForm:
     """The form called ``name`` of a data set."""
-    if name not in forms_of(subject.name):
+    if name not in list_forms(subject.name):
         raise SettingError(f"there is no form {name} of {subject.name}")
     if subject.name == "demo" and name == SHAPED:
         own = demo_study().table.model_dump(mode="json")
-        return Form(subject, {key: own[key] for key in own if key not in GIVEN})
+        return StudyForm(subject, {key: own[key] for key in own if key not in GIVEN})
     attributes = _attributes(subject)
     document: dict[str, Any] = {"attributes": attributes}
     if name in (SHAPED, TARGETED, BINS_TARGETED):
@@ -47,10 +47,10 @@ def find_form(subject: Subject, name: str) -> Form:
             if each["name"] in BINNED[subject.name]:
                 each.pop("histogram", None)
                 each.update({"bins": each.get("bins", BINS[name]), "products": "bins"})
-    return Form(subject, document)
+    return StudyForm(subject, document)
 
 
-def forms_of(subject: str) -> list[str]:
+def list_forms(subject: str) -> list[str]:
     """Forms that are tried for a data set, by name."""
     shaped, binned = subject in SHAPES, subject in BINNED
     asked = {PLAIN: True, SHAPED: shaped or subject == "demo", TARGETED: shaped}

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from benchmarks.synthesis.forms import BINS, BINS_TARGETED, PLAIN, TARGETED, forms_of
-from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial
+from benchmarks.synthesis.forms import BINS, BINS_TARGETED, PLAIN, TARGETED, list_forms
+from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, GridTrial
 from dppca.common.console import progress
 from dppca.common.errors import DataError
 from dppca.common.numerics.threads import one_blas_thread
@@ -23,18 +23,18 @@ ONE_NOISE_FORM = {"nltcs": PLAIN, "adult": TARGETED}
 """Data sets that are also released with one noise for all owners, and what of them."""
 
 
-def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> Iterator[Trial]:
+def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> Iterator[GridTrial]:
     """Every trial of a data set."""
     for split in range(splits):
-        yield Trial(subject, PLAIN, REAL, "", "", "", split, 0)
+        yield GridTrial(subject, PLAIN, REAL, "", "", "", split, 0)
     for form, decoder, mechanism, epsilon, noise in _cells(subject):
         for split in range(splits):
             for draw in range(draws):
-                yield Trial(subject, form, decoder, mechanism, epsilon, noise, split, draw)
+                yield GridTrial(subject, form, decoder, mechanism, epsilon, noise, split, draw)
 
 
 def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
-    for form in forms_of(subject):
+    for form in list_forms(subject):
         if form in BINS and form != BINS_TARGETED:
             yield from ((form, FIELD, "gaussian", each, OWN_NOISE) for each in BINNED_EPSILONS)
             continue
@@ -83,11 +83,11 @@ def run_trials(
         progress(trials[0].subject, len(missing)) as bar,
     ):
         for trial in missing:
-            found = {"key": trial.key, **asdict(trial), **asdict(run(trial))}
-            file.write(json.dumps(found) + "\n")
+            result = {"key": trial.key, **asdict(trial), **asdict(run(trial))}
+            file.write(json.dumps(result) + "\n")
             file.flush()
             os.fsync(file.fileno())
-            done[trial.key] = found
+            done[trial.key] = result
             bar.advance()
     return [done[trial.key] for trial in trials]
 

@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.synthesis.forms import Form, find_form
+from benchmarks.synthesis.forms import StudyForm, find_form
 from benchmarks.synthesis.subjects import Subject, Target, load_subject
 from dppca.common.estimators.utility import svm_accuracy
-from dppca.common.messages import Form as RowForm
+from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
@@ -54,7 +54,7 @@ FIELD, BEFORE, REAL = "field", "thresholds", "real rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class GridTrial:
     """One cell's run.
 
     Attributes
@@ -62,7 +62,7 @@ class Trial:
     form
         What of a row is released: `benchmarks.synthesis.forms`.
     noise
-        Of each of three owners, or once for all of them.
+        Noise of each of three owners, or once for all of them.
     decoder
         The product's rows, those of the decoder before, or no release at all.
     """
@@ -108,7 +108,7 @@ class Worth:
     misfit: float | None
 
 
-def run_trial(trial: Trial) -> Worth:
+def run_trial(trial: GridTrial) -> Worth:
     """Release, make rows, judge them."""
     subject = cached_subject(trial.subject)
     training, _ = split_rows(subject.n_rows, trial.split)
@@ -126,7 +126,7 @@ def run_trial(trial: Trial) -> Worth:
     rng, begin = np.random.default_rng([*seed, 2]), perf_counter()
     method, misfit = BEFORE, None
     if trial.decoder == FIELD:
-        made = synthesize(result, study, RowForm.DECODED, n_rows=n_rows, rng=rng)
+        made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
         columns = row_columns(made, study.table)
         method, misfit = str(made.method), made.misfit
     else:
@@ -254,7 +254,7 @@ def judge(
 
 def target_labels(schema: Schema, target: Target, columns: Sequence[Column]) -> NDArray[np.int64]:
     """1 where a row is of the class that is asked for."""
-    index = schema.index_of(target.attribute)
+    index = schema.find_index(target.attribute)
     attribute = schema.attributes[index]
     assert not isinstance(attribute, Numeric)
     codes = [code for code, label in enumerate(attribute.labels) if label in target.labels]
@@ -279,7 +279,7 @@ def cached_subject(name: str) -> Subject:
 
 
 @lru_cache(8)
-def cached_form(subject: str, form: str) -> Form:
+def cached_form(subject: str, form: str) -> StudyForm:
     """What of a data set's rows is released."""
     return find_form(cached_subject(subject), form)
 
@@ -313,17 +313,17 @@ def target_features(
     schema: Schema, target: Target, coded: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Coded columns that a target is predicted from."""
-    groups = [schema.layout.groups[schema.index_of(name)] for name in target.hidden]
+    groups = [schema.layout.groups[schema.find_index(name)] for name in target.hidden]
     return np.delete(coded, np.concatenate([np.arange(*group) for group in groups]), axis=1)
 
 
 def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, NDArray[np.float64]]:
-    found = {}
+    histograms = {}
     for attribute, column in zip(schema.attributes, columns, strict=True):
         if isinstance(attribute, Numeric):
             cells = _equal_cells(attribute, column, CELLS)
-            found[attribute.name] = np.bincount(cells, minlength=CELLS) / len(cells)
-    return found
+            histograms[attribute.name] = np.bincount(cells, minlength=CELLS) / len(cells)
+    return histograms
 
 
 def attribute_cells(

@@ -71,7 +71,7 @@ class TrustWorth:
     Attributes
     ----------
     accuracy
-        Of a linear SVM trained on decoded synthetic rows, on real rows held out, by target.
+        A linear SVM's, trained on decoded synthetic rows, on real held-out rows, by target.
     pairs
         Mean total variation of the two-way tables.
     noise

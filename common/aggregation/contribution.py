@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.messages import Upload
+from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
@@ -68,11 +68,11 @@ def draw_masked(
     Parameters
     ----------
     calibration, terms
-        Of the study.
+        Those of the study.
     moments
         Exact sums over the owner's rows, in the layout of the study's schema.
     key
-        Of the owner's certificate.
+        The key of the owner's certificate.
     release_id, ledger_sequence
         From the reservation.
     entropy

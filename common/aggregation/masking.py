@@ -12,10 +12,10 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.frames import frame
-from dppca.common.aggregation.messages import Statement, Upload
+from dppca.common.aggregation.framing import frame
 from dppca.common.aggregation.seals import seal
 from dppca.common.aggregation.streams import SEED_BYTES, subtract_stream
+from dppca.common.aggregation.sum_messages import Statement, Upload
 from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.privacy.noise.entropy import EntropySource
@@ -39,7 +39,7 @@ def mask(
     key
         The key of the owner's certificate.
     entropy
-        Of the seeds; a release uses the operating system's.
+        Draws the seeds; a release uses the operating system's.
 
     Raises
     ------

@@ -17,7 +17,9 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.messages import (
+from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.aggregation.streams import SEED_BYTES, add_stream
+from dppca.common.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedSeal,
@@ -25,8 +27,6 @@ from dppca.common.aggregation.messages import (
     require_signed,
     require_vote,
 )
-from dppca.common.aggregation.seals import OpenerKey
-from dppca.common.aggregation.streams import SEED_BYTES, add_stream
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import IdentityError, OpeningRefusedError, SealError
 from dppca.common.signing import Purpose, sign

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.messages import (
+from dppca.common.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedOpening,

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_public_key,
 )
 
-from dppca.common.aggregation.frames import frame
+from dppca.common.aggregation.framing import frame
 from dppca.common.aggregation.seals import load_public_key
 from dppca.common.errors import PermissionDeniedError, StudyError
 from dppca.common.names import is_party_name

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dppca.common.attestation.documents import Acknowledged, VerifiedClaims
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, require_document, signed_document
 from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
@@ -49,7 +49,7 @@ def acknowledge(taken: Taken, signer: Signer) -> bytes:
     return signed_document(Purpose.ACKNOWLEDGEMENT, _document(taken), signer)
 
 
-def read_acknowledgement(content: bytes, parties: Parties) -> tuple[Taken, Identity]:
+def read_acknowledgement(content: bytes, parties: KnownParties) -> tuple[Taken, Identity]:
     """What was acknowledged, and by which curator.
 
     Raises
@@ -95,18 +95,18 @@ def require_acknowledged(content: bytes, taken: Taken, *, ca: bytes) -> None:
     ReceiptError, SignatureError
         As `read_acknowledgement`; or it is of something else.
     """
-    found, _ = read_acknowledgement(content, Parties(ca))
-    if found != taken:
+    acknowledgement, _ = read_acknowledgement(content, KnownParties(ca))
+    if acknowledgement != taken:
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
 
 
-def compare(content: bytes, report: VerifiedClaims, parties: Parties) -> Acknowledged:
+def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Acknowledged:
     """Hold an acknowledgement against a result that has been verified.
 
     Parameters
     ----------
     report
-        Of `dppca.common.attestation.verify.verify_file`.
+        What `dppca.common.attestation.verify.verify_file` returned.
 
     Returns
     -------

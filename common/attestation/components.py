@@ -27,7 +27,7 @@ from dppca.common.attestation.claims import (
     study_in,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import (
     Signer,
     require_document,
@@ -40,8 +40,8 @@ from dppca.common.attestation.sums import (
     SumEvidence,
     describe_sum,
     read_sum,
+    read_terms,
     require_evidence,
-    terms_of,
 )
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.labels import Label
@@ -149,13 +149,13 @@ def sealed_result(
     Parameters
     ----------
     calibration
-        Of the study.
+        The study's calibration.
     releases
-        Of the owners in ``result.header.shares``, in that order.
+        Releases of the owners in ``result.header.shares``, in that order.
     signer
         The curator.
     evidence
-        Of the masked sum, for ``trust: aggregate``; `SettingError` otherwise.
+        What proves the masked sum, for ``trust: aggregate``; `SettingError` otherwise.
     """
     if (evidence is None) != (study.trust is Trust.OWNER):
         raise SettingError("evidence of a masked sum belongs to trust: aggregate, which needs it")
@@ -194,7 +194,7 @@ def digest_arrays(result: Result) -> dict[str, str]:
     }
 
 
-def check_envelope(envelope: object, parties: Parties) -> Checked:
+def check_envelope(envelope: object, parties: KnownParties) -> Checked:
     """Check a receipt of components by itself: signatures, digests and all claims.
 
     Parameters
@@ -228,7 +228,7 @@ def check_envelope(envelope: object, parties: Parties) -> Checked:
         schema_digest=document.get("schema_digest"),
     )
     calibration = _calibrate(study)
-    terms = terms_of(study)
+    terms = read_terms(study)
     try:
         releases = [_release(each) for each in document["releases"]]
         evidence = None if terms is None else read_sum(document["sum"], terms)
@@ -386,7 +386,7 @@ def _release(document: Mapping[str, Any]) -> SignedRelease:
 
 
 def _check_release(
-    study: Study, calibration: Calibration, release: SignedRelease, parties: Parties
+    study: Study, calibration: Calibration, release: SignedRelease, parties: KnownParties
 ) -> None:
     what = f"the receipt of {release.owner}"
     owner = require_signed(

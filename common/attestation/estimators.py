@@ -172,7 +172,7 @@ def describe_target(schema: Schema, name: str) -> tuple[int, int]:
     ReceiptError
         It has no labels.
     """
-    index = schema.index_of(name)
+    index = schema.find_index(name)
     target = schema.attributes[index]
     if not isinstance(target, Binary | Categorical):
         raise ReceiptError(f"the receipt's target {name} has no labels")

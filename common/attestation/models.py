@@ -30,7 +30,7 @@ from dppca.common.attestation.model_archives import (
     open_archive,
     read_comment,
 )
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.weights import (
     METHOD,
@@ -62,7 +62,9 @@ def sealed_archive(payload: bytes, signer: Signer) -> bytes:
     return seal.sealed(seal.with_zip_comment(payload, block), signer)
 
 
-def verify_model(content: bytes, parties: Parties) -> tuple[Checked | None, ModelReceipt, Identity]:
+def verify_model(
+    content: bytes, parties: KnownParties
+) -> tuple[Checked | None, ModelReceipt, Identity]:
     """Check a model that may leave.
 
     Returns
@@ -104,7 +106,7 @@ def verify_model(content: bytes, parties: Parties) -> tuple[Checked | None, Mode
 
 
 def _sealed_by_owner(
-    content: bytes, block: bytes | None, checked: Checked | None, parties: Parties
+    content: bytes, block: bytes | None, checked: Checked | None, parties: KnownParties
 ) -> Identity:
     """Anybody who sealed a model whose receipt holds."""
     who = seal.require_sealed_by_party(

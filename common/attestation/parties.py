@@ -19,7 +19,7 @@ from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_identity
 
 
-class Parties:
+class KnownParties:
     """What is known of the parties, and the certificates of a file as they are met.
 
     Parameters
@@ -79,16 +79,16 @@ class Parties:
         now
             Aware.
         deadline
-            Of the study; an owner's certificate cannot have signed a contribution before it began.
+            The study's; an owner's certificate cannot have signed a contribution before it began.
         """
-        found: list[MetCertificate] = []
+        certificates: list[MetCertificate] = []
         for pem, what in self._met.items():
             document = load_certificate(pem, what=what)
             who = parse_identity(document)
             start, end = document.not_valid_before_utc, document.not_valid_after_utc
             revoked = self._revoked.dates.get(document.serial_number)
             contributed = who.role is Role.OWNER and what == f"the receipt of {who.name}"
-            found.append(
+            certificates.append(
                 {
                     "party": f"{who.role.value} {who.name}",
                     "signed": what,
@@ -107,7 +107,7 @@ class Parties:
                     ),
                 }
             )
-        return found
+        return certificates
 
 
 def _remarks(

@@ -19,7 +19,7 @@ import mmap
 import struct
 from pathlib import Path
 
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, require_signed
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
@@ -111,7 +111,7 @@ def require_sealed(content: Bytes, block: bytes | None) -> tuple[Identity, bytes
 
 
 def require_sealed_by_party(
-    content: Bytes, block: bytes | None, parties: Parties, *, what: str
+    content: Bytes, block: bytes | None, parties: KnownParties, *, what: str
 ) -> Identity:
     """Who sealed a file, once the certificate counts; raises as `require_sealed`.
 
@@ -135,13 +135,6 @@ def with_zip_comment(content: bytes, comment: bytes) -> bytes:
     if fields[0] != b"PK\x05\x06" or fields[-1] != 0:
         raise ReceiptError("the archive has a comment already, or is no zip archive")
     return content[:-size] + _END_OF_ZIP.pack(*fields[:-1], len(comment)) + comment
-
-
-def without_zip_comment(content: bytes, comment: bytes) -> bytes:
-    """What `with_zip_comment` was given."""
-    end = len(content) - len(comment)
-    fields = _END_OF_ZIP.unpack(content[end - _END_OF_ZIP.size : end])
-    return content[: end - _END_OF_ZIP.size] + _END_OF_ZIP.pack(*fields[:-1], 0)
 
 
 def _read(block: bytes) -> tuple[bytes, bytes]:

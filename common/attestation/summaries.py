@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.errors import (
     AlteredError,
@@ -88,7 +88,7 @@ def sealed_summary(payload: bytes, signer: Signer) -> bytes:
     return seal.sealed(payload.removesuffix(_AFTER) + _BEFORE + block + _AFTER, signer)
 
 
-def verify_summary(content: bytes, parties: Parties) -> tuple[SummaryReceipt, Identity]:
+def verify_summary(content: bytes, parties: KnownParties) -> tuple[SummaryReceipt, Identity]:
     """Check a quality summary; its receipt, and who sealed it.
 
     Raises

@@ -26,7 +26,8 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.messages import (
+from dppca.common.aggregation.pooling import require_opening
+from dppca.common.aggregation.sum_messages import (
     SignedOpening,
     Statement,
     Upload,
@@ -35,7 +36,6 @@ from dppca.common.aggregation.messages import (
     require_vote,
     set_digest,
 )
-from dppca.common.aggregation.pooling import require_opening
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.errors import (
@@ -81,7 +81,7 @@ class SumEvidence:
     Attributes
     ----------
     statements
-        Of the owners that were added up, names ascending.
+        Statements of the owners that were added up, names ascending.
     votes
         For the set; none where the study has no spares.
     openings
@@ -199,7 +199,7 @@ def read_sum(document: Mapping[str, Any], terms: Terms) -> SumEvidence:
     )
 
 
-def terms_of(study: Study) -> Terms | None:
+def read_terms(study: Study) -> Terms | None:
     """The terms of a masked sum; None for ``trust: owner``.
 
     Raises
@@ -223,7 +223,7 @@ def require_evidence(
     Parameters
     ----------
     releases
-        Of the owners that the receipt names; each was checked by itself.
+        Releases of the owners that the receipt names; each was checked by itself.
 
     Raises
     ------
@@ -270,9 +270,9 @@ def require_sum(
     Parameters
     ----------
     releases, evidence
-        Of a receipt that was checked; ``evidence`` is None for ``trust: owner``.
+        Parts of a receipt that was checked; ``evidence`` is None for ``trust: owner``.
     pooled
-        Of the result, shape (D,).
+        Pooled sums of the result, shape (D,).
     folder
         Files named by the SHA-256 of their content, hexadecimal, as a curator keeps them: each
         owner's upload (`payload_sha256`) and each opener's sum (`total_sha256`).
@@ -284,7 +284,7 @@ def require_sum(
     AlteredError
         A file has another content, or the sum is not the result's.
     """
-    terms = terms_of(study)
+    terms = read_terms(study)
     words = np.zeros(len(pooled) if terms is None else terms.n_words, np.uint64)
     for part in _vectors(terms, releases, evidence, folder):
         if len(part) != words.nbytes:

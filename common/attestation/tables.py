@@ -36,8 +36,8 @@ from dppca.common.attestation.components import (
     list_shares,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
-from dppca.common.attestation.frames import require_plain_arrow, require_small_pages
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.errors import (
     AlteredError,
@@ -51,7 +51,7 @@ from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema import Schema
-from dppca.common.schema.attributes import Date, labels_of
+from dppca.common.schema.attributes import Date, list_labels
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
@@ -179,7 +179,7 @@ def sealed_writer(
     schema
         ``pyarrow.Schema`` with our metadata.
     mode
-        Of the file, before the process's mask.
+        Permissions of the file, before the process's mask.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def receipted_writer(
     claims
         The receipt without the digests of the columns.
     mode
-        Of the file, before the process's mask.
+        Permissions of the file, before the process's mask.
 
     Yields
     ------
@@ -253,7 +253,7 @@ def receipted_writer(
     seal.seal_file(path, signer)
 
 
-def verify_table(path: Path, parties: Parties) -> tuple[Checked, TableReceipt, Identity]:
+def verify_table(path: Path, parties: KnownParties) -> tuple[Checked, TableReceipt, Identity]:
     """Check a synthetic table.
 
     Returns
@@ -288,7 +288,7 @@ def verify_table(path: Path, parties: Parties) -> tuple[Checked, TableReceipt, I
     return checked, cast("TableReceipt", document), who
 
 
-def require_claims(document: Mapping[str, Any], parties: Parties) -> None:
+def require_claims(document: Mapping[str, Any], parties: KnownParties) -> None:
     """Check what a table claims before it is a file; raises as `verify_table` does."""
     _check_claims(document, check_envelope(document.get("components_receipt"), parties))
 
@@ -355,7 +355,7 @@ def _longest_labels(schema: Schema, form: Form) -> dict[str, int]:
     return {
         attribute.name: max(len(label.encode()) for label in labels)
         for attribute in schema.attributes
-        if (labels := labels_of(attribute)) is not None
+        if (labels := list_labels(attribute)) is not None
     }
 
 

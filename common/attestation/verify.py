@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,9 @@ from dppca.common.attestation.documents import (
     VerifiedClaims,
 )
 from dppca.common.attestation.model_archives import read_comment
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.sums import require_sum
+from dppca.common.clock import utc_now
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -90,7 +91,7 @@ def verify_file(
     ReceiptError, SignatureError, AlteredError
         Names the part at fault.
     """
-    parties = Parties(ca, revoked=revoked, held_since=held_since)
+    parties = KnownParties(ca, revoked=revoked, held_since=held_since)
     kind = _SUFFIXES.get(path.suffix)
     if kind is None:
         raise ArtefactError(
@@ -104,12 +105,12 @@ def verify_file(
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
     deadline = None if checked is None else checked.study.deadline
-    certificates = parties.documents(now=now or datetime.now(UTC), deadline=deadline)
+    certificates = parties.documents(now=now or utc_now(), deadline=deadline)
     return {**claims, "certificates": certificates}
 
 
 def _verify_kind(
-    kind: str, path: Path, parties: Parties, uploads: Path | None
+    kind: str, path: Path, parties: KnownParties, uploads: Path | None
 ) -> tuple[Checked | None, VerifiedClaims]:
     """The components' receipt, where the file has one, and what the file claims."""
 
@@ -213,7 +214,7 @@ def verified_result(
     ArtefactError, ReceiptError, SignatureError, AlteredError
         As `verify_file`; or the result is of another study.
     """
-    checked, _, result = _verified(content, Parties(ca, revoked=revoked))
+    checked, _, result = _verified(content, KnownParties(ca, revoked=revoked))
     if checked.study.digest != study.digest:
         raise ArtefactError("the result is of another study")
     proved = checked.guarantee
@@ -230,11 +231,11 @@ def verify_components(
     content: bytes, *, ca: bytes | None, revoked: RevocationList | None = None
 ) -> tuple[Checked, Identity]:
     """Check a result file; raises as `verify_file` does."""
-    checked, who, _ = _verified(content, Parties(ca, revoked=revoked))
+    checked, who, _ = _verified(content, KnownParties(ca, revoked=revoked))
     return checked, who
 
 
-def _verified(content: bytes, parties: Parties) -> tuple[Checked, Identity, Result]:
+def _verified(content: bytes, parties: KnownParties) -> tuple[Checked, Identity, Result]:
     block = read_comment(content)
     checked = check_envelope(_envelope(content), parties)
     try:

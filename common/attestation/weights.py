@@ -88,7 +88,7 @@ def plan_study_weights(
     SettingError, RangeError
         As `dppca.common.estimators.base.weight_noise.plan_weights`.
     """
-    target = study.table.attributes[study.table.index_of(terms.target)]
+    target = study.table.attributes[study.table.find_index(terms.target)]
     assert isinstance(target, Binary | Categorical)  # noqa: S101 - callers have seen to it
     row_norm = study.table.largest_norm(without=terms.target)
     return plan_weights(

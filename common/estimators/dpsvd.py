@@ -74,9 +74,9 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
     Parameters
     ----------
     epsilon, delta
-        Of the rows; both needed.
+        Budget of the rows; both needed.
     label_epsilon
-        Of the labels, beside that; None trains on the true ones, and the model stays.
+        Budget of the labels, beside that; None trains on the true ones, and the model stays.
     max_rows_per_person
         As in `ComponentSVM`.
     variant
@@ -86,7 +86,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
     classes
         Public list of all classes; None takes those that occur for public.
     random_state
-        Of the published form's noise.
+        Seeds the published form's noise.
 
     Attributes
     ----------

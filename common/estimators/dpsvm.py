@@ -65,7 +65,7 @@ class DPSVM(Classifier):
     max_rows_per_person
         The most rows that one person may have; there is no default. The noise grows with it.
     C
-        Of the hinge loss, as in libsvm; ``auto`` for a value from public numbers alone.
+        Weight of the hinge loss, as in libsvm; ``auto`` for a value from public numbers alone.
     row_norm
         R, the public bound on the norm of a row.
     intercept_scaling

@@ -61,16 +61,16 @@ class DPSVMDVP(Classifier):
     support
         ``all`` or ``free``: which support vectors get noise.
     C, gamma
-        Of the RBF machine; gamma a number or ``auto`` for one over d.
+        Settings of the RBF machine; gamma a number or ``auto`` for one over d.
     allow_constant
         Whether constant columns are meant.
     random_state
-        Of the noise.
+        Seeds the noise.
 
     Attributes
     ----------
     support_vectors_
-        Of each machine, a list of arrays (l, d): raw rows.
+        Those of each machine, a list of arrays (l, d): raw rows.
     dual_coef_
         Noised ``y_i alpha_i`` of each machine, a list of arrays (l,).
     intercept_

@@ -91,7 +91,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     variant
         ``sound`` or ``published``.
     components_share
-        Of epsilon (and delta) that the sound form spends on the components.
+        Share of epsilon (and delta) that the sound form spends on the components.
     contribution_rate, n_components
         How many components are kept.
     C, row_norm, intercept_scaling, solver_tolerance

@@ -87,12 +87,12 @@ class PrivateSVM(
     n_pairs
         m, pairs of features.
     C, gamma
-        Of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's default); of the
+        Weight of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's default); of the
         kernel, a number or ``auto`` for one over d.
     solver_tolerance, classes, allow_constant, entropy
         As in `DPSVM`.
     random_state
-        Of the public basis, and of the published form's noise.
+        Seeds the public basis, and the published form's noise.
 
     Attributes
     ----------

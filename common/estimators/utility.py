@@ -31,7 +31,7 @@ _UNIT = 1 << FINEST_BITS
 
 def extract_labels(schema: Schema, target: str, rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """Classes of rows that `encode` made, shape (n_rows,)."""
-    index = schema.index_of(target)
+    index = schema.find_index(target)
     start, stop = schema.layout.groups[index]
     if isinstance(schema.attributes[index], Categorical):
         return np.asarray(rows[:, start:stop].argmax(axis=1), np.int64)
@@ -49,7 +49,7 @@ def synthetic_labels(
     A binary is cut where its released mean is kept, or in the middle of its two codes where no
     mean was released; of a categorical's indicators the largest decides.
     """
-    index = schema.index_of(target)
+    index = schema.find_index(target)
     start, stop = schema.layout.groups[index]
     if isinstance(schema.attributes[index], Categorical):
         return np.asarray(coded[:, start:stop].argmax(axis=1), np.int64)
@@ -62,7 +62,7 @@ def extract_features(
     schema: Schema, target: str, coded: NDArray[np.float64] | NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """Coded columns of every attribute but the target, shape (n_rows, p - width of target)."""
-    start, stop = schema.layout.groups[schema.index_of(target)]
+    start, stop = schema.layout.groups[schema.find_index(target)]
     return np.delete(np.asarray(coded, np.float64), np.s_[start:stop], axis=1)
 
 

@@ -154,7 +154,7 @@ class PairSummary:
 def variations(
     schema: Schema, ours: TableCounts, theirs: TableCounts
 ) -> tuple[tuple[Variation, ...], tuple[Variation, ...]]:
-    """Of every attribute, and of every pair in the order of `TableCounts.pairs`."""
+    """Variations of every attribute, and of every pair in the order of `TableCounts.pairs`."""
     names = [attribute.name for attribute in schema.attributes]
     pairs = [(names[i], names[j]) for i, j in list_pairs(len(names))]
 

@@ -115,11 +115,11 @@ class ForecastSimulation:
     Parameters
     ----------
     layout
-        Of the study's schema.
+        Layout of the study's schema.
     eigenvalues
         Assumed, shape (p,), descending, none negative, at least one above 0.
     law
-        Of the noise.
+        Law of the noise.
     owner_rows
         Rows of each owner; all at least 1.
     covariance

@@ -65,7 +65,7 @@ def _axis(attribute: Attribute, cells: Cells | None) -> PairAxis:
     least = [float(cells.edges[interval]) for interval in first]
     names = [f"{math.ceil(edge) if cells.integer else edge:.4g}" for edge in least]
     if isinstance(attribute, Date | Ordinal):
-        names = [attribute.text_of(math.ceil(edge)) for edge in least]
+        names = [attribute.format_value(math.ceil(edge)) for edge in least]
     if cells.spike is not None:
         below = int((cells.edges[1:] <= cells.spike).sum())
         at = int(parts[below]) if below < len(parts) else n

@@ -30,7 +30,7 @@ class ValueCounts:
         int64: one for each label, or for each of a numeric's cells: the schema's, or `N_BINS` equal
         parts of the range of a unit-ball attribute.
     below, above
-        Of a numeric, outside its bounds.
+        Values of a numeric outside its bounds.
     unknown
         Missing, no finite number, or a label that the attribute does not list.
     """
@@ -77,6 +77,21 @@ def value_range(attribute: Numeric) -> tuple[float, float]:
 def cell_edges(attribute: Numeric, cells: Cells | None) -> NDArray[np.float64]:
     """Ends of the intervals in which values of a numeric are counted."""
     return np.linspace(*value_range(attribute), N_BINS + 1) if cells is None else cells.edges
+
+
+def even_whole_numbers(cells: Cells | None, n_intervals: int) -> NDArray[np.float64]:
+    """Factors that take from drawn shares what some cells hold one whole number more than others.
+
+    Ages from 0 to 105 in 40 cells are two or three to a cell, which would look like heaps. All 1
+    where cells hold no whole numbers, as many each, or numbers that differ by more than one.
+    """
+    if cells is None or not cells.integer:
+        return np.ones(n_intervals)
+    first = np.ceil(cells.edges)
+    held = np.diff(first)
+    held[-1] += first[-1] == cells.edges[-1]
+    uneven = held.min() >= 1 and held.max() == held.min() + 1
+    return held.mean() / held if uneven else np.ones(n_intervals)
 
 
 def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:

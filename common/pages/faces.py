@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dppca.common.amounts import decimal_text
 from dppca.common.messages import StudyState
+from dppca.common.pages.rendering import show_time
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
@@ -22,7 +23,7 @@ def study_face(study: Study, state: StudyState | None = None) -> list[tuple[str,
         ),
         ("One person, all owners together", f"epsilon {whole.epsilon}, delta {whole.delta}"),
         ("Owners", ", ".join(study.owners)),
-        ("Deadline", "" if study.deadline is None else study.deadline.isoformat()),
+        ("Deadline", "" if study.deadline is None else show_time(study.deadline)),
         ("Trust", study.trust.value),
         ("Digest", study.digest),
     ]

@@ -176,7 +176,7 @@ class Guard:
         return None
 
 
-def form_of(request: Request) -> dict[str, str]:
+def read_form(request: Request) -> dict[str, str]:
     """Fields of a form that the guard let through; none of a request without one."""
     fields: dict[str, str] = request.scope.get("form", {})
     return fields

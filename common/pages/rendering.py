@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,9 @@ FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
 
 
-def check_templates() -> None:
-    """`SettingError` where Jinja is not installed; found out before anything is run."""
-    require_package("jinja2", purpose="a report")
+def check_report() -> None:
+    """`SettingError` where Jinja or matplotlib is missing; found out before anything is run."""
+    require_package("matplotlib", "jinja2", purpose="a report").use("Agg")
 
 
 def check_server() -> None:
@@ -44,7 +45,7 @@ def render(folders: Sequence[Path], template: str, **values: Any) -> str:
     Parameters
     ----------
     folders
-        Of the side's own templates.
+        Folders of the side's own templates.
     """
     return _environment(tuple(folders)).get_template(template).render(software=SOFTWARE, **values)
 
@@ -55,6 +56,18 @@ def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
     return render(folders, template, style=style, policy=policy, **values)
+
+
+def show_time(time: str | datetime) -> str:
+    """A time as people read it, ``2026-11-22 19:30:05 UTC``.
+
+    Parameters
+    ----------
+    time
+        Aware; as text, in the form of ISO 8601.
+    """
+    moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @cache
@@ -69,7 +82,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"figure": _figure, "percent": _percent, "count": _count}
+    made.filters |= {"figure": _figure, "percent": _percent, "count": _count, "when": show_time}
     return made
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from dppca.common.clock import utc_now
-from dppca.common.console import say, terminable
+from dppca.common.console import defect_text, say, terminable
 from dppca.common.errors import DppcaError, SettingError
 from dppca.common.pages.guard import STATIC, Guard, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
@@ -34,14 +33,17 @@ class Pages:
     Parameters
     ----------
     folders
-        Of its templates.
+        Folders of its templates.
     who
         On the face of every page, such as ``Site hospital``.
+    links
+        Names and paths of pages that every page links to, beside the studies.
     """
 
-    def __init__(self, *folders: Path, who: str) -> None:
+    def __init__(self, *folders: Path, who: str, links: Mapping[str, str]) -> None:
         self._folders = folders
         self._who = who
+        self._links = links
         self.session = Session()
 
     def answer(self, template: str, *, status: int = HTTPStatus.OK, **values: Any) -> HTMLResponse:
@@ -68,6 +70,7 @@ class Pages:
             self._folders,
             template,
             who=self._who,
+            links=self._links.items(),
             place=self.session.place,
             form_token=self.session.form_token,
             now=utc_now(),
@@ -102,7 +105,7 @@ class Pages:
 
     def _confess(self, request: Request, error: Exception) -> Response:
         del request
-        say("".join(traceback.format_exception(error)).rstrip(), err=True)
+        say(defect_text(error), err=True)
         return self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", _DEFECT)
 
 
@@ -112,7 +115,7 @@ def serve(app: Any, *, port: int, opened: Callable[[int], None]) -> None:
     Parameters
     ----------
     port
-        Of loopback; 0 for any that is free.
+        A port of loopback; 0 for any that is free.
     opened
         Told the port once requests are answered.
 

@@ -86,7 +86,7 @@ def compose_guarantee(
     Parameters
     ----------
     calibration
-        Of the study: what each owner's release claims, or with ``trust: aggregate`` their sum.
+        What each owner's release claims, or with ``trust: aggregate`` their sum.
     owners
         Whose releases are counted: all of the study, except to read what earlier versions wrote.
     """

@@ -61,9 +61,9 @@ class MaskedClaims(MomentClaims):
     honest
         h: ``quorum`` less ``colluders``.
     share_variance
-        Of a Gaussian share, in units of ``16**-g``; None for Laplace shares, of shape 1/h.
+        Variance of a Gaussian share, in units of ``16**-g``; None for Laplace shares, of shape 1/h.
     statement_sha256
-        Of what the owner signed of its masked vector and its seals.
+        Digest of what the owner signed of its masked vector and its seals.
     """
 
     trust: str
@@ -210,7 +210,7 @@ def draw(
     Parameters
     ----------
     calibration
-        Of the study: `calibrate`.
+        The study's, by `calibrate`.
     moments
         Exact sums over the owner's rows, in the layout of the study's schema.
     release_id, ledger_sequence
@@ -258,13 +258,13 @@ def receipt_for(
     Parameters
     ----------
     calibration
-        Of the study: `calibrate`.
+        The study's, by `calibrate`.
     payload_sha256
         Hexadecimal.
     ledger_sequence, software
         The owner's; all else follows from the study and the release.
     statement_sha256
-        Of a masked contribution, hexadecimal; else None.
+        Digest of a masked contribution's statement, hexadecimal; else None.
     """
     schema = study.table
     nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.schema.attributes import Attribute, Date, labels_of
+from dppca.common.schema.attributes import Attribute, Date, list_labels
 from dppca.common.schema.coding import Column
 from dppca.common.schema.document import Schema
 
 
 def decoded_type(attribute: Attribute) -> Any:
     """Arrow's type of an attribute's values."""
-    if labels_of(attribute) is not None:
+    if list_labels(attribute) is not None:
         return pa.dictionary(pa.int32(), pa.string())
     return pa.date32() if isinstance(attribute, Date) else pa.float64()
 
@@ -30,7 +30,7 @@ def decoded_fields(schema: Schema) -> Any:
 
 def decoded_array(attribute: Attribute, column: Column) -> Any:
     """Values of an attribute, as `dppca.common.schema.decoding.decode_columns` makes them."""
-    labels = labels_of(attribute)
+    labels = list_labels(attribute)
     if labels is None and not isinstance(attribute, Date):
         return pa.array(column, pa.float64())
     whole = pa.array(np.rint(column).astype(np.int32))

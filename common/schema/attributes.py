@@ -290,7 +290,7 @@ class Numeric(_Strict):
         )
         return lower + (upper - lower) * share
 
-    def text_of(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """A value as people write it."""
         return f"{value:g}"
 
@@ -345,7 +345,7 @@ class Date(Numeric):
     integer: bool = True
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Day, ...] | None = None
 
-    def text_of(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """The date of a number of days."""
         return day_text(value)
 
@@ -392,7 +392,7 @@ class Ordinal(Numeric):
         """Labels in the order of their places."""
         return self.levels
 
-    def text_of(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """The label at a place, or the two that it lies between."""
         lower, upper = self.levels[math.floor(value)], self.levels[math.ceil(value)]
         return lower if lower == upper else f"between {lower} and {upper}"
@@ -500,7 +500,7 @@ class Categorical(_Strict):
 Attribute = Annotated[Numeric | Date | Ordinal | Binary | Categorical, Field(discriminator="type")]
 
 
-def labels_of(attribute: Attribute) -> tuple[str, ...] | None:
+def list_labels(attribute: Attribute) -> tuple[str, ...] | None:
     """The labels that values of an attribute are written as; None of numbers and dates."""
     if isinstance(attribute, Numeric) and not isinstance(attribute, Ordinal):
         return None

@@ -83,7 +83,7 @@ class Cells:
     integer
         Whether values are whole numbers.
     scale
-        Of the numeric.
+        Scale of the numeric.
     middle
         What a missing value is taken for.
     missing
@@ -109,7 +109,7 @@ class Cells:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of each cell: ``bin 1``, ``bin 2`` and so on, ``zero`` for the spike, ``missing``."""
+        """Names of cells: ``bin 1``, ``bin 2`` and so on, ``zero`` for the spike, ``missing``."""
         bins = tuple(f"bin {number}" for number in range(1, self.n_intervals + 1))
         zero = () if self.spike is None else ("zero",)
         return (*bins, *zero, *(("missing",) if self.missing else ()))
@@ -140,8 +140,8 @@ class Cells:
             values[self.n_intervals] = self.spike
         if self.missing:
             values[-1] = np.nan
-        found: Vector = values[codes]
-        return found
+        decoded: Vector = values[codes]
+        return decoded
 
     def index(self, values: Vector) -> NDArray[np.int32]:
         """The cell of each value, whatever it is: shape (n_rows,)."""

@@ -10,13 +10,15 @@ is one in ASCII decimals, with or without exponent, sign and outer blanks. A tru
 in a numeric column is no number, as it would not be one in a CSV file.
 
 Dates become days since 1970, of columns of dates and of times (in UTC where they have a zone) and
-of text that begins with a date such as ``2020-01-31``; a time of day behind it is left out. The
-labels of an ordinal become their places. What is no date or no label is `NOT_A_NUMBER`.
+of text that begins with a date such as ``2020-01-31``; a time of day behind it is left out. They
+are of the years 1 to 9999, which is what text can say. The labels of an ordinal become their
+places. What is no date or no label is `NOT_A_NUMBER`.
 
 Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
 ``1.0`` and ``"1"`` are one label, outer blanks do not count, null, empty text and NaN are
 `MISSING`. Text that is no label gets a second look as the number or truth value that it spells,
-since CSV writers turn ``1`` into ``1.0`` and ``true`` into ``True``. The rest is `UNKNOWN`.
+since CSV writers turn ``1`` into ``1.0``, ``100000`` into ``1e+05``, ``true`` into ``True`` and
+what is not there into ``nan``. The rest is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from typing import Any, Final
 
@@ -34,7 +37,7 @@ from numpy.typing import NDArray
 
 from dppca.common.schema import MISSING, UNKNOWN, Attribute, Column, Numeric
 from dppca.common.schema import label_text as canonical_text
-from dppca.common.schema.attributes import MAX_LABEL_LENGTH, Date, Ordinal, count_days, labels_of
+from dppca.common.schema.attributes import MAX_LABEL_LENGTH, Date, Ordinal, count_days, list_labels
 
 INFINITE: Final = math.inf
 """In a numeric column: a number that is not finite, of either sign."""
@@ -42,6 +45,7 @@ NOT_A_NUMBER: Final = -math.inf
 """In a numeric column: text, a truth value, a date, or anything else that is no number."""
 
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
 _NARROWEST = 4  # bytes of the narrowest
@@ -81,7 +85,7 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
     if isinstance(attribute, Date):
         return _days(cells)
-    labels = labels_of(attribute)
+    labels = list_labels(attribute)
     if labels is None:
         return _numbers(cells, told_apart=told_apart)
     if pa.types.is_date(kind):
@@ -179,9 +183,10 @@ def _numbers_of_decimals(cells: pa.Array) -> NDArray[np.float64]:
 
 def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
     """float64 of text: in one go where it can be, each distinct remaining text once."""
-    try:
+    values = None
+    with suppress(pa.ArrowInvalid):  # it quotes a cell, so nothing goes on while it is handled
         values = _to_numpy(text.cast(pa.float64()))
-    except pa.ArrowInvalid:
+    if values is None:
         trimmed = pc.ascii_trim_whitespace(text)
         plain = pc.fill_null(pc.match_substring_regex(trimmed, _PLAIN), False)
         numbers = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
@@ -227,6 +232,7 @@ def _days(cells: pa.Array) -> NDArray[np.float64]:
         days = (cells.view(pa.int64()).fill_null(0).to_numpy() // _PER_DAY[unit]).astype(np.float64)
     else:
         days = np.full(len(cells), NOT_A_NUMBER)
+    days = np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, NOT_A_NUMBER)
     return np.where(_nulls(cells), np.nan, days)
 
 
@@ -238,6 +244,8 @@ def _day_of_text(text: object) -> float:
     digits = day[:4] + day[5:7] + day[8:]
     written = len(digits) == 8 and digits.isascii() and digits.isdigit()
     if not written or day[4] != "-" or day[7] != "-" or then not in ("", "T", " "):
+        return NOT_A_NUMBER
+    if word.endswith(" BC"):  # as PostgreSQL writes the years before 1
         return NOT_A_NUMBER
     try:
         return float(count_days(date.fromisoformat(day)))
@@ -253,7 +261,9 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
         if not text:
             return MISSING
         code = code_of.get(text)
-        return code_of.get(_spelled(text), UNKNOWN) if code is None else code
+        if code is None:
+            code = code_of.get(_spelled(text), MISSING if _is_nan(text) else UNKNOWN)
+        return code
 
     if not _is_text(cells.type):
         if _has_canonical_text(cells.type):
@@ -293,15 +303,39 @@ def _text_of_decimal(number: int, scale: int) -> str:
 
 
 def _spelled(text: str) -> str:
-    """What a CSV writer may have had before it: ``1.0`` was 1, ``2.50`` was 2.5, ``True`` true."""
+    """What a CSV writer may have had before it.
+
+    ``1.0`` was 1, ``2.50`` was 2.5, ``-0.0`` was 0, ``1e+05`` was 100000, ``True`` true.
+    """
     if text.lower() in {"true", "false"}:
         return text.lower()
+    if _has_exponent(text) and math.isfinite(number := float(text)):
+        return canonical_text(number)
     whole, point, fraction = text.partition(".")
     digits = whole[1:] if whole.startswith(("+", "-")) else whole
     if not point or not digits or not text.isascii() or not (digits + fraction).isdigit():
         return text
     fraction = fraction.rstrip("0")
-    return f"{whole}.{fraction}" if fraction else whole
+    if not fraction:
+        return "0" if whole == "-0" else whole
+    return f"{whole}.{fraction}"
+
+
+def _has_exponent(text: str) -> bool:
+    """Whether it is a float as CSV writers write it with an exponent: ``-1.5e-07``."""
+    mantissa, letter, exponent = text.partition("e")
+    whole, point, fraction = mantissa.removeprefix("-").partition(".")
+    sign, digits = exponent[:1], exponent[1:]
+    return (
+        text.isascii()
+        and bool(letter)
+        and len(whole) == 1
+        and whole.isdigit()
+        and (fraction.isdigit() if point else True)
+        and sign in ("+", "-")
+        and len(digits) <= 3
+        and digits.isdigit()
+    )
 
 
 def _by_value(

@@ -20,10 +20,13 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationError,
     model_serializer,
     model_validator,
 )
 
+from dppca.common.document_faults import explain_faults
+from dppca.common.errors import SettingError
 from dppca.common.html_tables import html_table
 from dppca.common.schema.attributes import (
     STORED,
@@ -31,7 +34,7 @@ from dppca.common.schema.attributes import (
     Categorical,
     Name,
     Numeric,
-    labels_of,
+    list_labels,
 )
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -151,11 +154,15 @@ class Schema(BaseModel):
 
     @classmethod
     def from_document(cls, document: Mapping[str, object], *, stored: bool = False) -> Schema:
-        """Validate a mapping; raises pydantic's ``ValidationError``.
+        """Validate a mapping; `SettingError` names every field at fault.
 
         ``stored`` accepts any names, since the document was in use before names were checked.
         """
-        return cls.model_validate(document, context=STORED if stored else None)
+        try:
+            return cls.model_validate(document, context=STORED if stored else None)
+        except ValidationError as error:
+            said = explain_faults(error, document, kind=cls, title="the schema")
+            raise SettingError(said) from error
 
     def canonical_bytes(self) -> bytes:
         """The document that is hashed."""
@@ -180,24 +187,24 @@ class Schema(BaseModel):
             with_sums=self.row_norm is None or self.row_norm.include_sums,
             histograms=tuple((index, cells.n_cells) for index, cells in self.histograms),
             histogram_unit=int(Fraction(self.histogram_weight) * 4**self.resolution_bits),
-            targets=tuple(self.index_of(name) for name in self.targets),
+            targets=tuple(self.find_index(name) for name in self.targets),
             target_weight=self.target_weight,
         )
 
     @cached_property
     def _columns(self) -> tuple[tuple[ColumnKind, int], ...]:
         """Kind and number of the coded columns of each attribute."""
-        found = []
+        columns = []
         for attribute, cells in zip(self.attributes, self.cells, strict=True):
             if isinstance(attribute, Categorical):
-                found.append((ColumnKind.INDICATOR, len(attribute.labels)))
+                columns.append((ColumnKind.INDICATOR, len(attribute.labels)))
             elif not isinstance(attribute, Numeric):
-                found.append((ColumnKind.BINARY, 1))
+                columns.append((ColumnKind.BINARY, 1))
             elif attribute.products is not None and cells is not None:
-                found.append((ColumnKind.INDICATOR, cells.n_cells))
+                columns.append((ColumnKind.INDICATOR, cells.n_cells))
             else:
-                found.append((ColumnKind.NUMERIC, 1))
-        return tuple(found)
+                columns.append((ColumnKind.NUMERIC, 1))
+        return tuple(columns)
 
     @cached_property
     def cells(self) -> tuple[Cells | None, ...]:
@@ -229,7 +236,7 @@ class Schema(BaseModel):
             if isinstance(each, Numeric) and each.products is not None
         )
 
-    def index_of(self, name: str) -> int:
+    def find_index(self, name: str) -> int:
         """Index of the attribute called ``name``; ``KeyError`` where there is none."""
         for index, attribute in enumerate(self.attributes):
             if attribute.name == name:
@@ -257,11 +264,11 @@ class Schema(BaseModel):
         """Notebooks show the attributes."""
         rows = []
         for attribute in self.attributes:
-            labels = labels_of(attribute)
+            labels = list_labels(attribute)
             if labels is not None or not isinstance(attribute, Numeric):
                 values = ", ".join(labels or ())
             elif attribute.scale is None:
-                values = " to ".join(map(attribute.text_of, attribute.bounds))
+                values = " to ".join(map(attribute.format_value, attribute.bounds))
             else:
                 values = f"about {attribute.middle:g}, scale {attribute.scale:g}"
             rows.append((attribute.name, attribute.type, values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.errors import DataError, SchemaMismatchError
+from dppca.common.names import nearest_name, one_line
 from dppca.common.schema import Column, Layout, Schema, label_text
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.arrow import decoded_array
@@ -19,8 +21,14 @@ from dppca.common.schema.columns import parse_column
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.schema.layout import ColumnKind
 
-_NO_ONE_KIND = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
-"""What Arrow raises for a column that holds values of several kinds."""
+_NO_ONE_KIND = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    TypeError,
+    UnicodeError,
+)
+"""What is raised for a column that Arrow has no kind for: values of several kinds, for instance."""
 
 
 def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
@@ -45,8 +53,8 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        A column is missing, or columns differ in length. No value is ever refused: see the rules
-        for missing and unknown ones in `dppca.Schema`'s attributes.
+        It is no table, a column is missing, or columns differ in length. No value is ever refused:
+        see the rules for missing and unknown ones in `dppca.Schema`'s attributes.
 
     Examples
     --------
@@ -75,15 +83,11 @@ def read_frame(frame: Any, schema: Schema) -> list[Column]:
     DataError
         As `encode`.
     """
-    table, columns = _as_arrow(frame), []
-    for attribute in schema.attributes:
-        try:
-            values = table[attribute.name]
-        except LookupError as error:
-            raise DataError(
-                f"the table has no column {attribute.name}, or more than one"
-            ) from error
-        columns.append(parse_column(attribute, _cells(values)))
+    table = _choose_columns(frame, [attribute.name for attribute in schema.attributes])
+    columns = [
+        parse_column(attribute, _cells(attribute.name, table[attribute.name]))
+        for attribute in schema.attributes
+    ]
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise DataError(f"the table's columns have {sorted(lengths)} rows: all need the same")
@@ -94,7 +98,9 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     """The values that coded rows stand for: the inverse of `encode`, up to the grid.
 
     Any rows of numbers will do: each becomes the row of valid values that is nearest to it, on its
-    own. Synthetic rows keep their marginals better by ``synthesize --form decoded`` or
+    own. The grid has ``2**g`` steps between bounds, so a day of three years may come back as the
+    next one; and what was missing comes back as what it was coded as. Synthetic rows keep their
+    marginals better by ``synthesize --form decoded`` or
     `dppca.PPCADPMH.decode`, which look at all rows together.
 
     Parameters
@@ -170,7 +176,7 @@ def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
     )
 
 
-def library_of(frame: Any) -> str:
+def find_library(frame: Any) -> str:
     """Which library a table is of, for `table_for`: ``pandas``, ``polars`` and so on."""
     return "" if isinstance(frame, Mapping) else type(frame).__module__.partition(".")[0]
 
@@ -189,30 +195,62 @@ def _plain(values: Any) -> Any:
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _as_arrow(frame: Any) -> Any:
-    """The table as Arrow's, where its library can do that; else as it is."""
-    if not hasattr(frame, "__arrow_c_stream__"):
+def column_names(frame: Any) -> list[Any] | None:
+    """Names of a table's columns; None for what does not say them."""
+    if isinstance(frame, Mapping):
+        return [*frame]
+    names = getattr(frame, "column_names", None)  # Arrow's; its columns are arrays
+    if names is None and hasattr(frame, "__len__"):  # which no lazy frame has
+        names = getattr(frame, "columns", None)
+    return None if names is None else [*names]
+
+
+def _choose_columns(frame: Any, wanted: list[str]) -> Any:
+    """The columns of a table, in Arrow where its library can do that."""
+    names = column_names(frame)
+    if names is None and hasattr(frame, "__arrow_c_stream__"):
+        with suppress(*_NO_ONE_KIND):  # what a single column raises
+            frame = pa.table(frame)
+            names = frame.column_names
+    if names is None:
+        raise DataError(
+            f"a {type(frame).__name__} is no table: give one of pandas, polars or Arrow, with its "
+            "rows in memory, or a mapping of names to sequences"
+        )
+    for name in wanted:
+        if names.count(name) > 1:
+            raise DataError(f"the table has {names.count(name)} columns called {name}")
+        if name not in names:
+            near = nearest_name(name, [each for each in names if isinstance(each, str)])
+            meant = "" if near is None else f", but one called {one_line(near)!r}: names must agree"
+            raise DataError(f"the table has no column {name}{meant}")
+    if isinstance(frame, Mapping):
         return frame
+    chosen = frame.select(wanted) if hasattr(frame, "select") else frame[wanted]
     try:
-        return pa.table(frame)
+        return pa.table(chosen)
     except _NO_ONE_KIND:
-        return frame
+        return chosen
 
 
-def _cells(values: Any) -> pa.Array:
+def _cells(name: str, values: Any) -> pa.Array:
     """One column as an Arrow array, whatever library it is of."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
+    is_one = isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__")
+    if is_one or getattr(values, "ndim", 1) != 1:
+        raise DataError(f"column {name} of the table is no sequence of single values")
     try:
         return pa.array(values, from_pandas=True)
     except _NO_ONE_KIND:
-        # Values of several kinds in one column: each as its text, which is read as a file's is.
-        return pa.array([_text(value) for value in values], pa.large_string())
+        # Each value as its text, which is read as a file's is, whatever bytes that has.
+        texts = pa.array([_text(value) for value in values], pa.large_binary())
+        return texts.view(pa.large_string())
 
 
-def _text(value: object) -> str | None:
+def _text(value: object) -> bytes | None:
     try:
         absent = not pa.scalar(value, from_pandas=True).is_valid
     except _NO_ONE_KIND:
         absent = False
-    return None if absent else label_text(value)
+    return None if absent else label_text(value).encode("utf-8", "surrogatepass")

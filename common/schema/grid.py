@@ -41,7 +41,7 @@ class Grid:
     Attributes
     ----------
     middle, step
-        Of equation (2); ``unit`` is what ``step`` was not yet divided by.
+        As in equation (2); ``unit`` is what ``step`` was not yet divided by.
     lowest, highest
         Codes of the bounds. All four of shape (q,), or () where all columns have the same.
     centred

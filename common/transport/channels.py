@@ -16,7 +16,7 @@ import tenacity
 
 from dppca.common.errors import DppcaError, IdentityError, UnreachableError
 from dppca.common.transport import require_tls_13
-from dppca.common.transport.hosts import DialTarget, host_of, other_host_error
+from dppca.common.transport.hosts import DialTarget, other_host_error, parse_host
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.status import from_rpc_error, is_busy, is_other_host, may_retry
 from dppca.common.transport.tls import Credentials
@@ -104,7 +104,7 @@ def open_channel(
     options: list[tuple[str, int | str]] = list(CLIENT_OPTIONS)
     if proxy is not None:
         options += proxy.channel_options(address)
-        server_name = server_name or host_of(address)
+        server_name = server_name or parse_host(address)
     if server_name is not None:
         options.append(("grpc.ssl_target_name_override", server_name))
     try:
@@ -217,7 +217,7 @@ def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaEr
         return from_rpc_error(error)
     if is_other_host(error):
         return other_host_error(dialled)
-    failed = from_rpc_error(error, role=dialled.role)
+    failed = from_rpc_error(error, role=dialled.role, address=dialled.address)
     if dialled.proxy is not None and isinstance(failed, UnreachableError):
         try:
             dialled.proxy.open_tunnel(dialled.address).close()

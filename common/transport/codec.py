@@ -73,14 +73,15 @@ def header_from_wire(message: pb.ContributionHeader) -> Header:
         ("ledger_head", DIGEST_BYTES),
     ):
         if len(getattr(message, name)) != size:
-            text = f"{name} has {len(getattr(message, name))} bytes, not {size}"
-            raise UploadError(text)
+            raise UploadError(f"{name} has {len(getattr(message, name))} bytes, not {size}")
     if len(message.receipt) > MAX_RECEIPT_BYTES:
-        text = f"the receipt has {len(message.receipt)} bytes; {MAX_RECEIPT_BYTES} are allowed"
-        raise LimitError(text)
+        raise LimitError(
+            f"the receipt has {len(message.receipt)} bytes; {MAX_RECEIPT_BYTES} are allowed"
+        )
     if len(message.signature) > MAX_SIGNATURE_BYTES:
-        text = f"a signature of {len(message.signature)} bytes; {MAX_SIGNATURE_BYTES} are allowed"
-        raise LimitError(text)
+        raise LimitError(
+            f"a signature of {len(message.signature)} bytes; {MAX_SIGNATURE_BYTES} are allowed"
+        )
     return Header(
         study_digest=message.study_digest,
         release_id=message.release_id,
@@ -115,9 +116,9 @@ def contribution_parts(
     payload
         The bytes the ledger holds, never anything recomputed.
     signature
-        Of the owner over the receipt, DER.
+        The owner's signature over the receipt, DER.
     n_entries
-        Of the vector in the payload.
+        Entries of the vector in the payload.
     sent
         Told the size of every chunk taken from here.
     """
@@ -195,7 +196,7 @@ class ChunkVerifier:
         Parameters
         ----------
         sha256
-            Of all that `take` has returned, 32 bytes.
+            Digest of all that `take` has returned, 32 bytes.
         """
         if self._received != self._total:
             raise UploadError(f"the content ends after {self._received} of {self._total} bytes")

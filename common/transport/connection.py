@@ -6,10 +6,13 @@ Every call has a deadline, and is repeated only after failures that may pass
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
+from dppca.common.errors import DppcaError, UnknownStudyError
+from dppca.common.names import nearest_name
 from dppca.common.transport.channels import ATTEMPTS, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials
@@ -49,3 +52,22 @@ class CuratorConnection:
     ) -> _T:
         left = CALL_TIMEOUT_S if deadline_s is None else deadline_s
         return with_retries(call, deadline_s=left, attempts=attempts, dialled=self._dialled)
+
+
+class _NamedStudy(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+@contextmanager
+def guess_study(name: str, studies: Callable[[], Sequence[_NamedStudy]]) -> Iterator[None]:
+    """If the block finds no study, name it, and which of those that this party sees is like it."""
+    try:
+        yield
+    except UnknownStudyError as error:
+        try:
+            near = nearest_name(name, [each.name for each in studies()])
+        except DppcaError:  # a curator that lists none: what was asked for has failed anyway
+            raise error from None
+        meant = "" if near is None else f"; did you mean {near}?"
+        raise UnknownStudyError(f"{error}. You asked for {name}{meant}") from error

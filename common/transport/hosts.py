@@ -29,7 +29,7 @@ class DialTarget:
     ca
         The authority's certificate, PEM.
     role
-        Of the client.
+        Role of the client.
     server_name
         Name to expect instead of the host.
     proxy
@@ -45,10 +45,10 @@ class DialTarget:
     @property
     def expected(self) -> str:
         """The name that the certificate has to hold."""
-        return self.server_name or host_of(self.address)
+        return self.server_name or parse_host(self.address)
 
 
-def host_of(address: str) -> str:
+def parse_host(address: str) -> str:
     """The host in a ``HOST:PORT``."""
     return address.rpartition(":")[0].strip("[]")
 
@@ -98,4 +98,4 @@ def _connect(dialled: DialTarget) -> socket.socket:
     if dialled.proxy is not None:
         return dialled.proxy.open_tunnel(dialled.address)
     port = int(dialled.address.rpartition(":")[2])
-    return socket.create_connection((host_of(dialled.address), port), timeout=_TIMEOUT_S)
+    return socket.create_connection((parse_host(dialled.address), port), timeout=_TIMEOUT_S)

@@ -2,7 +2,7 @@
 
 ::
 
-    site ── CONNECT hub:7443 ──▶ proxy ──▶ curator
+    site ── CONNECT curator:7443 ──▶ proxy ──▶ curator
     site ◀═══════ TLS 1.3, mutual ═══════▶ curator
 
 The proxy learns the curator's host and port, times and sizes; what it passes on it can neither read

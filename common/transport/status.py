@@ -58,6 +58,7 @@ RETRIED = frozenset(
 
 WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.BusyError: "run the same command again later: nothing is lost or charged twice",
+    errors.InputError: "the curator's log says why",
     errors.UnreachableError: "check the address and that the curator is running, then run the "
     "same command again: nothing is lost or charged twice",
     errors.IdentityError: "this party's certificate and the curator's must be signed by one "
@@ -65,7 +66,7 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.StudyError: "its deadline must lie ahead by the curator's clock too; the curator's log "
     "says what is wrong",
     errors.PermissionDeniedError: "use a certificate of the role this needs",
-    errors.UnknownStudyError: "check the name; the study must list this owner",
+    errors.UnknownStudyError: "`dppca-owner studies` lists those that name this owner",
     errors.StudyStateError: "ask the operator: `dppca-curator study show`",
     errors.ConflictError: "the curator keeps what it has; ask the operator what is stored",
     errors.SchemaMismatchError: "compare your study file with the operator's",
@@ -80,7 +81,7 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
 
 
 OPERATOR_WHAT_TO_DO: dict[type[DppcaError], str] = {
-    errors.UnknownStudyError: "check the name: `dppca-curator study list` shows all studies",
+    errors.UnknownStudyError: "`dppca-curator study list` shows all studies",
     errors.StudyStateError: "`dppca-curator study show` tells its state",
     errors.ConflictError: "the curator keeps what it has",
 }
@@ -118,15 +119,25 @@ async def abort(context: ServicerContext[object, object], error: DppcaError) -> 
     raise AssertionError  # abort does not return
 
 
-def from_rpc_error(error: grpc.RpcError, *, role: Role = Role.OWNER) -> DppcaError:
-    """The error that a failed call stands for, on the side of a client of some role."""
+def from_rpc_error(
+    error: grpc.RpcError, *, role: Role = Role.OWNER, address: str | None = None
+) -> DppcaError:
+    """The error that a failed call stands for, on the side of a client of some role.
+
+    Parameters
+    ----------
+    address
+        What was dialled; a message about it then says so before gRPC's own words.
+    """
     code, details, trailers = _status_parts(error)
     named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
     reason = named.public if not details or named.public == details else one_line(details)
+    if named is errors.UnreachableError and TRAILER not in trailers and address is not None:
+        reason = f"the curator at {address} cannot be reached ({reason})"
     hint = WHAT_TO_DO.get(named)
     if role is Role.OPERATOR:
         hint = OPERATOR_WHAT_TO_DO.get(named, hint)
-    return named(f"{reason} ({hint})" if hint else reason)
+    return named(f"{reason.rstrip('.')}: {hint}" if hint else reason)
 
 
 def may_retry(error: grpc.RpcError) -> bool:

@@ -73,6 +73,8 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
         folder.key: "`dppca-owner init` or `dppca-curator pki issue` makes it",
     }
     contents = []
+    if not folder.folder.is_dir():
+        raise IdentityError(f"there is no folder {folder.folder} with certificate.pem and key.pem")
     for path, origin in origins.items():
         try:
             contents.append(path.read_bytes())
@@ -200,7 +202,7 @@ def check_credentials(
         raise IdentityError(
             f"the certificate is for {identity.role.value} {identity.name}, not for "
             f"{role.value} {name or ''}".rstrip()
-            + ": ask the operator for the right one"
+            + f": {_where_from(role, 'ask the operator for the right one')}"
         )
     for what, document in (("certificate", certificate), ("authority's certificate", authority)):
         if now < document.not_valid_before_utc:
@@ -210,10 +212,28 @@ def check_credentials(
             )
         if now >= document.not_valid_after_utc:
             raise IdentityError(
-                f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d}: run `dppca-owner "
-                "renew`, or send the operator your request.pem to sign again"
+                f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d}: "
+                + (
+                    "it needs a new authority, and new certificates for everybody"
+                    if document is authority
+                    else _where_from(
+                        role,
+                        "run `dppca-owner renew`, or send the operator your request.pem to sign "
+                        "again",
+                    )
+                )
             )
     return certificate.not_valid_after_utc
+
+
+def _where_from(role: Role, owners_way: str) -> str:
+    """How a party comes by a certificate that serves."""
+    if role is Role.OWNER:
+        return owners_way
+    return (
+        f"name the folder of another one as --credentials, or make one with `dppca-curator pki "
+        f"issue --role {role.value}`"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ class ContributionHeader(_message.Message):
     """Length of the packed vector of int64, little-endian: noised sums in units of 4^-g modulo 2^64."""
     total_bytes: _builtins.int
     """8 * n_entries; with trust: aggregate the length of the whole upload, of which the masked vector
-    is the last part (`Upload` in dppca.common.aggregation.messages).
+    is the last part (`Upload` in dppca.common.aggregation.sum_messages).
     """
     sha256: _builtins.bytes
     """Of all chunks together, 32 bytes."""
@@ -1179,3 +1179,95 @@ class SettleLedgerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SettleLedgerResponse: _TypeAlias = SettleLedgerResponse  # noqa: Y015
+
+@_typing.final
+class ListRefusalsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_FIELD_NUMBER: _builtins.int
+    study: _builtins.str
+    """Only those of calls for this study; empty for all."""
+    def __init__(
+        self,
+        *,
+        study: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["study", b"study"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRefusalsRequest: _TypeAlias = ListRefusalsRequest  # noqa: Y015
+
+@_typing.final
+class ListRefusalsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFUSALS_FIELD_NUMBER: _builtins.int
+    SINCE_S_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    since_s: _builtins.int
+    """When this list was begun: at the curator's start. Seconds since 1970 UTC."""
+    dropped: _builtins.int
+    """How many entries were dropped since then, the oldest of whoever had most."""
+    @_builtins.property
+    def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
+    def __init__(
+        self,
+        *,
+        refusals: _abc.Iterable[Global___Refusal] | None = ...,
+        since_s: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "refusals", b"refusals", "since_s", b"since_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRefusalsResponse: _TypeAlias = ListRefusalsResponse  # noqa: Y015
+
+@_typing.final
+class Refusal(_message.Message):
+    """Calls of one party that were refused for the same reason. Nothing in it is text of the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIME_S_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
+    PARTY_FIELD_NUMBER: _builtins.int
+    STUDY_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    time_s: _builtins.int
+    """The last of them, and how many they were."""
+    times: _builtins.int
+    party: _builtins.str
+    """`ROLE:NAME`, as a good certificate says, such as `owner:hospital`; empty where none came."""
+    study: _builtins.str
+    """A study that the curator has and the party may see; empty where the call named none."""
+    method: _builtins.str
+    """Name of the RPC."""
+    error: _builtins.str
+    """Name of the error (docs/reference/errors.md) and its constant sentence."""
+    sentence: _builtins.str
+    def __init__(
+        self,
+        *,
+        time_s: _builtins.int = ...,
+        times: _builtins.int = ...,
+        party: _builtins.str = ...,
+        study: _builtins.str = ...,
+        method: _builtins.str = ...,
+        error: _builtins.str = ...,
+        sentence: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "method", b"method", "party", b"party", "sentence", b"sentence", "study", b"study", "time_s", b"time_s", "times", b"times"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Refusal: _TypeAlias = Refusal  # noqa: Y015

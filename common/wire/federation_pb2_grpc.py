@@ -615,6 +615,11 @@ class AdminStub:
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.FromString,
                 _registered_method=True)
+        self.ListRefusals = channel.unary_unary(
+                '/dppca.v1.Admin/ListRefusals',
+                request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsRequest.SerializeToString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServicer:
@@ -669,6 +674,16 @@ class AdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListRefusals(self, request, context):
+        """What this curator has refused since it was started, newest first: a bounded number, in which no
+        party crowds out another. The log has all, with reasons. An earlier version answers
+        UNIMPLEMENTED.
+        NOT_FOUND            no study of this name                             UnknownStudyError
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -701,6 +716,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.SettleLedger,
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.SerializeToString,
+            ),
+            'ListRefusals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRefusals,
+                    request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsRequest.FromString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -866,6 +886,33 @@ class Admin:
             '/dppca.v1.Admin/SettleLedger',
             dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerRequest.SerializeToString,
             dppca_dot_common_dot_wire_dot_federation__pb2.SettleLedgerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRefusals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dppca.v1.Admin/ListRefusals',
+            dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsRequest.SerializeToString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.ListRefusalsResponse.FromString,
             options,
             channel_credentials,
             insecure,

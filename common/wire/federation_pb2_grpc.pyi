@@ -353,6 +353,12 @@ class AdminStub:
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
     """
+    ListRefusals: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ListRefusalsRequest, _federation_pb2.ListRefusalsResponse]
+    """What this curator has refused since it was started, newest first: a bounded number, in which no
+    party crowds out another. The log has all, with reasons. An earlier version answers
+    UNIMPLEMENTED.
+      NOT_FOUND            no study of this name                             UnknownStudyError
+    """
 
 @_typing.type_check_only
 class AdminAsyncStub(AdminStub):
@@ -381,6 +387,12 @@ class AdminAsyncStub(AdminStub):
     SettleLedger: _aio.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]  # type: ignore[assignment]
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
+    """
+    ListRefusals: _aio.UnaryUnaryMultiCallable[_federation_pb2.ListRefusalsRequest, _federation_pb2.ListRefusalsResponse]  # type: ignore[assignment]
+    """What this curator has refused since it was started, newest first: a bounded number, in which no
+    party crowds out another. The log has all, with reasons. An earlier version answers
+    UNIMPLEMENTED.
+      NOT_FOUND            no study of this name                             UnknownStudyError
     """
 
 class AdminServicer(metaclass=_abc_1.ABCMeta):
@@ -443,6 +455,18 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_federation_pb2.SettleLedgerResponse, _abc.Awaitable[_federation_pb2.SettleLedgerResponse]]:
         """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
         any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
+        """
+
+    @_abc_1.abstractmethod
+    def ListRefusals(
+        self,
+        request: _federation_pb2.ListRefusalsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.ListRefusalsResponse, _abc.Awaitable[_federation_pb2.ListRefusalsResponse]]:
+        """What this curator has refused since it was started, newest first: a bounded number, in which no
+        party crowds out another. The log has all, with reasons. An earlier version answers
+        UNIMPLEMENTED.
+          NOT_FOUND            no study of this name                             UnknownStudyError
         """
 
 def add_AdminServicer_to_server(servicer: AdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -2,9 +2,9 @@
 
 A party's certificate carries its role and name as the URI ``urn:dppca:ROLE:NAME``
 (`dppca.common.transport.tls`); nothing else about it is believed. Keys are made where they are
-used: the authority's and the hub's here, an owner's at its site, from where only a signing request
-comes. From a request the public key and the name are taken and nothing else, and the role is always
-``owner``: a request cannot ask for more.
+used: those of authority, curator and operators here, an owner's at its site, from where only a
+signing request comes. From a request the public key and the name are taken and nothing else, and
+the role is always ``owner``: a request cannot ask for more.
 
 Curve P-256 throughout, which every TLS 1.3 library has. Serial numbers are random (20 octets,
 RFC 5280, 4.1.2.2). Every certificate is kept in the authority's folder ``issued`` before it is
@@ -100,7 +100,7 @@ def issue(
     days: int,
     now: datetime,
 ) -> IssuedFiles:
-    """Make key, certificate and ``ca.pem`` for a party at the hub.
+    """Make key, certificate and ``ca.pem`` for the curator or an operator.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _certify(
     now: datetime,
 ) -> x509.Certificate:
     if not is_party_name(identity.name):
-        raise SettingError(f"{identity.name!r} is no name: 1 to 64 of a-z 0-9 . _ -")
+        raise SettingError(f"{identity.name!r} is no name: 1 to 64 characters, a-z 0-9 . _ -")
     authority, authority_key = load_authority(folder)
     usage = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if identity.role is Role.CURATOR:
@@ -322,7 +322,7 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 def _require_new(path: Path) -> None:
     if path.exists():
-        raise SettingError(f"{path} exists and is not overwritten: choose another folder")
+        raise SettingError(f"{path} exists and is not overwritten: give another --output")
 
 
 def _write_new(path: Path, content: bytes, *, mode: int) -> None:

@@ -1,17 +1,18 @@
-"""``dppca-curator pki``: an authority, certificates for the hub, signatures for the sites."""
+"""``dppca-curator pki``: an authority, certificates for the curator, signatures for the sites."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.clock import utc_now
+from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
+from dppca.common.text_tables import text_table
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import IssuedFiles
@@ -71,7 +72,7 @@ class RevocationDocument(Document):
     paths: Annotated[list[str], "files that hold the list"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def pki() -> None:
     """Make and sign certificates. Private keys never travel.
 
@@ -100,7 +101,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """
     from dppca.curator.certificates.pki import init_authority
 
-    made = init_authority(directory, name=name, days=days, now=datetime.now(UTC))
+    made = init_authority(directory, name=name, days=days, now=utc_now())
     _tell(made, "pki init", f"The authority {name} is in {directory}.", as_json=as_json)
 
 
@@ -147,7 +148,7 @@ def issue(
         hosts=hosts,
         output=output,
         days=days,
-        now=datetime.now(UTC),
+        now=utc_now(),
     )
     text = f"{output} holds certificate.pem, key.pem and ca.pem of {role} {name}."
     _tell(made, "pki issue", text, as_json=as_json)
@@ -188,7 +189,7 @@ def sign(
         name=name,
         output=output,
         days=days,
-        now=datetime.now(UTC),
+        now=utc_now(),
     )
     text = (
         f"{output} certifies owner {made.identity.name}.\n"
@@ -210,7 +211,7 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     """
     from dppca.curator.certificates.revocation import list_certificates
 
-    now = datetime.now(UTC)
+    now = utc_now()
     issued = list_certificates(directory)
     document: CertificatesDocument = {
         "command": "pki list",
@@ -225,12 +226,19 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
             for each in issued
         ],
     }
-    lines = [
-        f"{each.identity.role.value:9} {each.identity.name:20} until {each.expires:%Y-%m-%d}  "
-        + f"{each.serial}{_remark(revoked=each.revoked, ended=each.expires <= now)}"
+    rows = [
+        (
+            each.identity.name,
+            each.identity.role.value,
+            f"{each.expires:%Y-%m-%d}",
+            _standing(revoked=each.revoked, ended=each.expires <= now),
+            each.serial,
+        )
         for each in issued
     ]
-    emit(document, "\n".join(lines) or "Nothing has been signed.", as_json=as_json)
+    names = ("name", "role", "until", "state", "serial")
+    lines = text_table(names, rows, width=terminal_width())
+    emit(document, "\n".join(lines) if rows else "Nothing has been signed.", as_json=as_json)
 
 
 @pki.command()
@@ -286,7 +294,7 @@ def revoke(
         raise SettingError("give one of --name, --serial and --certificate")
     after, new = revoke_certificates(
         directory,
-        now=datetime.now(UTC),
+        now=utc_now(),
         party=None if name is None else Identity(name, Role(role)),
         serial=serial,
         certificate=None if certificate is None else _content(certificate),
@@ -309,8 +317,8 @@ def revoke(
     emit(document, text, as_json=as_json)
 
 
-def _remark(*, revoked: bool, ended: bool) -> str:
-    return "  revoked" if revoked else "  ended" if ended else ""
+def _standing(*, revoked: bool, ended: bool) -> str:
+    return "revoked" if revoked else "ended" if ended else "valid"
 
 
 def _content(path: Path) -> bytes:

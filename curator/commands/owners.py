@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, TimeText
-from dppca.curator.commands.connection import as_operator, connection, time_text
+from dppca.common.text_tables import text_table
+from dppca.curator.commands.options import as_operator, connection, time_text
 
 if TYPE_CHECKING:
     from dppca.curator.operator.client import SeenOwner, SettlementLine
@@ -54,7 +55,7 @@ class SettlementDocument(Document, SettledLedger):
     owner: Annotated[str, "name of the owner"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def owner() -> None:
     """Show or settle an owner's ledger as the curator has seen it; needs an operator's certificate.
 
@@ -95,7 +96,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
         ],
         "settlements": [_line(each) for each in seen.settlements],
     }
-    emit(document, _describe(name, seen), as_json=as_json)
+    emit(document, _describe(name, seen, width=terminal_width()), as_json=as_json)
 
 
 @owner.command()
@@ -137,16 +138,18 @@ def _line(settled: SettlementLine) -> SettledLedger:
     }
 
 
-def _describe(name: str, seen: SeenOwner) -> str:
+def _describe(name: str, seen: SeenOwner, *, width: int | None) -> str:
     lines = [
         f"Owner {name}: the ledger seen last has {seen.ledger_length} entries."
         if seen.ledger_length
         else f"Owner {name}: no ledger counts as seen."
     ]
-    lines += [
-        f"  {each.study:24} {time_text(each.received_s)}, with a ledger of {each.ledger_length}"
+    rows = [
+        (each.study, time_text(each.received_s), str(each.ledger_length))
         for each in seen.contributions
     ]
+    if rows:
+        lines += text_table(("study", "received", "ledger's entries"), rows, width=width)
     for settled in seen.settlements:
         follows = f", {settled.ledger_length} follow" if settled.ledger_length else ""
         lines.append(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dppca.common.study import Study
     from dppca.curator.planning.assumptions import Assumption
     from dppca.curator.planning.plan import StudyPlan
-    from dppca.curator.planning.report import Seconds
+    from dppca.curator.planning.plan_text import Seconds
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
@@ -128,9 +128,9 @@ def plan(
       dppca-curator plan nltcs.yaml --rows 7000 --rows owner-3=900 --delta 1e-9 \\
           --spectrum pilot.npz --plot nltcs.png
     """
-    from dppca.curator.commands.studies import read_study
+    from dppca.curator.commands.study_assembly import read_study
     from dppca.curator.planning.plan import GRID, make_plan
-    from dppca.curator.planning.report import plan_document, plan_text
+    from dppca.curator.planning.plan_text import plan_document, plan_text
 
     if picture is not None:
         from dppca.common.plotting import check_plotting
@@ -225,7 +225,7 @@ def _seconds(forecast: StudyPlan, megabits: float) -> Seconds:
     from dppca.common.privacy.mechanisms import add_noise
     from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.common.privacy.release import calibrate
-    from dppca.curator.planning.report import Seconds
+    from dppca.curator.planning.plan_text import Seconds
 
     layout = forecast.study.table.layout
     entries = min(layout.n_entries, _TIMED_ENTRIES)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
+from dppca.common.text_tables import text_table
 from dppca.curator.commands import study_assembly, study_drafts
-from dppca.curator.commands.connection import (
+from dppca.curator.commands.options import (
     as_operator,
     connection,
     credentials_in,
@@ -22,7 +23,6 @@ from dppca.curator.commands.connection import (
 )
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
     from dppca.curator.operator.client import OwnerLine, StudyDetails, StudyLine
 
 
@@ -109,7 +109,7 @@ class DownloadedRowsDocument(DownloadDocument):
     rows: Annotated[int, "number of rows"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def study() -> None:
     """Create and show studies of a running curator.
 
@@ -135,7 +135,7 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
     Example:
       dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
     """
-    begun = read_study(file)
+    begun = study_assembly.read_study(file)
     with as_operator(curator, credentials) as client:
         existed = client.create(begun)
     document: BegunStudyDocument = {
@@ -200,8 +200,10 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
         "command": "study list",
         "studies": [_line(summary) for summary in studies],
     }
-    lines = [f"{s.name:32} {s.state.value:12} {s.contributions} of {s.owners}" for s in studies]
-    emit(document, "\n".join(lines) or "There are no studies.", as_json=as_json)
+    names = ("study", "state", "contributions")
+    rows = [(s.name, s.state.value, f"{s.contributions} of {s.owners}") for s in studies]
+    lines = text_table(names, rows, width=terminal_width())
+    emit(document, "\n".join(lines) if rows else "There are no studies.", as_json=as_json)
 
 
 @study.command()
@@ -227,7 +229,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
         "who": [_owner(owner) for owner in details.owners],
         "document": json.loads(details.document),
     }
-    emit(document, _describe(details), as_json=as_json)
+    emit(document, _describe(details, width=terminal_width()), as_json=as_json)
 
 
 @study.command()
@@ -287,7 +289,8 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
         "path": str(output),
         "bytes": size,
     }
-    emit(document, f"{output}: {size} bytes.", as_json=as_json)
+    text = f"{output}: {size} bytes; every signature, digest and claim in it was verified."
+    emit(document, text, as_json=as_json)
 
 
 @study.command()
@@ -342,17 +345,6 @@ def synthetic(
     emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
 
 
-def read_study(file: Path) -> Study:
-    """The study a YAML file describes; `SettingError` where it cannot be read."""
-    from dppca.common.study_document import study_from_yaml
-
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"cannot read {file} as text") from error
-    return study_from_yaml(text)
-
-
 def _line(summary: StudyLine) -> ListedStudy:
     return {
         "study": summary.name,
@@ -379,7 +371,7 @@ def _owner(line: OwnerLine) -> StudyOwner:
     }
 
 
-def _describe(details: StudyDetails) -> str:
+def _describe(details: StudyDetails, *, width: int | None) -> str:
     summary = details.summary
     lines = [
         f"Study {summary.name} is {summary.state.value}: "
@@ -393,20 +385,23 @@ def _describe(details: StudyDetails) -> str:
         lines.append(f"Sealed:  {time_text(details.sealed_s)}, set {details.set_digest}")
     if details.missing_openers:
         lines.append(f"Waits to be opened by: {', '.join(details.missing_openers)}")
-    for owner in details.owners:
-        opened = _opening(owner) if owner.opener else ""
-        if owner.received_s is None:
-            lines.append(f"  {owner.name:24} missing{opened}")
-            continue
-        lines.append(
-            f"  {owner.name:24} {owner.rows} rows, {owner.bytes} bytes, "
-            f"{time_text(owner.received_s)}; synthetic rows: {owner.synthetic_coded_rows} coded, "
-            f"{owner.synthetic_decoded_rows} decoded{opened}"
-        )
-    return "\n".join(lines)
+    names = ("owner", "received", "rows", "bytes", "synthetic rows", "opener")
+    has_openers = any(owner.opener for owner in details.owners)
+    shown = len(names) if has_openers else len(names) - 1
+    rows = [(owner.name, *_sent(owner), _opening(owner))[:shown] for owner in details.owners]
+    return "\n".join([*lines, *text_table(names[:shown], rows, width=width, right=(2, 3))])
+
+
+def _sent(owner: OwnerLine) -> tuple[str, str, str, str]:
+    if owner.received_s is None:
+        return "missing", "", "", ""
+    synthetic = f"{owner.synthetic_coded_rows} coded, {owner.synthetic_decoded_rows} decoded"
+    return time_text(owner.received_s), str(owner.rows), str(owner.bytes), synthetic
 
 
 def _opening(owner: OwnerLine) -> str:
+    if not owner.opener:
+        return "no"
     steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
     done = [f"{what} {time_text(when)}" for what, when in steps if when is not None]
-    return f"; opener{': ' if done else ''}{', '.join(done)}"
+    return ", ".join(done) or "not yet"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from dppca.common.console import emit, prints
 from dppca.common.documents import DigestText, Document, PathText
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.errors import SettingError
+from dppca.common.files import read_text
+
+if TYPE_CHECKING:
+    from dppca.common.study import Study
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -22,6 +26,13 @@ class AssembledStudyDocument(Document):
     path: Annotated[PathText, "the file that was written"]
     owners: Annotated[list[str], "owners of the study"]
     openers: Annotated[list[str], "owners that open the sum"]
+
+
+def read_study(file: Path) -> Study:
+    """The study that a YAML file describes; `SettingError` where it cannot be read."""
+    from dppca.common.study_document import study_from_yaml
+
+    return study_from_yaml(read_text(file))
 
 
 @click.command("assemble")
@@ -43,8 +54,8 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
     """
     from dppca.curator.study.assembly import assemble_study
 
-    parts = [(str(path), _text(path)) for path in identities]
-    whole, study = assemble_study(_text(study_file), parts)
+    parts = [(str(path), read_text(path)) for path in identities]
+    whole, study = assemble_study(read_text(study_file), parts)
     try:
         with output.open("x", encoding="utf-8") as file:
             file.write(whole)
@@ -65,10 +76,3 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
         "The stewards compare the study's digest with each other, not with you."
     )
     emit(document, text, as_json=as_json)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path} cannot be read as text") from error

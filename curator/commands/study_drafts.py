@@ -91,8 +91,8 @@ def new(
       dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
           --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1
     """
-    from dppca.curator.dictionaries.draft import Choices, draft_study, open_places
-    from dppca.curator.dictionaries.reading import read_dictionary
+    from dppca.curator.planning.dictionaries.draft import Choices, draft_study, open_places
+    from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
     try:
         for party in (*owners, *([] if name is None else [name])):
@@ -141,7 +141,7 @@ def check(file: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study check study.yaml
     """
-    from dppca.curator.commands.studies import read_study
+    from dppca.curator.commands.study_assembly import read_study
 
     study = read_study(file)
     document: CheckedStudyDocument = {

@@ -29,7 +29,7 @@ from dppca.common.results import largest_result
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
 from dppca.common.transport.codec import form_to_wire, state_from_wire
-from dppca.common.transport.connection import CuratorConnection
+from dppca.common.transport.connection import CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
@@ -124,6 +124,38 @@ class SeenOwner:
     settlements: tuple[SettlementLine, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RefusalLine:
+    """Calls of one party that one rule has refused.
+
+    Attributes
+    ----------
+    time_s
+        When the last of them was, in seconds since 1970 UTC.
+    party
+        ``ROLE:NAME``, such as ``owner:hospital``; empty where no good certificate came.
+    study
+        Empty where the call named none.
+    """
+
+    time_s: int
+    times: int
+    party: str
+    study: str
+    method: str
+    error: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What a curator has refused since it was started, newest first; some it may have dropped."""
+
+    since_s: int
+    dropped: int
+    lines: tuple[RefusalLine, ...]
+
+
 class OperatorClient(CuratorConnection):
     """Calls with an operator's certificate; a context manager that closes the connection."""
 
@@ -165,7 +197,8 @@ class OperatorClient(CuratorConnection):
     def show(self, name: str) -> StudyDetails:
         """One study with its owners."""
         request = pb.ShowStudyRequest(name=name)
-        answer = self._call(lambda left: self._admin.ShowStudy(request, timeout=left))
+        with guess_study(name, self.studies):
+            answer = self._call(lambda left: self._admin.ShowStudy(request, timeout=left))
         return StudyDetails(
             summary=_study_line(answer.summary),
             document=answer.document,
@@ -176,19 +209,27 @@ class OperatorClient(CuratorConnection):
             missing_openers=tuple(map(one_line, answer.missing_openers)),
         )
 
+    def refusals(self, study: str = "") -> Refusals:
+        """What was refused lately, of one study or of all; `PeerError` of an earlier version."""
+        request = pb.ListRefusalsRequest(study=study)
+        answer = self._call(lambda left: self._admin.ListRefusals(request, timeout=left))
+        return Refusals(
+            answer.since_s, answer.dropped, tuple(_refusal_line(each) for each in answer.refusals)
+        )
+
     def close(self, name: str) -> StudyState:
         """Take no more synthetic rows."""
         request = pb.CloseStudyRequest(name=name)
-        return state_from_wire(
-            self._call(lambda left: self._admin.CloseStudy(request, timeout=left)).state
-        )
+        with guess_study(name, self.studies):
+            answer = self._call(lambda left: self._admin.CloseStudy(request, timeout=left))
+        return state_from_wire(answer.state)
 
     def abort(self, name: str, reason: str) -> StudyState:
         """End a study that is open or sealed."""
         request = pb.AbortStudyRequest(name=name, reason=reason)
-        return state_from_wire(
-            self._call(lambda left: self._admin.AbortStudy(request, timeout=left)).state
-        )
+        with guess_study(name, self.studies):
+            answer = self._call(lambda left: self._admin.AbortStudy(request, timeout=left))
+        return state_from_wire(answer.state)
 
     def show_owner(self, name: str) -> SeenOwner:
         """What has been seen of an owner's ledger."""
@@ -337,4 +378,16 @@ def _settlement_line(message: pb.Settlement) -> SettlementLine:
         seen_head=message.seen_head.hex(),
         ledger_length=message.ledger_length,
         ledger_head=message.ledger_head.hex(),
+    )
+
+
+def _refusal_line(message: pb.Refusal) -> RefusalLine:
+    return RefusalLine(
+        time_s=message.time_s,
+        times=message.times,
+        party=one_line(message.party),
+        study=one_line(message.study),
+        method=one_line(message.method),
+        error=one_line(message.error),
+        sentence=one_line(message.sentence),
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import SUFFIXES, ColumnDigests, require_claims, sealed_writer
 from dppca.common.csv_tables import CsvWriter
@@ -58,7 +58,7 @@ def require_proved(stream: Path, *, ca: bytes) -> None:
         raise ArtefactError(_UNSOUND) from error
     if not isinstance(document, dict):
         raise ArtefactError(_UNSOUND)
-    require_claims({**document, "parts": {}}, Parties(ca))
+    require_claims({**document, "parts": {}}, KnownParties(ca))
 
 
 def write_table(stream: Path, output: Path, signer: Signer) -> int:

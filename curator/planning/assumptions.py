@@ -25,10 +25,13 @@ class Assumption:
         Shape (p,), descending, none negative, the first above 0; squared coded units.
     source
         A few words for people.
+    is_best_case
+        No table under the schema has more variance.
     """
 
     eigenvalues: NDArray[np.float64]
     source: str
+    is_best_case: bool = False
 
 
 def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
@@ -45,7 +48,8 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
     raw = np.arange(1, layout.n_columns + 1, dtype=np.float64) ** -exponent
     total = share * largest_total_variance(layout)
     words = f"eigenvalues in proportion to i^-{exponent:g}, together {share:.0%} of the largest"
-    return Assumption(raw * (total / raw.sum()), f"{words} total variance the schema allows")
+    words = f"{words} total variance the schema allows"
+    return Assumption(raw * (total / raw.sum()), words, is_best_case=share == 1)
 
 
 def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> Assumption:

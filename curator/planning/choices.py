@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dppca.common.errors import SettingError
+from dppca.common.names import nearest_name
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_noise
 from dppca.common.privacy.release import sensitivity_shape
@@ -36,9 +37,9 @@ class Choice:
     table
         The schema with it.
     n_rows
-        Of all owners: a standard deviation divided by it is a share of the rows.
+        Rows of all owners: a standard deviation divided by it is a share of the rows.
     product
-        Of two attributes of which neither is a target.
+        Noise of a product of two attributes of which neither is a target.
     factor
         The product's noise, divided by that of the study as written.
     gains, costs
@@ -55,17 +56,17 @@ class Choice:
 
     @property
     def target_product(self) -> float | None:
-        """Of a product with a target; None where there is no target."""
+        """Noise of a product with a target; None where there is no target."""
         return self.product / self.table.target_weight if self.table.targets else None
 
     @property
     def column_sum(self) -> float | None:
-        """Of a column's sum; None where none is released."""
+        """Noise of a column's sum; None where none is released."""
         return self.product / self.table.sum_weight if self.table.layout.with_sums else None
 
     @property
     def cell(self) -> float | None:
-        """Of the number of rows in a cell of a histogram; None where none is released."""
+        """Noise of the number of rows in a cell of a histogram; None where none is released."""
         return self.product / self.table.histogram_weight if self.table.layout.histograms else None
 
 
@@ -105,7 +106,9 @@ def compare_choices(
 def _check_targets(table: Schema, names: Sequence[str]) -> None:
     unknown = sorted(set(names) - {attribute.name for attribute in table.attributes})
     if unknown:
-        raise SettingError(f"--target: the study has no attribute {', '.join(unknown)}")
+        near = nearest_name(unknown[0], [attribute.name for attribute in table.attributes])
+        meant = "" if near is None else f"; did you mean {near}?"
+        raise SettingError(f"--target: the study has no attribute {', '.join(unknown)}{meant}")
     if names and table.row_norm is not None:
         raise SettingError("--target: a schema with row_norm has no targets")
     if len({*names, *table.targets}) > MAX_TARGETS:
@@ -174,14 +177,14 @@ def _numerics(table: Schema) -> list[Numeric]:
 
 def _with_bins(table: Schema) -> list[str]:
     """Numerics whose bins can enter products; none where there would be too many columns."""
-    found = [
+    binnable = [
         (attribute.name, cells.n_cells)
         for attribute, cells in zip(table.attributes, table.cells, strict=True)
         if isinstance(attribute, Numeric) and cells is not None and attribute.bins is not None
     ]
-    if table.layout.n_columns + sum(n for _, n in found) > MAX_COLUMNS:
+    if table.layout.n_columns + sum(n for _, n in binnable) > MAX_COLUMNS:
         return []
-    return [name for name, n_cells in found if n_cells > 1]
+    return [name for name, n_cells in binnable if n_cells > 1]
 
 
 def _binned(table: Schema) -> list[str]:

@@ -71,6 +71,8 @@ def plan(
     >>> plan(study, rows={"north": 3, "south": 4}, epsilons=[]).asked.verdict.value
     'cannot work'
     """
+    if not isinstance(study, Study):
+        raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     layout = study.table.layout
     assumption = (
         power_law(layout, 1.0, 1.0)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, log2, sqrt
 
-from dppca.common.aggregation.messages import upload_limit
+from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import RangeError, SettingError
@@ -243,7 +243,11 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
     unknown = sorted(set(rows) - set(study.owners))
     if missing or unknown:
         problems = [f"no rows for {', '.join(missing)}"] if missing else []
-        problems += [f"{', '.join(unknown)} not in study {study.name}"] if unknown else []
+        if unknown:
+            owners = ", ".join(study.owners)
+            problems.append(
+                f"no owner of study {study.name}: {', '.join(unknown)} (it has {owners})"
+            )
         raise SettingError("; ".join(problems))
     few = [owner for owner in study.owners if rows[owner] < 1]
     if few:

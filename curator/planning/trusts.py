@@ -65,7 +65,7 @@ def compare_trusts(
         kinds.append((Trust.OWNER, None))
     elif colluders is not None:
         kinds.append((Trust.AGGREGATE, colluders))
-    found = []
+    lines = []
     for trust, others in kinds:
         changed = with_trust(study, trust, others)
         mechanisms = len(rows) / (changed.honest or 1)
@@ -79,8 +79,8 @@ def compare_trusts(
             if trust is not study.trust:
                 line = _forecast(changed, rows, assumption, calibration, advance)
             left = describe_left(changed, calibration)
-        found.append(PlanTrust(trust, others, changed.honest, mechanisms, line, left))
-    return tuple(found)
+        lines.append(PlanTrust(trust, others, changed.honest, mechanisms, line, left))
+    return tuple(lines)
 
 
 def with_trust(study: Study, trust: Trust, colluders: int | None) -> Study:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import asyncio
 
 from dppca.common.errors import LimitError
-from dppca.common.study_document import MAX_DOCUMENT_BYTES, study_from_canonical
+from dppca.common.study_document import study_from_canonical
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.observability.log import log_event
+from dppca.curator.service.answers import (
+    owner_status,
+    refusal_to_wire,
+    require_visible,
+    seen_owner,
+    settlement_to_wire,
+    study_summary,
+)
 from dppca.curator.service.calls import Caller, answers
 from dppca.curator.service.coordinator import StudyCoordinator
-from dppca.curator.service.views import owner_status, seen_owner, settlement_to_wire, study_summary
+from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.sealed_set import missing_openers
+from dppca.curator.study.study_record import StudyRecord
 
 
 class AdminService(rpc.AdminServicer):
     """What operators call."""
 
-    def __init__(self, studies: StudyCoordinator) -> None:
+    def __init__(self, studies: StudyCoordinator, refusals: RecentRefusals) -> None:
+        self.refusals = refusals
         self._studies = studies
 
     @answers(Role.OPERATOR)
@@ -48,7 +59,7 @@ class AdminService(rpc.AdminServicer):
         self, request: pb.ShowStudyRequest, caller: Caller
     ) -> pb.ShowStudyResponse:
         """The owners that have contributed."""
-        record = self._studies.require_named(request.name)
+        record = self._require_named(request.name, caller)
         return pb.ShowStudyResponse(
             summary=study_summary(record, caller),
             document=record.study.canonical_bytes(),
@@ -64,6 +75,7 @@ class AdminService(rpc.AdminServicer):
         self, request: pb.CloseStudyRequest, caller: Caller
     ) -> pb.CloseStudyResponse:
         """Take no more synthetic rows."""
+        self._require_named(request.name, caller)
         record = await self._studies.close_study(request.name)
         log_event("study closed", study=request.name, operator=caller.name)
         return pb.CloseStudyResponse(state=state_to_wire(record.state))
@@ -73,6 +85,7 @@ class AdminService(rpc.AdminServicer):
         self, request: pb.AbortStudyRequest, caller: Caller
     ) -> pb.AbortStudyResponse:
         """End a study that is open or sealed."""
+        self._require_named(request.name, caller)
         record = await self._studies.abort_study(request.name, request.reason)
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
@@ -102,3 +115,21 @@ class AdminService(rpc.AdminServicer):
             seen_length=settled.seen.length,
         )
         return pb.SettleLedgerResponse(settlement=settlement_to_wire(settled))
+
+    @answers(Role.OPERATOR)
+    async def ListRefusals(  # noqa: N802
+        self, request: pb.ListRefusalsRequest, caller: Caller
+    ) -> pb.ListRefusalsResponse:
+        """What was refused lately."""
+        if request.study:
+            self._require_named(request.study, caller)
+        return pb.ListRefusalsResponse(
+            refusals=[refusal_to_wire(each) for each in self.refusals.newest(request.study)],
+            since_s=self.refusals.since_s,
+            dropped=self.refusals.dropped,
+        )
+
+    def _require_named(self, name: str, caller: Caller) -> StudyRecord:
+        record = self._studies.require_named(name)
+        require_visible(caller, record)
+        return record

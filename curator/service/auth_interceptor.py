@@ -32,14 +32,15 @@ from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
 from dppca.common.errors import BusyError, DppcaError, IdentityError, InputError, LimitError
-from dppca.common.study_document import MAX_DOCUMENT_BYTES
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import MAX_RECEIPT_BYTES
 from dppca.common.transport.tls import Role
+from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.config import Limits
 from dppca.curator.connections import CallerRegistry, party_text
 from dppca.curator.service.authenticator import Authenticator, PeerCertificate
 from dppca.curator.service.calls import refuse
+from dppca.curator.service.recent_refusals import RecentRefusals
 
 SMALL_BYTES = 64 << 10
 LARGE_BYTES: Mapping[str, int] = {
@@ -71,14 +72,21 @@ class AuthInterceptor(ServerInterceptor):
         Records who calls from where.
     limits
         Calls at once: of one party, of all owners, and in all.
+    refusals
+        Remembers what is refused here.
     """
 
     def __init__(
-        self, authenticator: Authenticator, callers: CallerRegistry, limits: Limits
+        self,
+        authenticator: Authenticator,
+        callers: CallerRegistry,
+        limits: Limits,
+        refusals: RecentRefusals,
     ) -> None:
         self._authenticator = authenticator
         self._callers = callers
         self._limits = limits
+        self._refusals = refusals
         self._running: Counter[str] = Counter()
         self._owners_running = 0
         self._read_slots = {
@@ -162,7 +170,7 @@ class AuthInterceptor(ServerInterceptor):
         self, method: str, messages: AsyncIterator[Any], context: _Context
     ) -> AsyncGenerator[tuple[PeerCertificate, AsyncIterator[Any]]]:
         """Yield the caller's certificate and its messages while the call runs, or refuse it."""
-        began, party = time.monotonic(), "unknown"
+        began, party = time.monotonic(), ""
         try:
             certificate = self._authenticator.admit(context.auth_context())
             party = party_text(certificate.identity)
@@ -173,7 +181,15 @@ class AuthInterceptor(ServerInterceptor):
         except DppcaError as error:
             if isinstance(error, IdentityError):
                 self._callers.forget(context.peer())
-            await refuse(context, error, method=method, party=party, began=began)
+            await refuse(
+                context,
+                error,
+                self._refusals,
+                method=method,
+                party=party,
+                study="",
+                began=began,
+            )
 
     async def _admit_messages(
         self, messages: AsyncIterator[Any], certificate: PeerCertificate
@@ -204,8 +220,7 @@ class AuthInterceptor(ServerInterceptor):
             async with asyncio.timeout(pause_s):
                 return await anext(incoming, None)
         except TimeoutError as error:
-            text = f"no message arrived for {pause_s:.0f} s"
-            raise InputError(text) from error
+            raise InputError(f"no message arrived for {pause_s:.0f} s") from error
 
     @contextmanager
     def _count_call(self, party: str, *, is_owner: bool) -> Iterator[None]:
@@ -247,9 +262,7 @@ async def _only_message(incoming: AsyncIterator[Any]) -> Any:
         async with asyncio.timeout(FIRST_MESSAGE_S):
             message = await anext(incoming, None)
     except TimeoutError as error:
-        text = f"no request arrived for {FIRST_MESSAGE_S:.0f} s"
-        raise InputError(text) from error
+        raise InputError(f"no request arrived for {FIRST_MESSAGE_S:.0f} s") from error
     if message is None:
-        text = "the call ended without its request"
-        raise InputError(text)
+        raise InputError("the call ended without its request")
     return message

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from grpc.aio import AbortError, ServicerContext
 
@@ -22,10 +22,18 @@ from dppca.common.errors import DppcaError, PeerError, PermissionDeniedError
 from dppca.common.transport.status import abort
 from dppca.common.transport.tls import Identity, Role, peer_identity
 from dppca.curator.observability.log import LOGGER, LineLimiter, log_event
+from dppca.curator.service.recent_refusals import RecentRefusals
 
 _REFUSALS = LineLimiter(60, clock=time.monotonic)
 
-_Service = TypeVar("_Service")
+
+class Refusing(Protocol):
+    """A service that remembers what it has refused."""
+
+    refusals: RecentRefusals
+
+
+_Service = TypeVar("_Service", bound=Refusing)
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 _Context = ServicerContext[Any, Any]
@@ -33,11 +41,23 @@ _Context = ServicerContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, how long they will wait (None: without end), and their certificate (PEM)."""
+    """Who calls.
+
+    Attributes
+    ----------
+    remaining_s
+        How long they will wait; None for without end.
+    certificate
+        PEM.
+    concern
+        Told the name of the study that the call is for, once it is known that the caller may see
+        it.
+    """
 
     identity: Identity
     remaining_s: float | None
     certificate: bytes
+    concern: Callable[[str], None]
 
     @property
     def name(self) -> str:
@@ -63,7 +83,7 @@ def answers(
     ) -> Callable[[_Service, _Request, _Context], Awaitable[_Response]]:
         @wraps(handler)
         async def call(service: _Service, request: _Request, context: _Context) -> _Response:
-            boundary = _Boundary(handler.__name__, context)
+            boundary = _Boundary(handler.__name__, context, service.refusals)
             try:
                 return await handler(service, request, boundary.admit(roles))
             except (asyncio.CancelledError, AbortError):
@@ -92,7 +112,7 @@ def streams(
         async def call(
             service: _Service, request: _Request, context: _Context
         ) -> AsyncIterator[_Response]:
-            boundary = _Boundary(handler.__name__, context)
+            boundary = _Boundary(handler.__name__, context, service.refusals)
             try:
                 async for response in handler(service, request, boundary.admit(roles)):
                     yield response
@@ -110,10 +130,11 @@ def streams(
 class _Boundary:
     """One call from its beginning to its end."""
 
-    def __init__(self, method: str, context: _Context) -> None:
+    def __init__(self, method: str, context: _Context, refusals: RecentRefusals) -> None:
         self._method = method
         self._context = context
-        self._party = "unknown"
+        self._refusals = refusals
+        self._party = self._study = ""
         self._began = time.monotonic()
 
     def admit(self, roles: tuple[Role, ...]) -> Caller:
@@ -126,36 +147,55 @@ class _Boundary:
                 f"{self._method} is for role {allowed}, not {identity.role.value}"
             )
         certificate = next(iter(context["x509_pem_cert"]))  # there, or identity_of had refused
-        return Caller(identity, self._context.time_remaining(), certificate)
+        return Caller(identity, self._context.time_remaining(), certificate, self._concern)
 
     async def end(self, error: Exception) -> None:
         if isinstance(error, DppcaError):
             await refuse(
-                self._context, error, method=self._method, party=self._party, began=self._began
+                self._context,
+                error,
+                self._refusals,
+                method=self._method,
+                party=self._party,
+                study=self._study,
+                began=self._began,
             )
         LOGGER.error(
             "call failed",
             exc_info=error,
-            extra={"fields": {"method": self._method, "party": self._party}},
+            extra={"fields": {"method": self._method, "party": self._party or "unknown"}},
         )
-        message = f"{self._method} failed"
-        await abort(self._context, PeerError(message))
+        failed = PeerError(f"{self._method} failed")
+        self._refusals.add(failed, party=self._party, study=self._study, method=self._method)
+        await abort(self._context, failed)
+
+    def _concern(self, study: str) -> None:
+        self._study = study
 
 
 async def refuse(
-    context: _Context, error: DppcaError, *, method: str, party: str, began: float
+    context: _Context,
+    error: DppcaError,
+    refusals: RecentRefusals,
+    *,
+    method: str,
+    party: str,
+    study: str,
+    began: float,
 ) -> NoReturn:
-    """Log a refusal and end the call with its status. ``began`` is a monotonic time.
+    """Log a refusal, remember it, and end the call with its status.
 
-    Of one party and error 60 lines are written in a minute: nobody fills the disk with refusals.
+    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time. Of
+    one party and error 60 lines are written in a minute: nobody fills the disk with refusals.
     """
+    refusals.add(error, party=party, study=study, method=method)
     unlogged = _REFUSALS.take((party, type(error)))
     if unlogged is not None:
         log_event(
             "call refused",
             level=logging.WARNING,
             method=method,
-            party=party,
+            party=party or "unknown",
             error=type(error).__name__,
             reason=str(error),
             ms=round(1000 * (time.monotonic() - began)),

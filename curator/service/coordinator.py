@@ -24,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.messages import SignedOpening
+from dppca.common.aggregation.sum_messages import SignedOpening
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
 from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import Signer
@@ -151,11 +151,11 @@ class StudyCoordinator:
 
     async def calibration(self, record: StudyRecord) -> Calibration:
         """The noise of a study: computed once, in another thread, and carried from then on."""
-        found = self._calibrations.get(record.digest)
-        if found is None:
-            found = await asyncio.to_thread(calibrate, record.study)
-            self._calibrations[record.digest] = found
-        return found
+        calibration = self._calibrations.get(record.digest)
+        if calibration is None:
+            calibration = await asyncio.to_thread(calibrate, record.study)
+            self._calibrations[record.digest] = calibration
+        return calibration
 
     async def admit(self, owner: str, header: Header) -> tuple[StudyRecord, UploadDecision]:
         """Decide on a contribution before its bytes are taken."""

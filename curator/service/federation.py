@@ -32,6 +32,13 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
+from dppca.curator.service.answers import (
+    chain_to_wire,
+    held_contribution,
+    is_visible,
+    require_visible,
+    study_summary,
+)
 from dppca.curator.service.calls import Caller, answers, streams
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.masked_sums import (
@@ -40,6 +47,7 @@ from dppca.curator.service.masked_sums import (
     require_identity,
     set_for,
 )
+from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.service.transfer import (
     iterate_chunks,
     open_spool,
@@ -48,13 +56,6 @@ from dppca.curator.service.transfer import (
     receive_header,
 )
 from dppca.curator.service.upload_limiter import UploadLimiter
-from dppca.curator.service.views import (
-    chain_to_wire,
-    held_contribution,
-    is_visible,
-    require_visible,
-    study_summary,
-)
 from dppca.curator.store import Spool
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
@@ -75,7 +76,8 @@ ANSWER_MARGIN_S = 0.25
 class FederationService(rpc.FederationServicer):
     """What owners call; operators may look."""
 
-    def __init__(self, studies: StudyCoordinator, limits: Limits) -> None:
+    def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
+        self.refusals = refusals
         self._studies = studies
         self._limits = limits
         self._upload_limiter = UploadLimiter(
@@ -379,8 +381,7 @@ def _opening_header(message: pb.OpenHeader) -> OpeningHeader:
 def _synthetic_header(message: pb.SyntheticHeader) -> SyntheticHeader:
     for name in ("study_digest", "sha256", "components_sha256"):
         if len(getattr(message, name)) != DIGEST_BYTES:
-            text = f"{name} has {len(getattr(message, name))} bytes, not {DIGEST_BYTES}"
-            raise UploadError(text)
+            raise UploadError(f"{name} has {len(getattr(message, name))} bytes, not {DIGEST_BYTES}")
     return SyntheticHeader(
         study_digest=message.study_digest,
         form=form_from_wire(message.form),

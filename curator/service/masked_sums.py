@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from dppca.common.aggregation.messages import (
+from dppca.common.aggregation.pooling import show_set
+from dppca.common.aggregation.sum_messages import (
     Opening,
     SignedOpening,
     Upload,
@@ -17,7 +18,6 @@ from dppca.common.aggregation.messages import (
     head_limit,
     set_digest,
 )
-from dppca.common.aggregation.pooling import show_set
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.errors import LimitError, SignatureError, StoreError, UploadError
@@ -25,7 +25,7 @@ from dppca.common.messages import Header
 from dppca.common.study import Study
 from dppca.curator.store import Spool, Store
 from dppca.curator.study.admission import require_masked
-from dppca.curator.study.sealed_set import require_sealed, terms_of
+from dppca.curator.study.sealed_set import make_terms, require_sealed
 from dppca.curator.study.study_record import Contribution, StudyRecord
 
 
@@ -71,7 +71,7 @@ class OpeningSpool:
         UploadError, LimitError
             It is none of this study, or its sum is not the one that it names.
         """
-        said = SignedOpening.read_head(self.head, terms_of(study))
+        said = SignedOpening.read_head(self.head, make_terms(study))
         if said.total_sha256 != self.spool.sha256:
             raise UploadError(f"the sum of {said.opener} is not the one that it signed")
         return said
@@ -80,7 +80,7 @@ class OpeningSpool:
 def require_identity(study: Study, owner: str, certificate: bytes) -> None:
     """Raise `SignatureError` unless a certificate (PEM) has the key that a study names."""
     key = load_certificate(certificate, what=f"the receipt of {owner}").public_key()
-    if key != terms_of(study).public_key(owner):
+    if key != make_terms(study).public_key(owner):
         raise SignatureError(
             f"the certificate of {owner} has another key than study {study.name} names for it"
         )
@@ -94,7 +94,7 @@ def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
     UploadError, LimitError, SignatureError, PermissionDeniedError
         See `dppca.curator.study.admission.require_masked`.
     """
-    terms = terms_of(study)
+    terms = make_terms(study)
     try:
         with path.open("rb") as file:
             upload = Upload.read_head(file.read(head_limit(terms)), terms)
@@ -116,12 +116,12 @@ def digest_set(store: Store, record: StudyRecord) -> bytes:
 
 def set_for(store: Store, record: StudyRecord, opener: str) -> bytes:
     """The sealed set as an opener is shown it."""
-    return show_set(terms_of(record.study), read_heads(store, record), opener=opener).to_bytes()
+    return show_set(make_terms(record.study), read_heads(store, record), opener=opener).to_bytes()
 
 
 def read_heads(store: Store, record: StudyRecord) -> list[Upload]:
     """The contributions of a study without their vectors, in the order of the owners' names."""
-    terms = terms_of(record.study)
+    terms = make_terms(record.study)
     heads = []
     for contribution in record.contributions:
         path = store.content(contribution.sha256)
@@ -138,7 +138,7 @@ def read_heads(store: Store, record: StudyRecord) -> list[Upload]:
 
 def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
     """The contributions of a study, one after the other."""
-    terms = terms_of(record.study)
+    terms = make_terms(record.study)
     for contribution in record.contributions:
         try:
             yield Upload.from_bytes(store.read(contribution.sha256), terms)
@@ -149,7 +149,7 @@ def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
 def read_openings(store: Store, record: StudyRecord) -> Iterator[Opening]:
     """The openings of a study, one after the other."""
     chosen = require_sealed(record).set_digest.hex()
-    digest = terms_of(record.study).digest
+    digest = make_terms(record.study).digest
     for each in record.openings:
         total = store.read(each.sha256)
         yield Opening(digest, chosen, each.opener, each.streams, total, each.signature)
@@ -157,7 +157,7 @@ def read_openings(store: Store, record: StudyRecord) -> Iterator[Opening]:
 
 def read_evidence(store: Store, record: StudyRecord) -> SumEvidence:
     """What owners and openers signed of a study's sum, for the receipt of its components."""
-    terms, chosen = terms_of(record.study), require_sealed(record).set_digest.hex()
+    terms, chosen = make_terms(record.study), require_sealed(record).set_digest.hex()
     return SumEvidence(
         statements=tuple(
             SignedStatement(head.statement, head.signature) for head in read_heads(store, record)

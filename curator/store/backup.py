@@ -54,15 +54,15 @@ class Backup:
     Attributes
     ----------
     version
-        Of the store's tables.
+        Version of the store's tables.
     created_s
         Seconds since 1970 UTC.
     studies, contributions, files
         How many.
     file_bytes
-        Of all files together.
+        Size of all files together.
     database_sha256
-        Of ``curator.sqlite``, in hexadecimal.
+        Digest of ``curator.sqlite``, in hexadecimal.
     """
 
     version: int

@@ -38,7 +38,7 @@ class Migration:
     Attributes
     ----------
     version
-        Of the tables afterwards; the list counts without gaps from 1.
+        Version of the tables afterwards; the list counts without gaps from 1.
     purpose
         One line for the log and the table ``upgrades``.
     statements

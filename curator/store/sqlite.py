@@ -29,7 +29,7 @@ from dppca.common.errors import StoreError
 from dppca.common.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
 from dppca.curator.store.interface import StoreSize
-from dppca.curator.store.rows import (
+from dppca.curator.store.stored_records import (
     connect,
     contribution_row,
     load,

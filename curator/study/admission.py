@@ -36,8 +36,8 @@ from datetime import datetime
 from enum import Enum, auto
 
 from dppca.common.aggregation.contribution import statement_sha256
-from dppca.common.aggregation.messages import Upload, upload_limit
 from dppca.common.aggregation.pooling import require_upload
+from dppca.common.aggregation.sum_messages import Upload, upload_limit
 from dppca.common.errors import (
     ArtefactError,
     ChainError,
@@ -58,7 +58,7 @@ from dppca.common.privacy.release import (
 )
 from dppca.common.study import Study, Trust
 from dppca.curator.study.lifecycle import Transition, next_state
-from dppca.curator.study.sealed_set import terms_of
+from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import (
     MAX_LEDGER_LENGTH,
     Contribution,
@@ -109,9 +109,9 @@ def admit(
     header
         Well formed, but not believed.
     history
-        Of this owner, over all studies.
+        History of this owner, over all studies.
     calibration
-        Of the study.
+        The study's.
     now
         Aware.
 
@@ -234,7 +234,7 @@ def require_masked(
     upload
         Its payload may be left out.
     payload_sha256
-        Of the masked vector, 32 bytes.
+        Digest of the masked vector, 32 bytes.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def require_masked(
     """
     if upload.statement.owner != owner:
         raise UploadError(f"an upload of {upload.statement.owner} came from {owner}")
-    require_upload(terms_of(study), upload, payload_sha256)
+    require_upload(make_terms(study), upload, payload_sha256)
     claims = receipt_from_bytes(header.receipt).claims
     named = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
     if named != statement_sha256(upload):
@@ -256,7 +256,7 @@ def _check_size(study: Study, owner: str, header: Header) -> None:
     """The end of rule 2."""
     least, most = 8 * header.n_entries, 8 * header.n_entries
     if study.trust is Trust.AGGREGATE:
-        least, most = 8 * terms_of(study).n_words, upload_limit(terms_of(study))
+        least, most = 8 * make_terms(study).n_words, upload_limit(make_terms(study))
         if header.total_bytes > most:
             raise LimitError(f"{header.total_bytes:,} bytes from {owner}; {most:,} are allowed")
     if not least <= header.total_bytes <= most:

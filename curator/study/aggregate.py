@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.messages import Opening, Upload
 from dppca.common.aggregation.pooling import unmask
+from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.errors import StudyStateError
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
@@ -40,7 +40,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.results import Result, ResultHeader, Share
 from dppca.common.study import Covariance, Study
-from dppca.curator.study.sealed_set import terms_of
+from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import Contribution
 
 
@@ -55,7 +55,7 @@ def aggregate(
     Parameters
     ----------
     calibration
-        Of the study.
+        The study's.
     contributions
         At least one, in the order of the owners' names.
     vectors
@@ -85,7 +85,7 @@ def aggregate_masked(
     Parameters
     ----------
     uploads
-        Of exactly the sealed set; taken one at a time, and so are ``openings``.
+        Those of exactly the sealed set; taken one at a time, and so are ``openings``.
     openings
         Together of every stream once.
 
@@ -94,7 +94,7 @@ def aggregate_masked(
     GarbledSumError
         They do not fit: somebody did not follow the protocol.
     """
-    pooled = unmask(terms_of(study), uploads, openings)
+    pooled = unmask(make_terms(study), uploads, openings)
     return _decomposed(study, calibration, contributions, pooled, None)
 
 

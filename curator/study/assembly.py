@@ -14,7 +14,8 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import StudyError
 from dppca.common.names import one_line
 from dppca.common.study import Study
-from dppca.common.study_document import load_yaml, study_from_yaml
+from dppca.common.study_document import study_from_yaml
+from dppca.common.yaml_documents import NotYamlError, load_yaml
 
 _SECTIONS = ("identities", "openers")
 
@@ -61,11 +62,11 @@ def _read_part(content: str, source: str, study: str) -> Mapping[str, dict[str, 
             said = one_line(str(document.get("study")))
             raise StudyError(f"{source}: these keys are for study {said}, not for {study}")
         owner, opener = str(document.get("owner")), document.get("opener")
-        found = {"identities": {owner: document.get("key")}}
+        part = {"identities": {owner: document.get("key")}}
         if isinstance(opener, dict):
             entry = {name: opener.get(name) for name in ("key", "signature")}
-            found["openers"] = {owner: entry}
-        return found
+            part["openers"] = {owner: entry}
+        return part
     if not document or not set(document) <= set(_SECTIONS):
         raise StudyError(f"{source} is not what `dppca-owner identity` prints")
     for name, entries in document.items():
@@ -77,8 +78,8 @@ def _read_part(content: str, source: str, study: str) -> Mapping[str, dict[str, 
 def _mapping(text: str, what: str) -> dict[str, Any]:
     try:
         document = load_yaml(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise StudyError(f"{what} is not YAML: {one_line(str(error))}") from error
+    except NotYamlError as error:
+        raise StudyError(f"{what} is not YAML: {error}") from error
     if not isinstance(document, dict):
         raise StudyError(f"{what} is not a list of fields with their values")
     return document

@@ -40,9 +40,9 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust
 from dppca.curator.study.sealed_set import (
     is_opened,
+    make_terms,
     missing_openers,
     open_by_passed,
-    terms_of,
 )
 from dppca.curator.study.study_record import Contribution, Sealing, StoredBlob, StudyRecord
 
@@ -117,7 +117,7 @@ def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> Stud
         raise ConflictError(f"there is another study called {study.name}: choose another name")
     calibrate(study)
     if study.trust is Trust.AGGREGATE:
-        terms_of(study)
+        make_terms(study)
     if study.deadline_passed(now):
         raise StudyError(f"the deadline of study {study.name} has passed: set a later one")
     if open_by_passed(study, now):
@@ -156,7 +156,7 @@ def seal(
     taken
         The contributions whose digest was computed.
     set_digest
-        Of all contributions, 32 bytes.
+        Digest of all contributions, 32 bytes.
 
     Raises
     ------

@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from dppca.common.aggregation.messages import SignedOpening, Vote, opening_limit, require_vote
 from dppca.common.aggregation.pooling import require_opening
+from dppca.common.aggregation.sum_messages import SignedOpening, Vote, opening_limit, require_vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import ConflictError, LimitError, StudyStateError, UploadError
 from dppca.common.messages import StudyState
@@ -64,7 +64,7 @@ class OpeningHeader:
     vote
         Its bytes; empty where none comes.
     total_bytes, sha256
-        Of the opening that follows; 0 and empty where none does.
+        Size and digest of the opening that follows; 0 and empty where none does.
     """
 
     study_digest: bytes

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dppca.common.attestation.frames import field, follow, is_compressed
+from dppca.common.attestation.file_headers import field, follow, is_compressed
 from dppca.common.errors import UploadError
 
 HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12
@@ -54,11 +54,11 @@ class MessageHeader:
     kind
         As in ``Message.fbs``.
     n_rows
-        Of a record batch; of a dictionary the number of its values.
+        Rows of a record batch; of a dictionary the number of its values.
     n_bytes
-        Of the body.
+        Size of the body.
     buffer_bytes
-        Of all buffers that the message says are in it.
+        Size of all buffers that the message says are in it.
     dictionary
         Whose values they are; None for a record batch.
     delta
@@ -143,10 +143,9 @@ def _headers(path: Path, *, n_columns: int) -> Iterator[tuple[MessageHeader, int
             except EOFError:
                 return
             if message.metadata.size > cap:
-                text = (
+                raise UploadError(
                     f"the Arrow stream describes itself in {message.metadata.size} bytes, of {cap}"
                 )
-                raise UploadError(text)
             yield read_header(message.metadata.to_pybytes()), source.tell()
 
 
@@ -160,8 +159,7 @@ def read_header(metadata: bytes) -> MessageHeader:
     def child(table: int, index: int) -> int:
         place = field(metadata, table, index)
         if place is None:
-            text = "a table is missing"
-            raise ValueError(text)
+            raise ValueError("a table is missing")
         return follow(metadata, place)
 
     message = follow(metadata, 0)

@@ -19,7 +19,7 @@ from dppca.curator.study.study_record import Sealing, StudyRecord
 
 
 @lru_cache(maxsize=128)
-def terms_of(study: Study) -> Terms:
+def make_terms(study: Study) -> Terms:
     """Who holds what in a study with ``trust: aggregate``; `StudyError` where keys do not fit.
 
     Reading a thousand keys takes a tenth of a second, so the last studies' are kept.
@@ -39,7 +39,7 @@ def require_opener(record: StudyRecord, caller: str) -> Terms:
     """
     if record.study.trust is not Trust.AGGREGATE:
         raise StudyStateError(f"study {record.study.name} has no masked contributions")
-    terms = terms_of(record.study)
+    terms = make_terms(record.study)
     terms.opener_key(caller)
     return terms
 
@@ -71,12 +71,12 @@ def open_by_passed(study: Study, now: datetime) -> bool:
 
 def is_opened(record: StudyRecord) -> bool:
     """Whether every stream of masks is opened."""
-    return len(record.opened) == len(terms_of(record.study).holders)
+    return len(record.opened) == len(make_terms(record.study).holders)
 
 
 def wanted_streams(record: StudyRecord, opener: str) -> tuple[int, ...]:
     """Streams that an opener holds and no opening has, ascending; none while votes are missing."""
-    terms = terms_of(record.study)
+    terms = make_terms(record.study)
     if record.state is not StudyState.SEALED or len(record.votes) < terms.votes_needed:
         return ()
     return tuple(stream for stream in terms.held(opener) if stream not in record.opened)
@@ -86,7 +86,7 @@ def missing_openers(record: StudyRecord) -> tuple[str, ...]:
     """Openers of a sealed study whose vote, or whose sum, is still wanted; ascending."""
     if record.state is not StudyState.SEALED:
         return ()
-    terms = terms_of(record.study)
+    terms = make_terms(record.study)
     if len(record.votes) < terms.votes_needed:
         voted = {vote.opener for vote in record.votes}
         return tuple(opener for opener in terms.openers if opener not in voted)

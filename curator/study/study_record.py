@@ -85,7 +85,7 @@ class Sealing:
     Attributes
     ----------
     set_digest
-        `dppca.common.aggregation.messages.set_digest`, 32 bytes.
+        `dppca.common.aggregation.sum_messages.set_digest`, 32 bytes.
     sealed_s
         Seconds since 1970 UTC.
     """
@@ -112,11 +112,11 @@ class StoredOpening:
     streams
         Places in `Terms.holders`, ascending; no other opening of the study has them.
     n_bytes, sha256
-        Of the sum.
+        Size and digest of the sum.
     signature
         The opener's (DER), for `Purpose.OPENING`.
     message_sha256
-        Of the whole message, 32 bytes: the very same one is known by it.
+        Digest of the whole message, 32 bytes: the very same one is known by it.
     """
 
     opener: str

@@ -33,7 +33,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.results import result_from_bytes
 from dppca.common.schema.arrow import decoded_fields
-from dppca.common.schema.attributes import Date, Numeric, labels_of
+from dppca.common.schema.attributes import Date, Numeric, list_labels
 from dppca.common.schema.document import Schema, canonical_json
 from dppca.common.study import Study
 from dppca.curator.study.row_streams import FAULTS, check_messages
@@ -102,7 +102,7 @@ def make_joined_receipt(
     Parameters
     ----------
     result_file
-        Of the study; where it has no receipt (of an earlier version), the rows have none either.
+        The study's; where it has no receipt (of an earlier version), the rows have none either.
     parts
         What was published in one form, in the order in which it is joined.
     """
@@ -212,8 +212,8 @@ def _check_column(schema: Schema, form: Form, name: str, column: pa.Array) -> No
     if form is Form.CODED:
         _check_numbers(name, column, -np.inf, np.inf)
         return
-    attribute = schema.attributes[schema.index_of(name)]
-    labels = labels_of(attribute)
+    attribute = schema.attributes[schema.find_index(name)]
+    labels = list_labels(attribute)
     if labels is None and isinstance(attribute, Numeric):
         lower = -np.inf if attribute.lower is None else attribute.lower
         upper = np.inf if attribute.upper is None else attribute.upper
@@ -261,7 +261,7 @@ def _conform(batch: pa.RecordBatch, schema: Schema, form: Form) -> pa.RecordBatc
     columns = list(batch.columns)
     if form is Form.DECODED:
         for index, attribute in enumerate(schema.attributes):
-            labels = labels_of(attribute)
+            labels = list_labels(attribute)
             if labels is not None:
                 columns[index] = pa.DictionaryArray.from_arrays(
                     _codes(columns[index], labels), pa.array(labels)

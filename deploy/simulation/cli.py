@@ -9,17 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dppca.common.console import emit, prints, progress, run, terminable
+from dppca.common.console import (
+    CommandGroup,
+    emit,
+    prints,
+    progress,
+    run,
+    telling_interrupts,
+    terminable,
+    terminal_width,
+)
 from dppca.common.errors import SettingError
+from dppca.common.files import read_text
 from dppca.common.names import is_party_name
 from dppca.common.packages import require_package
 from dppca.common.study import Trust
-from dppca.deploy.containers import DEFAULT_IMAGE
-from dppca.deploy.containers.addresses import DEFAULT_RANGE
+from dppca.common.text_tables import fit_markdown
+from dppca.deploy.simulation.containers import DEFAULT_IMAGE
+from dppca.deploy.simulation.containers.subnets import DEFAULT_RANGE
 from dppca.deploy.simulation.documents import (
     CleanDocument,
     ComposeDocument,
@@ -103,7 +114,14 @@ def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Simulations(CommandGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; one that is interrupted says what that means for charges."""
+        with telling_interrupts(lambda: "interrupted: no simulation charges anybody"):
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Simulations, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dppca", message="dppca %(version)s")
 def cli() -> None:
     """Simulate a study: several owners and a curator, as real processes on this machine.
@@ -196,7 +214,7 @@ def run_command(
 
     if keep and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
-    said = study_from_yaml(_text(study_file))
+    said = study_from_yaml(read_text(study_file))
     rows, names, split = _choose_rows(own, data, owners, split)
     request = ExperimentRequest(
         command="run",
@@ -217,9 +235,7 @@ def run_command(
         document = _simulate_in_containers(request, image, subnet, as_json=as_json)
     else:
         document = _simulate(request, as_json=as_json)
-    from dppca.deploy.simulation.report import make_markdown
-
-    emit(document, make_markdown(document), as_json=as_json)
+    _emit_report(document, as_json=as_json)
 
 
 @cli.command()
@@ -241,9 +257,9 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     """
     import tempfile
 
-    from dppca.deploy.simulation.data import write_table
     from dppca.deploy.simulation.demo import SEED, TARGET, demo_study, demo_table
     from dppca.deploy.simulation.experiment import ExperimentRequest
+    from dppca.deploy.simulation.holdings import write_table
     from dppca.deploy.simulation.story import make_story
 
     with tempfile.TemporaryDirectory(prefix="dppca-demo-") as folder:
@@ -259,7 +275,7 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
             replace=replace,
         )
         document = _simulate(request, as_json=as_json)
-    emit(document, make_story(document), as_json=as_json)
+    emit(document, make_story(document, width=terminal_width()), as_json=as_json)
 
 
 @cli.command("compose")
@@ -304,12 +320,12 @@ def compose_command(
       cd nltcs-4 && docker compose up && dppca-simulate report .
     """
     from dppca.common.study_document import study_from_yaml
-    from dppca.deploy.containers.folder import write_study
-    from dppca.deploy.containers.topology import Topology
     from dppca.deploy.simulation.aggregation import choose_aggregation
+    from dppca.deploy.simulation.containers.folder import write_study
+    from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
 
-    said = study_from_yaml(_text(study_file))
+    said = study_from_yaml(read_text(study_file))
     files, names, split = _choose_rows(own, data, owners, split)
     study = with_owners(said, names)
     aggregation = choose_aggregation(
@@ -344,11 +360,10 @@ def report_command(folder: Path, *, as_json: bool) -> None:
     Example:
       dppca-simulate report heart
     """
-    from dppca.deploy.containers.answer import report_folder
-    from dppca.deploy.simulation.report import make_markdown
+    from dppca.deploy.simulation.containers.answer import report_folder
 
     document = report_folder(folder)
-    emit(document, make_markdown(document), as_json=as_json)
+    _emit_report(document, as_json=as_json)
 
 
 @cli.command()
@@ -366,12 +381,12 @@ def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
       dppca-simulate clean
     """
     require_package("docker", purpose="what removes containers")
-    from dppca.deploy.containers.orphans import leftovers, remove_leftovers
-    from dppca.deploy.containers.project import connect
+    from dppca.deploy.simulation.containers.orphans import leftovers, remove_leftovers
+    from dppca.deploy.simulation.containers.project import connect
 
     client = connect()
     try:
-        found = leftovers(client)
+        orphans = leftovers(client)
         removed = () if dry_run else remove_leftovers(client, everything=everything)
     finally:
         client.close()
@@ -386,12 +401,12 @@ def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
             "volumes": each.volumes,
             "removed": each.run in gone,
         }
-        for each in found
+        for each in orphans
     ]
     lines = [
         f"run {each.run}: {each.containers} containers, {each.networks} networks, {each.volumes} "
         f"volumes of {each.process}, {each.state}: {'removed' if each.run in gone else 'kept'}"
-        for each in found
+        for each in orphans
     ]
     document: CleanDocument = {"command": "clean", "runs": runs}
     emit(document, "\n".join(lines or ["nothing"]), as_json=as_json)
@@ -403,6 +418,13 @@ cli.add_command(find_faults_command())
 def main() -> None:
     """Entry point."""
     run(cli)
+
+
+def _emit_report(document: SimulationDocument, *, as_json: bool) -> None:
+    from dppca.deploy.simulation.run_report import make_markdown
+
+    text = fit_markdown(make_markdown(document), width=terminal_width()).rstrip()
+    emit(document, f"{text}\n\nAs a page: {document['files']['page']}", as_json=as_json)
 
 
 def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocument:
@@ -419,7 +441,7 @@ def _simulate_in_containers(
     request: ExperimentRequest, image: str, subnet: str, *, as_json: bool
 ) -> SimulationDocument:
     require_package("docker", purpose="a run in containers")
-    from dppca.deploy.containers.federation import ContainerFederation
+    from dppca.deploy.simulation.containers.driver import ContainerFederation
     from dppca.deploy.simulation.experiment import simulate
 
     federation = ContainerFederation(image=image, addresses=subnet, shown=not as_json)
@@ -431,7 +453,7 @@ def _choose_rows(
     own: tuple[str, ...], data: Path | None, owners: int | None, split: str | None
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
     """The rows, the owners' names or number, and the split, from the options that say them."""
-    from dppca.deploy.simulation.data import count_groups
+    from dppca.deploy.simulation.holdings import count_groups
 
     if own:
         if data is not None or owners is not None or split is not None:
@@ -461,22 +483,13 @@ def _owner_files(own: tuple[str, ...]) -> dict[str, Path]:
         name, _, file = each.partition("=")
         if not file or not is_party_name(name):
             raise SettingError(
-                "--owner takes NAME=FILE, such as hospital=hospital.csv; a name has 1 to 64 of "
-                "a-z 0-9 . _ - and starts and ends with a letter or digit"
+                "--owner takes NAME=FILE, such as hospital=hospital.csv; a name has 1 to 64 "
+                "characters, only a-z 0-9 . _ -, and begins and ends with a letter or digit"
             )
         if name in files:
             raise SettingError(f"--owner {name} is given twice: each owner has one file")
         files[name] = Path(file)
     return files
-
-
-def _text(path: Path) -> str:
-    from dppca.common.errors import StudyError
-
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"the study file {path} cannot be read as text") from error
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def demo_table() -> Any:
     """
     import pyarrow as pa
 
-    from dppca.deploy.simulation.data import read_table
+    from dppca.deploy.simulation.holdings import read_table
 
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:

@@ -72,6 +72,7 @@ class SimulatedComponents(TypedDict):
     above_noise: Annotated[int, "eigenvalues above it"]
     negative: Annotated[int, "negative eigenvalues, which only noise can be"]
     captured_variance: Annotated[float, "share of the best possible variance, in [0, 1]"]
+    captured_by_chance: Annotated[float, "what random directions would be expected to capture"]
 
 
 class SimulatedUtility(TypedDict):

@@ -8,8 +8,8 @@ Variance captured
     eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 where
     the noise cost nothing. k orthonormal directions of any kind are between 0 and 1 (Ky Fan).
 Accuracy
-    Of the linear SVM of `dppca.common.estimators.utility` trained on real rows (train on real, test
-    on real: ``trtr``) and on synthetic ones (``tstr``), always tested on the held-out real rows.
+    Share of held-out rows that the linear SVM of `dppca.common.estimators.utility` gets right,
+    trained on real rows (train on real, test on real: ``trtr``) and on synthetic ones (``tstr``).
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
-from dppca.common.estimators.utility import (
-    extract_features,
-    extract_labels,
-    svm_accuracy,
-    synthetic_labels,
-)
+from dppca.common.names import nearest_name
 from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.schema import Numeric, Schema
 
@@ -89,13 +84,30 @@ def captured_variance(covariance: NDArray[np.float64], vectors: NDArray[np.float
     return float(np.einsum("ki,ij,kj->", vectors, covariance, vectors) / best)
 
 
+def variance_by_chance(covariance: NDArray[np.float64], count: int) -> float:
+    """Share of the variance that the best k directions capture which random ones would; expected.
+
+    Parameters
+    ----------
+    covariance
+        Noise-free, shape (p, p).
+    count
+        k, from 1 to p.
+    """
+    eigenvalues = np.linalg.eigvalsh(covariance)[::-1]
+    best = eigenvalues[:count].sum()
+    return float(count / len(eigenvalues) * eigenvalues.sum() / best) if best > 0 else 1.0
+
+
 def check_target(schema: Schema, target: str) -> None:
     """`SettingError` unless the target has classes and something is left to predict it from."""
     names = [a.name for a in schema.attributes if not isinstance(a, Numeric)]
     if target not in names:
         listed = ", ".join(names) or "none: this schema has numbers only"
+        near = nearest_name(target, names)
+        meant = "" if near is None else f"; did you mean {near}?"
         raise SettingError(
-            f"the target must be a binary or categorical attribute, not {target}: {listed}"
+            f"the target must be a binary or categorical attribute, not {target}: {listed}{meant}"
         )
     if len(schema.attributes) < 2:
         raise SettingError("an accuracy needs a second attribute to predict the target from")
@@ -124,6 +136,13 @@ def evaluate(
     released_mean
         Shape (p,), coded units; None where the release has no sums.
     """
+    from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
+        extract_features,
+        extract_labels,
+        svm_accuracy,
+        synthetic_labels,
+    )
+
     unit = float(1 << schema.resolution_bits)
     truth = extract_labels(schema, target, held_out)
     test = extract_features(schema, target, held_out) / unit

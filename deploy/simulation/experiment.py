@@ -24,29 +24,30 @@ from numpy.typing import NDArray
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
-from dppca.common.pages.rendering import check_templates
-from dppca.common.plotting import check_plotting, write_figures
+from dppca.common.pages.rendering import check_report
+from dppca.common.plotting import write_figures
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
-from dppca.deploy.simulation.data import Holdings, hold_rows, read_table, write_table
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
     compute_pooled_covariance,
     evaluate,
+    variance_by_chance,
 )
-from dppca.deploy.simulation.plots import (
+from dppca.deploy.simulation.figures import (
     component_figures,
     marginal_figure,
     scree_figure,
     variation_figure,
 )
+from dppca.deploy.simulation.holdings import Holdings, hold_rows, read_table, write_table
 from dppca.deploy.simulation.repeats import summarise_repeats
-from dppca.deploy.simulation.report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.report_page import make_page
+from dppca.deploy.simulation.run_report import Findings, make_document, make_markdown
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
 REPORT = "report.json"
@@ -172,8 +173,7 @@ def _run_once(
     study, schema, output = request.study, request.study.table, request.output
     if request.target is not None:
         check_target(schema, request.target)
-    check_plotting()
-    check_templates()
+    check_report()
     held = hold_rows(
         request.data,
         study.owners,
@@ -215,8 +215,7 @@ def write_findings(
         By `time.monotonic`.
     """
     schema, output = request.study.table, request.output
-    check_plotting()
-    check_templates()
+    check_report()
     findings = _evaluate(
         request,
         run,
@@ -284,20 +283,20 @@ def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
     """
     from dppca.common.schema.columns import parse_column
 
-    attribute = schema.attributes[schema.index_of(target)]
+    attribute = schema.attributes[schema.find_index(target)]
     if isinstance(attribute, Numeric) or target not in held.held_out.column_names:
         return  # said elsewhere: by `check_target`, and by the parties, which name every column
 
     def codes(table: Any) -> NDArray[np.int64]:
-        found = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
-        return found[found >= 0]
+        labels = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
+        return labels[labels >= 0]
 
     for name, table in held.owners.items():
         if len(np.unique(codes(table))) < 2:
             raise SettingError(
                 f"{name} would hold fewer than two labels of {target}, so it could not train the "
-                "model that each owner makes at the end: split by another column, or among fewer "
-                "owners"
+                "model that each owner makes at the end: name another --target or none, or divide "
+                "the rows in another way"
             )
     if not codes(held.held_out).size:
         raise SettingError(
@@ -307,7 +306,7 @@ def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
 
 def _known_target(schema: Schema, target: str, columns: list[Column]) -> NDArray[np.bool_]:
     """Rows that an accuracy is about: those whose target is known."""
-    index = schema.index_of(target)
+    index = schema.find_index(target)
     return known_cells(schema.attributes[index], columns[index])
 
 
@@ -371,6 +370,7 @@ def _evaluate(
         eigenvalues=result.eigenvalues,
         noise_edge=result.header.noise_edge,
         captured_variance=captured_variance(covariance, result.vectors),
+        captured_by_chance=variance_by_chance(covariance, result.header.count),
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={

@@ -21,10 +21,10 @@ from datetime import datetime
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.messages import Opening, Upload
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, show_set
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.messages import RELEASE_ID_BYTES, Header
 from dppca.common.numerics.moments.moments import Moments
@@ -57,9 +57,9 @@ class Parties:
     Attributes
     ----------
     keys
-        Of each owner's certificate; none with ``trust: owner``.
+        Key of each owner's certificate; none with ``trust: owner``.
     secrets
-        Of each opener.
+        Secret of each opener.
     """
 
     study: Study

@@ -18,8 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
-from dppca.common.attestation.reading import Components, make_components
+from dppca.common.attestation.verified_components import Components, make_components
 from dppca.common.clock import utc_now
+from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.errors import DataError, SettingError
 from dppca.common.html_tables import html_table, html_text
 from dppca.common.loading_panels import biplot_figure, loadings_figure
@@ -32,10 +33,9 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, result_to_bytes
 from dppca.common.schema import Column, Numeric, Schema, encode
-from dppca.common.schema.frames import library_of, read_frame, table_for
+from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.study import Study
 from dppca.deploy.simulation.aggregation import choose_aggregation
-from dppca.deploy.simulation.data import HELD_OUT_SHARE
 from dppca.deploy.simulation.evaluate import (
     Utility,
     captured_variance,
@@ -44,11 +44,12 @@ from dppca.deploy.simulation.evaluate import (
     evaluate,
 )
 from dppca.deploy.simulation.experiment import with_owners
+from dppca.deploy.simulation.figures import marginal_figure, scree_figure
+from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import make_parties, run_study
-from dppca.deploy.simulation.plots import marginal_figure, scree_figure
-from dppca.owner.commands.synthesize import generator
 from dppca.owner.records import CheckReport, FaultCounts
-from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
+from dppca.owner.synthesis.visible_relations import judge_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,6 +100,9 @@ class Simulation:
         Synthetic rows in coded units, shape (n_rows, p).
     utility
         † Accuracies on held-out real rows; None without a target.
+    relations
+        Which relations between attributes stand above the noise, ``summary`` in words; None where
+        no field can be fitted: unit-ball rows, one attribute.
     captured_variance
         † Share of the variance of real rows that the best k directions capture, in [0, 1].
     faults
@@ -113,6 +117,7 @@ class Simulation:
     decoded: Any
     coded: NDArray[np.float64]
     utility: Utility | None
+    relations: VisibleRelationsDocument | None
     captured_variance: float
     faults: CheckReport
     target: str | None
@@ -141,7 +146,7 @@ class Simulation:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Of the p coded columns."""
+        """Names of the p coded columns."""
         return self.components.feature_names
 
     def plot_scree(self) -> Figure:
@@ -155,18 +160,18 @@ class Simulation:
 
     def plot_loadings(self) -> Figure:
         """The largest loadings of each component."""
-        found = self.components
+        components = self.components
         return loadings_figure(
-            self.study.table, found.components_, found.eigenvalues, found.noise_edge
+            self.study.table, components.components_, components.eigenvalues, components.noise_edge
         )
 
     def plot_biplot(self) -> Figure:
         """Synthetic rows on the first two components; `SettingError` where fewer were kept."""
-        found = self.components
-        if len(found.components_) < 2:
+        components = self.components
+        if len(components.components_) < 2:
             raise SettingError("a biplot needs two components, and one was kept")
         rows = [("synthetic rows", self.coded)]
-        return biplot_figure(self.study.table, found.components_, found.mean_, rows)
+        return biplot_figure(self.study.table, components.components_, components.mean_, rows)
 
     def plot_marginals(self) -> Figure:
         """† Every attribute among real rows and synthetic ones."""
@@ -175,15 +180,17 @@ class Simulation:
 
     def __repr__(self) -> str:
         """A few lines for people."""
-        found, promise = self.components, self.guarantee
+        components, promise = self.components, self.guarantee
         lines = [
-            f"Simulation of {self.study.name}: {len(self.owners)} owners, {found.n_rows} rows",
+            f"Simulation of {self.study.name}: {len(self.owners)} owners, {components.n_rows} rows",
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
-            f"  {len(found.components_)} components of {len(found.feature_names)}; they capture "
-            f"{self.captured_variance:.1%} of the variance that the best would †",
+            f"  {len(components.components_)} components of {len(components.feature_names)}; "
+            f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]
+        if self.relations is not None:
+            lines.append(f"  {self.relations['summary']}")
         if self.utility is not None:
             figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
             lines.append(f"  accuracy for {self.target} on held-out rows †: {figures}")
@@ -208,6 +215,8 @@ class Simulation:
             f"<p>The components capture {self.captured_variance:.1%} of the variance that the best "
             "possible ones would †.</p>",
         ]
+        if self.relations is not None:
+            parts.append(f"<p>{html_text(self.relations['summary'])}</p>")
         if self.utility is not None:
             caption = f"Accuracy for {self.target} on held-out real rows †"
             names = ("a linear classifier, trained on", "accuracy")
@@ -215,14 +224,14 @@ class Simulation:
         return "".join(parts)
 
     def _accuracies(self) -> list[tuple[str, str]]:
-        found = self.utility
-        if found is None:
+        utility = self.utility
+        if utility is None:
             return []
         return [
-            ("real rows of all owners, no privacy", f"{found.trtr_accuracy:.3f}"),
-            ("synthetic rows, coded", f"{found.tstr_accuracy:.3f}"),
-            ("synthetic rows, decoded", f"{found.tstr_accuracy_decoded:.3f}"),
-            ("nothing: the commonest class", f"{found.majority:.3f}"),
+            ("real rows of all owners, no privacy", f"{utility.trtr_accuracy:.3f}"),
+            ("synthetic rows, coded", f"{utility.tstr_accuracy:.3f}"),
+            ("synthetic rows, decoded", f"{utility.tstr_accuracy_decoded:.3f}"),
+            ("nothing: the commonest class", f"{utility.majority:.3f}"),
         ]
 
 
@@ -311,11 +320,12 @@ def simulate(
             for name in owners
         ),
         guarantee=compose_guarantee(study, claimed),
-        decoded=table_for(library_of(next(iter(owners.values()))), drawn[Form.DECODED]),
+        decoded=table_for(find_library(next(iter(owners.values()))), drawn[Form.DECODED]),
         coded=coded,
         utility=None
         if target is None
         else _utility(schema, target, pooled, held_out, coded, decoded, result),
+        relations=judge_result(result, study),
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),
         target=target,
@@ -355,7 +365,7 @@ def _utility(
     decoded: list[Column],
     result: Result,
 ) -> Utility:
-    index = schema.index_of(target)
+    index = schema.find_index(target)
     attribute = schema.attributes[index]
     known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
     if not isinstance(attribute, Numeric) and not (known.any() and tested.any()):
@@ -377,7 +387,7 @@ def _draw(result: Result, study: Study, form: Form) -> pa.Table:
     """As many synthetic rows as all owners contributed, as the first of them would draw them."""
     n_rows = result.header.n_rows
     digest = hashlib.sha256(result_to_bytes(result)).digest()
-    rng = generator(result.header.shares[0].owner, digest, n_rows)
+    rng = make_generator(result.header.shares[0].owner, digest, n_rows)
     rows: SyntheticRows = synthesize(result, study, form, n_rows=n_rows, rng=rng)
     return pa.Table.from_batches(rows.batches(), schema=rows.fields)
 

@@ -14,11 +14,11 @@ from dppca.deploy.simulation.documents import (
 
 def summarise_repeats(documents: Sequence[SimulationDocument]) -> SimulatedRepeats:
     """Means and standard errors over reports, two at least, of one request."""
-    found = [_figures(document) for document in documents]
+    figures = [_figures(document) for document in documents]
     return {
         "count": len(documents),
         "seeds": [document["seed"] for document in documents],
-        "figures": {name: _figure([each[name] for each in found]) for name in found[0]},
+        "figures": {name: _figure([each[name] for each in figures]) for name in figures[0]},
     }
 
 

@@ -32,7 +32,7 @@ from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust
 from dppca.common.study_document import study_from_yaml
-from dppca.common.testbed import CURATOR, Answer, LocalFederation, Processes
+from dppca.common.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 
@@ -60,7 +60,8 @@ class OwnerRun:
     charged_epsilon, charged_rho
         What its ledger charged.
     dppca_svm_accuracy
-        Of its own DPPCA-SVM on held-out rows; only a simulation knows it. None without a target.
+        Accuracy of its own DPPCA-SVM on held-out rows; only a simulation knows it. None without a
+        target.
     """
 
     name: str
@@ -146,7 +147,7 @@ def run_federation(
     Raises
     ------
     DppcaError
-        Of the class that a party failed with; every process has ended by then.
+        The class that a party failed with; every process has ended by then.
     """
     with Processes() as live:
         authority = make_authority(folder / "authority")
@@ -205,15 +206,15 @@ class SiteDriver:
         self.model = federation.site(name) / "model.skops"
         self._federation = federation
 
-    def join(self) -> dict[str, Answer]:
+    def join(self) -> dict[str, CommandAnswer]:
         """Set the site up and have its request signed."""
         return {"init": self._federation.join(self.name)}
 
-    def identify(self, study: str, *, opener: bool) -> Answer:
+    def identify(self, study: str, *, opener: bool) -> CommandAnswer:
         """Print the site's keys for a study with ``trust: aggregate``."""
         return self._own("identity", study, *(["--opener"] if opener else []))
 
-    def contribute(self, study: Study, rows: Path) -> dict[str, Answer]:
+    def contribute(self, study: Study, rows: Path) -> dict[str, CommandAnswer]:
         """Send the one release.
 
         In the field the digest of a masked study comes from another steward.
@@ -226,13 +227,13 @@ class SiteDriver:
         compared = ("--digest", study.digest) if study.trust is Trust.AGGREGATE else ()
         return {"contribute": self._own("contribute", study.name, "--yes", *compared)}
 
-    def open_sum(self, study: Study) -> dict[str, Answer]:
+    def open_sum(self, study: Study) -> dict[str, CommandAnswer]:
         """Take this site's part of the masks away, where it is an opener."""
         if self.name not in (study.openers or {}):
             return {}
         return {"open": self._own("open", study.name, "--wait", WAIT_S)}
 
-    def use_result(self, study: Study, target: str | None) -> dict[str, Answer]:
+    def use_result(self, study: Study, target: str | None) -> dict[str, CommandAnswer]:
         """Fetch the components, publish synthetic rows, train at home where there is a target."""
         name = study.name
         answers = {
@@ -244,7 +245,7 @@ class SiteDriver:
             answers["train"] = self._own("train", name, *training, "--output", self.model)
         return answers
 
-    def _own(self, *arguments: object) -> Answer:
+    def _own(self, *arguments: object) -> CommandAnswer:
         return self._federation.own(self.name, *arguments)
 
 
@@ -296,7 +297,7 @@ def judge(model: Path, held_out: Path, output: Path) -> float:
     return accuracy
 
 
-def owner_run(name: str, answers: Mapping[str, Answer], accuracy: float | None) -> OwnerRun:
+def owner_run(name: str, answers: Mapping[str, CommandAnswer], accuracy: float | None) -> OwnerRun:
     """What an owner's commands answered, and how good its model is, as one value."""
     charge: Mapping[str, Any] = answers["contribute"].document
     return OwnerRun(

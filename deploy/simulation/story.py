@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
+from textwrap import fill
 
+from dppca.common.text_tables import text_table
 from dppca.deploy.simulation.documents import (
     SimulatedPrivacy,
     SimulatedUtility,
@@ -15,13 +16,15 @@ _WIDTH = 88
 _NOTICEABLE = 0.01  # a difference in accuracy that the text explains
 
 
-def make_story(document: SimulationDocument) -> str:
+def make_story(document: SimulationDocument, *, width: int | None = None) -> str:
     """What happened, for somebody who reads about it for the first time.
 
     Parameters
     ----------
     document
-        As `dppca.deploy.simulation.report.make_document` makes it, of the demo's study.
+        As `dppca.deploy.simulation.run_report.make_document` makes it, of the demo's study.
+    width
+        Width of the terminal; None where there is none.
     """
     owners, components = document["owners"], document["components"]
     utility = document["utility"]
@@ -59,15 +62,17 @@ def make_story(document: SimulationDocument) -> str:
         ("trained on synthetic rows, decoded to real values", utility["tstr_accuracy_decoded"]),
         ("always answering the commonest class", utility["majority"]),
     ]
-    table = "\n".join(f"    {name:<54} {accuracy:.3f}" for name, accuracy in rows)
+    figures = [(name, f"{accuracy:.3f}") for name, accuracy in rows]
+    table = "\n".join(text_table(("classifier", "accuracy"), figures, width=width, right=(1,)))
     at_home = (
         f"AT HOME. Each owner also trained on its own rows in the joint components: {models}. "
         "Those classifiers are site-only: they were made from raw rows and never left. "
         + _comparison(accuracies, utility)
     )
     paths = {**document["plots"], **document["files"]}
-    listed = "\n".join(f"    {name:<20} {path}" for name, path in paths.items())
-    told = [*(_wrapped(part) for part in parts), table, _wrapped(at_home)]
+    listed = "\n".join(text_table(("what", "file"), list(paths.items()), width=width))
+    columns = min(_WIDTH, width or _WIDTH)
+    told = [*(fill(part, columns) for part in parts), table, fill(at_home, columns)]
     return "\n\n".join([*told, f"SEE FOR YOURSELF ({document['seconds']:.0f} s in all)\n{listed}"])
 
 
@@ -107,7 +112,3 @@ def _promise(privacy: SimulatedPrivacy) -> str:
         f"had all {k} rows of any one person been different, no result would have been more than "
         "e^epsilon times likelier."
     )
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH)

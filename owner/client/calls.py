@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BufferedRandom
 from typing import Self
 
-from dppca.common.aggregation.messages import Opening, SealedSet, Vote, sealed_set_limit
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
 from dppca.common.checkpoints import checkpoint
@@ -34,7 +34,7 @@ from dppca.common.transport.codec import (
     state_from_wire,
 )
 from dppca.common.wire import federation_pb2 as pb
-from dppca.owner.client.queries import CuratorQueries, StudyProgress
+from dppca.owner.client.questions import CuratorQueries, StudyProgress
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
 
@@ -279,7 +279,7 @@ class CuratorClient(CuratorQueries):
         stream
             A file that holds an Arrow IPC stream.
         components_sha256
-            Of the result file that the rows were drawn from.
+            Digest of the result file that the rows were drawn from.
         """
         stream.seek(0)
         sha256 = hashlib.file_digest(stream, "sha256").digest()

@@ -25,11 +25,11 @@ from dppca.common.privacy.release import MomentReceipt, calibrate
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
-from dppca.owner.client.queries import HeldContribution
+from dppca.owner.client.questions import HeldContribution
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning, Recovery, time_text
 from dppca.owner.release.contribution import request_contribution
-from dppca.owner.site.config import DataSet, Policy
+from dppca.owner.site.policy import DataSet, Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import SettingError
 from dppca.owner.cli import LazyGroup
 from dppca.owner.commands.options import data_set_option
@@ -48,4 +48,5 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
     from dppca.owner.render.ledger import budget_text
 
     document = budget_document(ctx.obj, data_set_name)
-    emit(document, budget_text(document), as_json=as_json)
+    text = budget_text(document, width=terminal_width())
+    emit(document, text, as_json=as_json)

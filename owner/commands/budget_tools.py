@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from dppca.common.amounts import decimal_text
-from dppca.common.console import emit, prints
+from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.privacy.accounting import PrivacyCost, rho_from_epsilon_delta
@@ -22,6 +22,7 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.reading import LedgerArchive, read_archive, read_history
 from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.charges import optional_text
 from dppca.owner.render.ledger import (
     BudgetPlanDocument,
     ExportDocument,
@@ -31,9 +32,9 @@ from dppca.owner.render.ledger import (
     plan_text,
     verified_text,
 )
-from dppca.owner.render.texts import optional_text
-from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_study, save, study_from_file
+from dppca.owner.site.policy import load_policy
 
 _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
@@ -171,7 +172,8 @@ def plan(
         "remaining": optional_text(remaining(budget, total)),
         "steps": steps,
     }
-    emit(document, plan_text(document), as_json=as_json)
+    text = plan_text(document, width=terminal_width())
+    emit(document, text, as_json=as_json)
 
 
 def _wanted(
@@ -204,7 +206,7 @@ def _verified(
 ) -> VerifiedRelease:
     """The state of a release, and which parts of its receipt could be compared."""
     request, history = charged.request, archive.history
-    found: VerifiedRelease = {
+    verified: VerifiedRelease = {
         "sequence": charged.sequence,
         "study": request.study,
         "model": request.name or None,
@@ -214,14 +216,14 @@ def _verified(
     }
     receipt = archive.receipts.get(charged.release_id)
     if receipt is None or isinstance(charged, Recovery):  # a curator has the receipt
-        return found
+        return verified
     tools.check_receipt(charged, history, receipt)
-    found["receipt"] = "as charged"
+    verified["receipt"] = "as charged"
     study = None if request.makes_file else _kept(site, request.study, request.request_digest)
     if study is not None:
         tools.check_implied(study, charged, receipt)
-        found["recomputed"] = True
-    return found
+        verified["recomputed"] = True
+    return verified
 
 
 def _kept(site: Site, name: str, digest: str) -> Study | None:

@@ -15,6 +15,7 @@ from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.populations import Population
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.charges import optional_text
 from dppca.owner.render.ledger import (
     BudgetDocument,
     BudgetFigures,
@@ -23,8 +24,8 @@ from dppca.owner.render.ledger import (
     OfferedOpening,
     PopulationBudget,
 )
-from dppca.owner.render.texts import optional_text
-from dppca.owner.site.config import Policy, Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.policy import Policy, load_policy
 
 
 def budget_document(folder: Path, data_set_name: str | None) -> BudgetDocument:
@@ -91,7 +92,7 @@ def _find_owners(policy: Policy, history: History) -> dict[str, str]:
     return owners
 
 
-def left_of(site: Site, request: ReleaseRequest) -> tuple[str, str | None]:
+def find_left(site: Site, request: ReleaseRequest) -> tuple[str, str | None]:
     """The population that a release is charged to now, and the epsilon that is left of its budget.
 
     The second is None where the policy does not state the data set any more: what is stored is

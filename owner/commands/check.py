@@ -21,14 +21,15 @@ from dppca.owner.commands.options import (
     file_path,
 )
 from dppca.owner.engines.addresses import LOCAL
-from dppca.owner.engines.engine import open_engine
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import check_table, open_table
 from dppca.owner.records.locations import Location
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.render.faults import CheckDocument, check_text
-from dppca.owner.site.config import DataSet, Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import study_from_file
+from dppca.owner.site.policy import DataSet, load_policy
 
 
 @click.command("check")
@@ -90,8 +91,10 @@ def command(
         )
     if keys_file is not None and engine not in (None, LOCAL):
         raise SettingError("--keys is written by this machine alone: leave out --engine")
-    table = open_table(place, study.table)
-    with progress("Reading rows", table.n_rows, unit="rows") as bar:
+    with (
+        open_table(place, study.table).latest() as table,
+        progress("Reading rows", table.n_rows, unit="rows") as bar,
+    ):
         if keys_file is not None:
             with _new_text(keys_file) as keys:
                 report = check_table(

@@ -19,11 +19,11 @@ from dppca.common.privacy.labels import Label
 from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.queries import StudyProgress
+from dppca.owner.client.questions import StudyProgress
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.options import file_path, folder_path, study_argument
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.render.texts import ComponentsDocument, components_text
+from dppca.owner.render.outcomes import ComponentsDocument, components_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import (
     acknowledgement_path,
@@ -77,8 +77,8 @@ def command(
     if plots is not None:
         check_plotting()
     site = load_site(folder)
-    found = fetch(site, study_name, wait_s=wait)
-    study, result, content, path = found.study, found.result, found.content, found.path
+    fetched = fetch(site, study_name, wait_s=wait)
+    study, result, content, path = fetched.study, fetched.result, fetched.content, fetched.path
     if output is not None:
         save(output, content)
     pictures = {} if plots is None else _draw(plots, site, study, result, content)
@@ -86,7 +86,7 @@ def command(
         "command": "components",
         "study": study.name,
         "digest": study.digest,
-        "state": found.state,
+        "state": fetched.state,
         "label": Label.RELEASED,
         "count": result.header.count,
         "rows": result.header.n_rows,
@@ -100,7 +100,7 @@ def command(
         "assumptions": list(result.header.assumptions),
         "contributed": [share.owner for share in result.header.shares],
         "missing": list(result.header.missing),
-        "disowned": found.disowned,
+        "disowned": fetched.disowned,
         "path": str(output or path),
         "plots": pictures,
         "bytes": len(content),
@@ -144,8 +144,8 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
         with progress(f"Waiting for study {study.name}", enabled=not quiet) as bar:
-            found = client.wait(study, wait_s=wait_s, polled=bar.advance)
-        content = _content(site, client, study, found, quiet=quiet)
+            at_curator = client.wait(study, wait_s=wait_s, polled=bar.advance)
+        content = _content(site, client, study, at_curator, quiet=quiet)
     authority = read_authority(site.ca)
     result = verified_result(
         content, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
@@ -161,7 +161,7 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
         ) from error
     save(path, content)
     reason = None if disowned is None else disowned.reason
-    return Fetched(study, found.state, result, content, path, reason)
+    return Fetched(study, at_curator.state, result, content, path, reason)
 
 
 def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes) -> dict[str, str]:
@@ -169,13 +169,12 @@ def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes
     import numpy as np
 
     from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
-    from dppca.owner.commands.synthesize import generator
-    from dppca.owner.synthesis.rows import synthesize
+    from dppca.owner.synthesis.rows import make_generator, synthesize
 
     schema, edge = study.table, result.header.noise_edge
     figures = {"loadings": loadings_figure(schema, result.vectors, result.eigenvalues, edge)}
     if result.header.count > 1:
-        rng = generator(site.name, hashlib.sha256(content).digest(), MOST_POINTS)
+        rng = make_generator(site.name, hashlib.sha256(content).digest(), MOST_POINTS)
         drawn = synthesize(result, study, Form.CODED, n_rows=MOST_POINTS, rng=rng)
         rows = np.concatenate(
             [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in drawn.batches()]

@@ -12,8 +12,17 @@ from dppca.common.console import Progress, progress, say
 from dppca.common.errors import ConsentError
 from dppca.common.messages import StudyState
 from dppca.owner.release.contribution import Review, forecast
-from dppca.owner.render.texts import review_text
+from dppca.owner.render.review import review_text
 from dppca.owner.site.agreement import Agreement
+
+
+class ShowProgress(Protocol):
+    """Shows the progress of a piece of work while the block runs."""
+
+    def __call__(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """As `dppca.common.console.progress`."""
 
 
 class Dialogue(Protocol):

@@ -22,7 +22,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
-from dppca.owner.commands.budget_totals import left_of
+from dppca.owner.commands.budget_totals import find_left
 from dppca.owner.commands.consent import Dialogue, Terminal
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import (
@@ -33,7 +33,8 @@ from dppca.owner.commands.options import (
     study_file_option,
 )
 from dppca.owner.engines.addresses import ledger_name
-from dppca.owner.engines.engine import Engine, LocalEngine, open_engine
+from dppca.owner.engines.engine import Engine, LocalEngine
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
@@ -49,11 +50,7 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import counts_text
-from dppca.owner.render.texts import (
-    ContributionDocument,
-    ContributionSeconds,
-    contribution_text,
-)
+from dppca.owner.render.outcomes import ContributionDocument, ContributionSeconds, contribution_text
 from dppca.owner.site.agreement import (
     Agreement,
     agree,
@@ -63,8 +60,9 @@ from dppca.owner.site.agreement import (
     require_verified,
     signing_key,
 )
-from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
+from dppca.owner.site.policy import load_policy
 
 
 @click.command("contribute")
@@ -194,8 +192,9 @@ def _release(
     checkpoint("read")
     with open_engine(engine, site.folder) as used:
         moments, counted = _read(used, table, dialogue, seconds)
-    # Shown, never decided by: what is released may not depend on a count of rows.
-    asked = dialogue.require_consent(planned, state, agreement, counts_text(counted, study.faults))
+    # Shown, never decided by: what is released may not depend on a count of faults.
+    read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted, study.faults)
+    asked = dialogue.require_consent(read, state, agreement, faults)
     if asked and table.is_live:  # what is released is of one moment, and of one after consent
         moments, counted = _read(LocalEngine(), table, dialogue, seconds)
     if moments.n_rows != table.n_rows:
@@ -274,7 +273,7 @@ def _document(
     counts: CodedByRule | None,
 ) -> ContributionDocument:
     request = stored.reservation.request
-    population, left = left_of(site, request)
+    population, left = find_left(site, request)
     return {
         "command": "contribute",
         "study": study.name,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dppca.common.console import progress
+from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.engines.engine import Engine
 from dppca.owner.records import CheckReport, Table
 
 
-def counted_faults(table: Table, engine: Engine, *, quiet: bool) -> CheckReport:
+def counted_faults(table: Table, engine: Engine, *, progress: ShowProgress) -> CheckReport:
     """Read a table once and count its faults; site-only, without row numbers."""
-    with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
+    with progress("Counting", table.n_rows, unit="rows") as bar:
         return engine.count_faults(table, limit=0, progress=bar.advance)

@@ -30,7 +30,7 @@ from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials
 from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
 from dppca.owner.engines.addresses import LOCAL
-from dppca.owner.engines.engine import open_engine
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
@@ -38,10 +38,11 @@ from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
 from dppca.owner.release.contribution import remaining, require_possible, review, spent
 from dppca.owner.site.agreement import agree, read_peers, require_allowed
-from dppca.owner.site.config import DataSet, Policy, Site, find_shared_rows, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off
 from dppca.owner.site.kept_studies import keeps_study
 from dppca.owner.site.opener_keys import list_opener_keys
+from dppca.owner.site.policy import DataSet, Policy, find_shared_rows, load_policy
 
 
 class State(StrEnum):
@@ -60,7 +61,7 @@ class Diagnosis:
     Attributes
     ----------
     error, exit_code
-        Of a broken thing: the class of the error that a command would end with. None and 0 else.
+        For a broken thing, the class of the error that a command would end with. Else None and 0.
     """
 
     area: str
@@ -172,7 +173,7 @@ def _connection(
         with open_client(site, load_site_credentials(site)) as client:
             client.require_serving()
             studies, held = client.studies(), client.held()
-            found = {
+            awaited = {
                 each.name: _Waiting(
                     client.study(each.name, stored=keeps_study(site, each.name))[0],
                     each.state is StudyState.OPEN,
@@ -183,10 +184,10 @@ def _connection(
             }
     except DppcaError as error:
         return [_broken("connection", error)], {}, Held()
-    open_studies = [n for n, each in found.items() if each.is_open and not each.contributed]
+    open_studies = [n for n, each in awaited.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
-    return [Diagnosis("connection", State.OK, message)], found, held
+    return [Diagnosis("connection", State.OK, message)], awaited, held
 
 
 def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:

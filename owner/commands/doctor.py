@@ -9,7 +9,7 @@ import click
 from dppca.common.clock import utc_now
 from dppca.common.console import emit, prints
 from dppca.owner.commands.diagnosis import State, diagnose
-from dppca.owner.render.texts import DoctorDocument, doctor_text
+from dppca.owner.render.outcomes import DoctorDocument, doctor_text
 
 
 @click.command("doctor")

@@ -14,36 +14,74 @@ import click
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DppcaError
 from dppca.owner.ledger.chain import History, is_finished
-from dppca.owner.ledger.entries import Reservation
+from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.site.config import Site
+
+_UNREADABLE = (
+    "the ledger cannot be read, so it is not known whether anything was charged: run "
+    "`dppca-owner doctor`"
+)
 
 
 @contextmanager
 def report_charges_on_interrupt(site: Site, study: str) -> Iterator[None]:
     """If the block is interrupted, say what was charged for a study."""
-    before = _history(site)
+    before = known_history(site)
     try:
         yield
     except (KeyboardInterrupt, click.Abort):
-        raise KeyboardInterrupt(interrupted_text(before, _history(site), study)) from None
+        text = charges_text(before, known_history(site), study)
+        raise KeyboardInterrupt(f"interrupted: {text}") from None
 
 
-def interrupted_text(before: History | None, after: History | None, study: str) -> str:
-    """What an interrupt left behind, and what to do.
+@contextmanager
+def report_entries_on_interrupt(site: Site) -> Iterator[None]:
+    """If the block is interrupted, say what it has entered in the ledger."""
+    before = known_history(site)
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        text = entered_text(before, known_history(site))
+        raise KeyboardInterrupt(f"interrupted: {text}") from None
+
+
+def entered_text(before: History | None, after: History | None) -> str:
+    """What an interrupted recovery left behind, and what to do; arguments as `charges_text`."""
+    if before is None or after is None:
+        return _UNREADABLE
+    charged = [
+        _describe_charge(each)
+        for each in after.recoveries.values()
+        if each.release_id not in before.recoveries
+    ]
+    disowned = [
+        f"the contribution to {each.study} was disowned"
+        for each in after.disowned.values()
+        if each.release_id not in before.disowned
+    ]
+    if not charged and not disowned:
+        return "nothing was entered in the ledger, and nothing was charged"
+    return (
+        f"{'; '.join([*charged, *disowned])}. Run the same command again: it goes on, "
+        "and charges nothing twice"
+    )
+
+
+def charges_text(before: History | None, after: History | None, study: str | None = None) -> str:
+    """What a command charged, and what is left to do.
 
     Parameters
     ----------
     before, after
         The ledger when the command began and now; None where it could not be read.
+    study
+        The one that the command is for; None for any.
     """
     if before is None or after is None:
-        return (
-            "interrupted, and the ledger cannot be read, so it is not known whether anything was "
-            "charged: run `dppca-owner doctor`"
-        )
+        return _UNREADABLE
     known = {each.release_id for each in before.reservations}
-    ours = [each for each in after.reservations if each.request.study == study]
+    ours = [each for each in after.reservations if study in (None, each.request.study)]
     new = [each for each in ours if each.release_id not in known]
     charged = [_describe_charge(each) for each in new] or ["nothing was charged by this command"]
     waiting = [
@@ -51,17 +89,18 @@ def interrupted_text(before: History | None, after: History | None, study: str) 
         for each in ours
         if each in new or not is_finished(after, each)
     ]
-    return ". ".join([f"interrupted: {'; '.join(charged)}", *waiting])
+    return ". ".join(["; ".join(charged), *waiting])
 
 
-def _history(site: Site) -> History | None:
+def known_history(site: Site) -> History | None:
+    """What the ledger says; None where it cannot be read."""
     try:
         return read_history(site.ledger)
     except DppcaError:
         return None
 
 
-def _describe_charge(made: Reservation) -> str:
+def _describe_charge(made: Reservation | Recovery) -> str:
     request = made.request
     return (
         f"{request.title} was charged to population {request.account.population.name} (epsilon "

@@ -11,7 +11,7 @@ import click
 from dppca.common.amounts import decimal_text
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints, say
+from dppca.common.console import CommandGroup, emit, prints, say, terminal_width
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.recovery import (
     RecoveredContribution,
@@ -23,19 +23,21 @@ from dppca.owner.client.recovery import (
 )
 from dppca.owner.client.session import compare_ledger, connect
 from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.interrupt import report_entries_on_interrupt
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.mark import Held, extends, not_borne_out, read_mark
 from dppca.owner.ledger.reading import read_archive, read_history
 from dppca.owner.release.contribution import remaining, spent
+from dppca.owner.render.charges import optional_text
 from dppca.owner.render.ledger import RecoveredRelease, RecoveryDocument, recovery_text
-from dppca.owner.render.texts import optional_text
-from dppca.owner.site.config import DataSet, Policy, Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
+from dppca.owner.site.policy import DataSet, Policy, load_policy
 
 
-@click.group("ledger")
+@click.group("ledger", cls=CommandGroup)
 def command() -> None:
     """Settle a ledger that was lost, or restored from an old copy.
 
@@ -85,7 +87,7 @@ def recover(
       dppca-owner ledger recover --data-set nltcs=survey --disown other --reason "Key stolen."
     """
     site = load_site(folder)
-    with connect(site) as client:
+    with report_entries_on_interrupt(site), connect(site) as client:
         held = client.held()
         archive = read_archive(site.ledger)
         history, policy = archive.history, load_policy(site)
@@ -96,15 +98,15 @@ def recover(
             for each in (*before.unknown_to(history), *held.unknown_to(history))
         }
         refused = disownings(disown, theirs, reason=reason, now=utc_now())
-        found = _found(site, client, history, disowned=set(disown))
-        chosen = assign_data_sets(found, data_sets, policy)
-        entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in found]
+        missing = _found(site, client, history, disowned=set(disown))
+        chosen = assign_data_sets(missing, data_sets, policy)
+        entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
         known = 0 if mark is None or extends(archive.rows, mark.length, mark.head) else mark.length
         wrong = not_borne_out(held, history, archive.rows)
-        document = _document(site, found, chosen, refused, history, policy)
+        document = _document(site, missing, chosen, refused, history, policy)
         document["entries_known"] = max(known, wrong.length)
         if entries or refused or document["entries_known"]:
-            text = recovery_text(document)
+            text = recovery_text(document, width=terminal_width(err=True))
             if not yes:
                 require_terminal(look="look at `dppca-owner budget`")
                 ask(text, "Enter this in the ledger?")
@@ -112,7 +114,7 @@ def recover(
                 say(text, err=True)
         _enter(site, client, [*entries, *refused], wrong)
         document["acknowledgements"] = _keep_acknowledgements(site, client)
-    emit(document, _done_text(document), as_json=as_json)
+        emit(document, _done_text(document), as_json=as_json)
 
 
 def _found(

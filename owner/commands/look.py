@@ -8,15 +8,17 @@ from pathlib import Path
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
+from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.commands.counting import counted_faults
 from dppca.owner.engines.addresses import ledger_name
-from dppca.owner.engines.engine import open_engine
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
-from dppca.owner.render.texts import ReviewDocument, review_document
+from dppca.owner.render.review import ReviewDocument, review_document
 from dppca.owner.site.agreement import Agreement, agree, find_refusal
-from dppca.owner.site.config import Site, load_policy
+from dppca.owner.site.config import Site
+from dppca.owner.site.policy import load_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def look(
     digest: str | None,
     study_file: Path | None = None,
     engine: str | None = None,
-    quiet: bool,
+    progress: ShowProgress,
 ) -> Look:
     """Review a contribution: the rows are read once, to count what is coded by rule.
 
@@ -71,25 +73,26 @@ def look(
         study, state = agreed_study(site, client, study_name, study_file=study_file)
     history = read_history(site.ledger)
     data_set = choose_data_set(study, history, policy, data_set_name)
-    table = open_table(data_set.source, study.table)
+    opened = open_table(data_set.source, study.table)
     agreement = agree(site, study, digest=digest)
     engine = engine or data_set.engine
-    found = review(
-        study,
-        history,
-        n_rows=table.n_rows,
-        account=data_set.account,
-        terms=None if agreement is None else agreement.terms,
-        query_sha256=table.query_sha256,
-        engine=ledger_name(engine),
-    )
-    with open_engine(engine, site.folder) as used:
-        counted = counted_faults(table, used, quiet=quiet)
+    with opened.latest() as table:  # the rows that are told are those that are counted
+        reviewed = review(
+            study,
+            history,
+            n_rows=table.n_rows,
+            account=data_set.account,
+            terms=None if agreement is None else agreement.terms,
+            query_sha256=table.query_sha256,
+            engine=ledger_name(engine),
+        )
+        with open_engine(engine, site.folder) as used:
+            counted = counted_faults(table, used, progress=progress)
     return Look(
         study=study,
         state=state,
-        review=found,
-        forecast=forecast(study, found.calibration, n_rows=table.n_rows),
+        review=reviewed,
+        forecast=forecast(study, reviewed.calibration, n_rows=reviewed.n_rows),
         agreement=agreement,
         refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),
         counted=counted,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from dppca.common.aggregation.messages import SealedSet, Vote
+from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
@@ -22,16 +23,16 @@ from dppca.common.errors import (
     StudyStateError,
 )
 from dppca.common.messages import StudyState
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust
 from dppca.owner.client.calls import CuratorClient, OpenAnswer
-from dppca.owner.client.queries import StudyProgress
+from dppca.owner.client.questions import StudyProgress
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.options import digest_option, study_argument
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.opening import Opener, cast_vote, find_opener, make_answer, open_once
-from dppca.owner.site.agreement import agree, require_digest, require_verified
+from dppca.owner.site.agreement import Agreement, agree, require_digest, require_verified
 from dppca.owner.site.config import Site, load_site
 
 POLL_S = 1.0
@@ -81,44 +82,115 @@ def command(
     Example:
       dppca-owner open nltcs --wait 3600
     """
-    site = load_site(folder)
-    left = _countdown(wait)
+    with progress(f"Waiting for study {study_name}") as bar:
+        document = open_sum(
+            load_site(folder), study_name, digest=digest, wait_s=wait, polled=bar.advance
+        )
+    emit(document, _text(document), as_json=as_json)
+
+
+def open_sum(
+    site: Site,
+    study_name: str,
+    *,
+    digest: str | None,
+    wait_s: float,
+    polled: Callable[[], None] = lambda: None,
+    agree_to: Callable[[SealedSet | None], None] = lambda _: None,
+) -> OpenDocument:
+    """Everything that `open` does, on a terminal or on a page.
+
+    Parameters
+    ----------
+    wait_s
+        Longest time to wait, for owners and for votes.
+    polled
+        Called after each look that found some of them missing.
+    agree_to
+        Given the set before it is voted for or opened, and None before the opener key is destroyed
+        or a sum sent without another opening; raises where that is not to be.
+    """
+    left = _countdown(wait_s)
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
         opener = find_opener(site, study, _agreed_terms(site, study, digest))
         opener.record(read_history(site.ledger))
         compare_ledger(site, client)
-        with progress(f"Waiting for study {study.name}") as bar:
-            found = _wait_for_seal(client, study, left, polled=bar.advance)
-            if found.state is StudyState.SEALED:
-                _open(opener, client, left, polled=bar.advance)
-                answer, sent = _send(opener, client)
-            else:
-                answer, sent = OpenAnswer(found.state, already_stored=True), ()
-                opener.discard_key()
-    if found.state is StudyState.ABORTED:
+        standing = _wait_for_seal(client, study, left, polled=polled)
+        if standing.state is StudyState.SEALED:
+            _open(opener, client, left, polled=polled, agree_to=agree_to)
+            answer, sent = _send(opener, client)
+        else:
+            agree_to(None)
+            answer, sent = OpenAnswer(standing.state, already_stored=True), ()
+            opener.discard_key()
+    if standing.state is StudyState.ABORTED:
         raise StudyStateError(
-            f"study {study.name} was aborted: {found.reason.rstrip('.')}. The opener key of this "
-            "site is destroyed; what was charged stays charged"
+            f"study {study.name} was aborted: {standing.reason.rstrip('.')}. The opener key of "
+            "this site is destroyed; what was charged stays charged"
         )
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         record = opener.record(ledger.history())
         if record.opening is not None:
             ledger.mark_opened(opener.key_id, now=utc_now())
-    document = _document(opener, record, answer, sent)
-    emit(document, _text(document), as_json=as_json)
+    return _document(opener, record, answer, sent)
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningLook:
+    """What an opener may look at before it opens.
+
+    Attributes
+    ----------
+    shown
+        The sealed set; None while the study is not sealed, and where this site has opened it.
+    record
+        What the ledger says of the opener key.
+    agreement
+        On the keys of the study; None where this site has contributed, so had verified them.
+    """
+
+    study: Study
+    found: StudyProgress
+    shown: SealedSet | None
+    record: OpenerRecord
+    agreement: Agreement | None
+
+
+def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -> OpeningLook:
+    """Fetch what would be opened. Nothing is voted for, opened, charged or sent.
+
+    Errors are those of `agreed_study`, `agree` and `find_opener`, and of `Opener.record`.
+    """
+    with connect(site) as client:
+        study, _ = agreed_study(site, client, study_name, study_file=None)
+        terms = _masked_terms(study)
+        history = read_history(site.ledger)
+        opener = find_opener(site, study, terms)
+        record = opener.record(history)
+        progress = client.progress(study.digest)
+        wanted = progress.state is StudyState.SEALED and record.opening is None
+        shown = client.download_sealed(study, terms) if wanted else None
+    known = history.contribution_for(study.digest) is not None
+    agreement = None if known else agree(site, study, digest=digest)
+    return OpeningLook(study, progress, shown, record, agreement)
 
 
 def _agreed_terms(site: Site, study: Study, digest: str | None) -> Terms:
     """Terms of a study that this site contributed to, or whose keys it has verified now."""
     require_digest(study, digest)
-    if read_history(site.ledger).contribution_for(study.digest) is not None:
-        return Terms.from_study(study)
-    agreement = agree(site, study, digest=digest)
-    if agreement is None:
+    terms = _masked_terms(study)
+    if read_history(site.ledger).contribution_for(study.digest) is None:
+        agreement = agree(site, study, digest=digest)
+        assert agreement is not None  # noqa: S101 - there is one for every study with terms
+        require_verified(study, agreement)
+    return terms
+
+
+def _masked_terms(study: Study) -> Terms:
+    if study.trust is not Trust.AGGREGATE:
         raise SettingError(f"study {study.name} has trust: owner: there is nothing to open")
-    require_verified(study, agreement)
-    return agreement.terms
+    return Terms.from_study(study)
 
 
 def _wait_for_seal(
@@ -126,13 +198,13 @@ def _wait_for_seal(
 ) -> StudyProgress:
     """A study's progress once no more uploads are taken; `NotReadyError` at the end."""
     while True:
-        found = client.progress(study.digest)
-        if found.state is not StudyState.OPEN:
-            return found
+        progress = client.progress(study.digest)
+        if progress.state is not StudyState.OPEN:
+            return progress
         if not left():
             raise NotReadyError(
                 f"study {study.name} still takes contributions, and waits for "
-                f"{', '.join(found.missing) or 'its deadline'}: run `dppca-owner open "
+                f"{', '.join(progress.missing) or 'its deadline'}: run `dppca-owner open "
                 f"{study.name}` again later, or with a longer --wait"
             )
         polled()
@@ -140,14 +212,21 @@ def _wait_for_seal(
 
 
 def _open(
-    opener: Opener, client: CuratorClient, left: Callable[[], float], *, polled: Callable[[], None]
+    opener: Opener,
+    client: CuratorClient,
+    left: Callable[[], float],
+    *,
+    polled: Callable[[], None],
+    agree_to: Callable[[SealedSet | None], None],
 ) -> None:
     """Vote if votes are needed, wait for those of others, open; nothing if that was done before."""
     site, terms = opener.site, opener.terms
     if opener.record(read_history(site.ledger)).opening is not None:
+        agree_to(None)
         opener.discard_key()  # where a command was killed before it came to that
         return
     shown = client.download_sealed(opener.study, terms)
+    agree_to(shown)
     votes = _votes(opener, client, shown, left, polled=polled) if terms.votes_needed else ()
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         open_once(opener, ledger, shown, votes, clock=utc_now)

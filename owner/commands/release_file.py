@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
-from dppca.owner.commands.budget_totals import left_of
+from dppca.owner.commands.budget_totals import find_left
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.counting import counted_faults
 from dppca.owner.engines.engine import LocalEngine
@@ -32,9 +33,10 @@ from dppca.owner.records import Table, open_table
 from dppca.owner.release.contribution import NextStep, compute_budget_status, decide_step
 from dppca.owner.release.path import FilePlan, store_release
 from dppca.owner.render.faults import counts_text
-from dppca.owner.render.releases import Offer, ReleasedFile, offer_text
-from dppca.owner.site.config import DataSet, Site
+from dppca.owner.render.releases import LeavingFile, ReleasedFile, offer_text
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder
+from dppca.owner.site.policy import DataSet
 
 _Prepared = TypeVar("_Prepared")
 
@@ -59,7 +61,7 @@ class Made:
     def document(self) -> ReleasedFile:
         """What both commands print; all but the counts is the same each time."""
         request, receipt = self.stored.reservation.request, json.loads(self.stored.receipt)
-        population, left = left_of(self.site, request)
+        population, left = find_left(self.site, request)
         return {
             "study": request.study,
             "data_set": request.data_set,
@@ -82,7 +84,7 @@ def make_file(
     study: Study,
     data_set: DataSet,
     digest: str,
-    plan: Callable[[Table], tuple[FilePlan[_Prepared], Offer]],
+    plan: Callable[[Table], tuple[FilePlan[_Prepared], LeavingFile]],
     *,
     command: str,
     path: Path,
@@ -94,7 +96,7 @@ def make_file(
     Parameters
     ----------
     digest
-        Of the request.
+        Digest of the request.
     plan
         From the table to the release and what it is in words.
     command
@@ -123,7 +125,7 @@ def make_file(
     text = offer_text(offer, request, table.n_rows, status, step)
     if not yes:
         require_terminal(look="look at `dppca-owner budget`")
-    counted = counted_faults(table, LocalEngine(), quiet=quiet)
+    counted = counted_faults(table, LocalEngine(), progress=partial(progress, enabled=not quiet))
     text = f"{text}\n{counts_text(counted, study.faults)}"
     if not yes:
         ask(text, f"Make this {offer.noun}?")

@@ -23,9 +23,10 @@ from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.release.estimators import EstimatorRelease, plan_estimator, request_estimator
 from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
 from dppca.owner.render.models import ReleasedModelDocument
-from dppca.owner.render.releases import Offer
-from dppca.owner.site.config import Site, load_policy
+from dppca.owner.render.releases import LeavingFile
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import kept_result, model_path
+from dppca.owner.site.policy import load_policy
 
 
 def release_model(
@@ -73,7 +74,7 @@ def release_model(
             C=resolved.C,
         )
 
-        def plan_weights(table: Table) -> tuple[WeightRelease, Offer]:
+        def plan_weights(table: Table) -> tuple[WeightRelease, LeavingFile]:
             result, digest = kept_result(site, study)
             release = plan_release(
                 weights, result, n_rows=table.n_rows, components_sha256=digest.hex()
@@ -84,7 +85,7 @@ def release_model(
     else:
         own = request_estimator(resolved, options, study, data_set=data_set.name, target=target)
 
-        def plan_own(table: Table) -> tuple[EstimatorRelease, Offer]:
+        def plan_own(table: Table) -> tuple[EstimatorRelease, LeavingFile]:
             release = plan_estimator(own, n_rows=table.n_rows)
             return release, _describe_estimator(release)
 
@@ -105,9 +106,9 @@ def release_model(
     }
 
 
-def _describe_weights(release: WeightRelease) -> Offer:
+def _describe_weights(release: WeightRelease) -> LeavingFile:
     machines, k = release.weights.n_machines, release.weights.D - 1
-    return Offer(
+    return LeavingFile(
         title=f"A classifier of {release.model_request.terms.target}",
         noun="model",
         leaves=f"noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
@@ -119,9 +120,9 @@ def _describe_weights(release: WeightRelease) -> Offer:
     )
 
 
-def _describe_estimator(release: EstimatorRelease) -> Offer:
+def _describe_estimator(release: EstimatorRelease) -> LeavingFile:
     request = release.model_request
-    return Offer(
+    return LeavingFile(
         title=f"A classifier of {request.target}",
         noun="model",
         leaves=_LEAVES[request.method],

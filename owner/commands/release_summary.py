@@ -22,10 +22,11 @@ from dppca.owner.release.summary import (
     read_summary,
     request_summary,
 )
-from dppca.owner.render.releases import Offer
+from dppca.owner.render.releases import LeavingFile
 from dppca.owner.render.summary import ReleasedSummaryDocument
-from dppca.owner.site.config import Site, load_policy
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import decoded_path, save
+from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.tables import read_metadata
 
 
@@ -65,7 +66,7 @@ def release_summary(
         delta=delta,
     )
 
-    def plan(_: Table) -> tuple[SummaryRelease, Offer]:
+    def plan(_: Table) -> tuple[SummaryRelease, LeavingFile]:
         synthetic = open_table(source, study.table)
         return SummaryRelease(request, synthetic), _describe(request, synthetic.n_rows)
 
@@ -92,9 +93,9 @@ def release_summary(
     }
 
 
-def _describe(request: SummaryRequest, n_synthetic: int) -> Offer:
+def _describe(request: SummaryRequest, n_synthetic: int) -> LeavingFile:
     n_targets = len(request.targets)
-    return Offer(
+    return LeavingFile(
         title="A quality summary",
         noun="summary",
         leaves=f"noised counts of rows in the cells of {len(request.study.table.attributes)} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +30,7 @@ from dppca.owner.render.summary import (
     quality_text,
     released_summary_text,
 )
-from dppca.owner.site.config import load_policy, load_site
+from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import (
     components_path,
     decoded_path,
@@ -37,17 +38,20 @@ from dppca.owner.site.kept_studies import (
     kept_study,
     save,
 )
+from dppca.owner.site.policy import load_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from dppca.common.documents import ComponentFigures
+    from dppca.common.documents import ComponentFigures, VisibleRelationsDocument
     from dppca.common.schema import Schema
     from dppca.common.study import Study
-    from dppca.owner.report.page import Compared
-    from dppca.owner.site.config import DataSet, Site
+    from dppca.owner.commands.consent import ShowProgress
+    from dppca.owner.site.config import Site
+    from dppca.owner.site.policy import DataSet
+    from dppca.owner.synthesis.report.page import Compared
 
 _SEED = 1  # of samples; nothing is protected by it
 
@@ -143,19 +147,20 @@ def command(
             emit(released, released_summary_text(released), as_json=as_json)
         return
     from dppca.common.pages.faces import study_face
-    from dppca.common.pages.rendering import check_templates
-    from dppca.common.plotting import check_plotting
+    from dppca.common.pages.rendering import check_report
     from dppca.owner.render.faults import counts_text
-    from dppca.owner.report.page import quality_page
+    from dppca.owner.synthesis.report.page import quality_page
 
-    check_plotting()
-    check_templates()
+    check_report()
     with report_charges_on_interrupt(site, study.name):
         path = output or site.study_folder(study_name) / "report.html"
         history = read_history(site.ledger)
         data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-        compared, draw = _compare(site, study, source, data_set, chosen, quiet=as_json)
-        found, counted = compared.quality, compared.faults
+        relations, show = _relations(site, study), partial(progress, enabled=not as_json)
+        compared, draw = _compare(
+            site, study, source, data_set, chosen, relations=relations, progress=show
+        )
+        quality, counted = compared.quality, compared.faults
         page = quality_page(compared, face=study_face(study), pictures=draw())
         save(path, page.encode())
         document: QualityDocument = {
@@ -164,15 +169,16 @@ def command(
             "data_set": data_set.name,
             "synthetic": str(source),
             "page": str(path),
-            **cast("QualityFigures", asdict(found)),
+            **cast("QualityFigures", asdict(quality)),
             "coded_by_rule": counted.counts_document(study.faults),
+            "relations": relations,
             "seconds": round(time.perf_counter() - started, 6),
         }
         text = f"{quality_text(document)}\n{counts_text(counted, study.faults)}"
         emit(document, text, as_json=as_json)
 
 
-def compare_kept(site: Site, study_name: str) -> Compared:
+def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Compared:
     """Draw the synthetic rows of a study that `synthesize` draws, and compare them, for a page."""
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
@@ -189,7 +195,20 @@ def compare_kept(site: Site, study_name: str) -> Compared:
     )
     data_set = choose_data_set(study, read_history(site.ledger), load_policy(site), None)
     source, targets = decoded_path(site, study_name), _targets(study.table, ())
-    return _compare(site, study, source, data_set, targets, quiet=True)[0]
+    relations = _relations(site, study)
+    compared, _ = _compare(
+        site, study, source, data_set, targets, relations=relations, progress=progress
+    )
+    return compared
+
+
+def _relations(site: Site, study: Study) -> VisibleRelationsDocument | None:
+    """What the components that are kept show of relations."""
+    from dppca.owner.synthesis.visible_relations import judge_result
+
+    if not components_path(site, study.name).is_file():
+        return None
+    return judge_result(kept_result(site, study)[0], study)
 
 
 def _compare(
@@ -199,22 +218,23 @@ def _compare(
     data_set: DataSet,
     targets: tuple[str, ...],
     *,
-    quiet: bool,
+    relations: VisibleRelationsDocument | None,
+    progress: ShowProgress,
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
     """A comparison, and what draws its pictures (PNG, by what they show)."""
     from dppca.owner.records import open_table
-    from dppca.owner.report.comparison import code_table, compare
-    from dppca.owner.report.page import Compared, marginal_panels
+    from dppca.owner.synthesis.report.comparison import code_table, compare
+    from dppca.owner.synthesis.report.page import Compared, marginal_panels
 
     schema, rng = study.table, np.random.default_rng(_SEED)
     table, theirs = open_table(data_set.source, schema), open_table(source, schema)
-    with progress("Reading rows", table.n_rows + theirs.n_rows, enabled=not quiet) as bar:
+    with progress("Reading rows", table.n_rows + theirs.n_rows, unit="rows") as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
     kept = kept_result(site, study)[0] if components_path(site, study.name).is_file() else None
     coded = None if kept is None else _coded(study, source)
-    with progress("Comparing", enabled=not quiet):
-        found = compare(
+    with progress("Comparing", 0, unit=""):
+        quality = compare(
             schema,
             real,
             synthetic,
@@ -229,7 +249,7 @@ def _compare(
         figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
 
     def draw() -> dict[str, bytes]:
-        from dppca.owner.report.plots import biplot, pair_plot
+        from dppca.owner.synthesis.report.plots import biplot, pair_plot
 
         pictures = {
             "Total variation of every pair, and the tables of those that differ most": pair_plot(
@@ -240,8 +260,9 @@ def _compare(
             pictures["Rows on the first two components"] = biplot(schema, kept, real, coded)
         return pictures
 
-    panels = marginal_panels(schema, real, synthetic, found)
-    compared = Compared(found, real.faults, panels, data_set.name, source.name, figures)
+    panels = marginal_panels(schema, real, synthetic, quality)
+    said = "" if relations is None else relations["summary"]
+    compared = Compared(quality, real.faults, panels, data_set.name, source.name, figures, said)
     return compared, draw
 
 
@@ -249,7 +270,7 @@ def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:
     """The same rows in coded coordinates, if `synthesize` wrote them beside."""
     import pyarrow.parquet
 
-    from dppca.owner.report.comparison import SAMPLE_ROWS
+    from dppca.owner.synthesis.report.comparison import SAMPLE_ROWS
 
     path = source.with_name("synthetic-coded.parquet")
     if source.name != "synthetic-decoded.parquet" or not path.is_file():
@@ -264,7 +285,7 @@ def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:
 
 def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:
     from dppca.owner.models.features import find_target
-    from dppca.owner.report.comparison import list_targets
+    from dppca.owner.synthesis.report.comparison import list_targets
 
     for name in given:
         find_target(schema, name)

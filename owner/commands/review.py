@@ -22,7 +22,7 @@ from dppca.owner.commands.options import (
 @study_file_option
 @digest_option
 @engine_option
-@prints("dppca.owner.render.texts:ReviewDocument")
+@prints("dppca.owner.render.review:ReviewDocument")
 @click.pass_obj
 def command(
     folder: Path,
@@ -53,25 +53,28 @@ def command(
       dppca-owner review nltcs
       dppca-owner review nltcs --data-set survey --study-file nltcs.yaml --json
     """
+    from functools import partial
+
+    from dppca.common.console import progress
     from dppca.common.errors import TooManyFaultsError
     from dppca.owner.commands.look import look
     from dppca.owner.render.faults import counts_text
-    from dppca.owner.render.texts import review_text
+    from dppca.owner.render.review import review_text
     from dppca.owner.site.config import load_site
 
-    found = look(
+    looked = look(
         load_site(folder),
         study_name,
         data_set_name=data_set_name,
         digest=digest,
         study_file=study_file,
         engine=engine,
-        quiet=as_json,
+        progress=partial(progress, enabled=not as_json),
     )
-    rule = found.study.faults
-    text = review_text(found.review, found.state, found.forecast, found.agreement)
-    text += f"\n{counts_text(found.counted, rule)}"
-    if found.refusal is not None:
-        text += f"\nNOT ALLOWED, `contribute` would refuse: {found.refusal}"
-    emit(found.document(), text, as_json=as_json)
-    return TooManyFaultsError.exit_code if found.counted.above(rule) else 0
+    rule = looked.study.faults
+    text = review_text(looked.review, looked.state, looked.forecast, looked.agreement)
+    text += f"\n{counts_text(looked.counted, rule)}"
+    if looked.refusal is not None:
+        text += f"\nNOT ALLOWED, `contribute` would refuse: {looked.refusal}"
+    emit(looked.document(), text, as_json=as_json)
+    return TooManyFaultsError.exit_code if looked.counted.above(rule) else 0

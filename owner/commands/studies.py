@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from datetime import UTC
@@ -23,9 +22,10 @@ from dppca.common.errors import (
 )
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
-from dppca.owner.client.queries import POLL_S, CuratorQueries, StudySummary
+from dppca.owner.client.questions import POLL_S, CuratorQueries, StudySummary
 from dppca.owner.client.session import connect
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import decide_step
 from dppca.owner.render.studies import (
@@ -77,12 +77,19 @@ def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) ->
     known
         Studies that were fetched before, by digest; new ones are added.
     """
-    summaries, history = client.studies(), read_history(site.ledger)
     return {
         "command": "studies",
         "curator": site.curator,
-        "studies": [_list(site, client, each, history, known) for each in summaries],
+        "studies": [listed for listed, _ in list_standings(site, client, known)],
     }
+
+
+def list_standings(
+    site: Site, client: CuratorQueries, known: dict[str, Study]
+) -> list[tuple[OwnStudy, Standing | None]]:
+    """As `list_studies`, each with the site's standing; None where its document is refused."""
+    summaries, history = client.studies(), read_history(site.ledger)
+    return [_list(site, client, each, history, known) for each in summaries]
 
 
 def _list(
@@ -91,7 +98,7 @@ def _list(
     found: StudySummary,
     history: History,
     known: dict[str, Study],
-) -> OwnStudy:
+) -> tuple[OwnStudy, Standing | None]:
     listed: OwnStudy = {
         "name": found.name,
         "digest": found.digest,
@@ -109,27 +116,28 @@ def _list(
         study = _fetch(site, client, found, known)
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
-        return {**listed, "next": f"nothing: its document is refused ({error}); tell the operator"}
+        refused = f"nothing: its document is refused ({error}); tell the operator"
+        return {**listed, "next": refused}, None
     now = utc_now()
     if study.deadline is not None:
         listed["deadline"] = study.deadline.astimezone(UTC).isoformat()
         listed["seconds_left"] = max(0, int((study.deadline - now).total_seconds()))
-    entry = (study.openers or {}).get(site.name)
-    record = None if entry is None else history.openers.get(hashlib.sha256(entry.key).hexdigest())
+    record = record_for(history.openers, study, site.name)
     standing = Standing(
         state=found.state,
         is_held=found.contributed,
         step=decide_step(history, study.digest),
         is_over=study.deadline_passed(now),
-        opens=entry is not None and (record is None or not record.is_done),
+        opens=site.name in (study.openers or {}) and (record is None or not record.is_done),
         has_components=components_path(site, study.name).exists(),
     )
-    return {
+    document: OwnStudy = {
         **listed,
         "epsilon": decimal_text(calibration.epsilon),
         "delta": decimal_text(calibration.delta),
         "next": advise(study.name, standing),
     }
+    return document, standing
 
 
 def _fetch(

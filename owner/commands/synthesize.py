@@ -8,13 +8,11 @@ they are post-processing of what is released (docs/decisions/0032-synthetic-rows
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
-import numpy as np
 
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.console import emit, prints, progress
@@ -23,11 +21,12 @@ from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.owner.client.session import connect, load_site_credentials
 from dppca.owner.commands.options import folder_path, study_argument
-from dppca.owner.render.texts import SynthesisDocument, synthesis_text
+from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
-from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.synthesis.tables import publishable, write_sealed
+from dppca.owner.synthesis.visible_relations import judge_result
 
 _FIT_ROWS = 1 << 16
 """As many rows as may be drawn while a field is fitted, for progress."""
@@ -92,6 +91,7 @@ def command(
         "trace_scale": last.trace_scale,
         "decoded_by": None if last.method is None else last.method.value,
         "misfit": last.misfit,
+        "relations": judge_result(result, study),
         "forms": {form.value: str(path) for form, path in paths.items()},
         "published": list(sizes),
         "bytes": sum(sizes.values()),
@@ -125,7 +125,7 @@ def draw_forms(
                 study,
                 form,
                 n_rows=n_rows,
-                rng=generator(site.name, components_sha256, n_rows),
+                rng=make_generator(site.name, components_sha256, n_rows),
                 progress=fitted,
             )
             write_sealed(
@@ -144,12 +144,6 @@ def default_rows(owner: str, result: Result) -> int:
     shares = result.header.shares
     own = next((share.n_rows for share in shares if share.owner == owner), None)
     return own or max(1, result.header.n_rows // len(shares))
-
-
-def generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Generator:
-    """What decides which rows are drawn; see the module."""
-    text = f"{owner} {n_rows} ".encode() + components_sha256
-    return np.random.default_rng(list(hashlib.sha256(text).digest()))
 
 
 def forms_at(folder: Path, forms: Iterable[Form]) -> dict[Form, Path]:

@@ -34,8 +34,9 @@ from dppca.owner.render.models import (
     released_model_text,
     training_text,
 )
-from dppca.owner.site.config import Site, load_policy, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, model_path
+from dppca.owner.site.policy import load_policy
 
 
 @click.command("train")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.attestation.command import verification_options, verify
+from dppca.common.attestation.verify_command import verification_options, verify
 from dppca.common.console import prints
 from dppca.common.files import CA, REVOKED
 

@@ -129,8 +129,8 @@ class DaskEngine(ClusterEngine):
             self._require_private(self._workers())
             self._require_packages()
             self._send_kernel()
-            found = self._client.run(fingerprint_document, on_error="return")
-        for address, theirs in found.items():
+            fingerprints = self._client.run(fingerprint_document, on_error="return")
+        for address, theirs in fingerprints.items():
             require_alike(f"{address} of {self._title}", theirs)
 
     def leave(self) -> None:
@@ -217,8 +217,8 @@ class DaskEngine(ClusterEngine):
 
     def _workers(self) -> dict[str, int]:
         """Threads of each worker by its address."""
-        found: dict[str, int] = self._client.nthreads()
-        return found
+        threads: dict[str, int] = self._client.nthreads()
+        return threads
 
     def _require_private(self, workers: Sequence[str] | dict[str, int]) -> None:
         """Refuse workers to which sums without noise would travel in clear."""

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Protocol
 
 from dppca.common.errors import SettingError
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.packages import require_package
-from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
@@ -186,44 +182,3 @@ def _work(
         target=target,
         with_sums=with_sums,
     )
-
-
-@contextmanager
-def open_engine(text: str, folder: Path) -> Iterator[Engine]:
-    """The engine of a name (`dppca.owner.engines.addresses`), checked; closed at the end.
-
-    Parameters
-    ----------
-    folder
-        Of the site: a scheduler that is reached by TLS needs the files in its folder ``cluster``.
-
-    Raises
-    ------
-    SettingError, UnreachableError
-        As `Engine.check`; or it is not installed, or its files are missing.
-    """
-    try:
-        require_engine(text)
-    except ValueError as error:
-        raise SettingError(f"{text}: {error}") from None
-    with _open(text, folder) as engine:
-        engine.check()
-        yield engine
-
-
-@contextmanager
-def _local() -> Iterator[Engine]:
-    yield LocalEngine()
-
-
-def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
-    if text == LOCAL:
-        return _local()
-    if text == SPARK:
-        from dppca.owner.engines.spark import open_spark
-
-        return open_spark()
-    require_package("distributed", purpose="an engine of Dask")
-    from dppca.owner.engines.dask import open_dask
-
-    return open_dask(text, folder / CLUSTER)

@@ -98,7 +98,7 @@ class Work:
     schema_json
         The canonical form of the study's table.
     fingerprint
-        Of the machine that asks.
+        Fingerprint of the machine that asks.
     limit, target
         As of `dppca.owner.records.check.FaultCounts`.
     with_sums
@@ -120,6 +120,13 @@ class Work:
         """Read what `to_json` has written."""
         document = json.loads(text)
         return cls(**document | {"fingerprint": Fingerprint(**document["fingerprint"])})
+
+    def read_schema(self) -> Schema:
+        """The schema; with any names, for the study may be from before names were checked."""
+        schema = Schema.from_document(json.loads(self.schema_json), stored=True)
+        if schema.canonical_bytes() != self.schema_json.encode():
+            raise ValueError("the schema was read as another one")
+        return schema
 
 
 class _PartChangedError(Exception):
@@ -164,7 +171,7 @@ def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answ
 
 def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> Answer:
     """The exact sums of batches whose columns are the schema's attributes, in their order."""
-    schema = Schema.model_validate_json(work.schema_json)
+    schema = work.read_schema()
     names = [attribute.name for attribute in schema.attributes]
     tally, sums = FaultCounts(schema, target=work.target), MomentSums(schema)
     n_rows = 0
@@ -189,10 +196,7 @@ def sum_part(part: Part, work: Work) -> Answer:
     DataError, OSError, ArrowException
         A file cannot be read.
     """
-    # Any names: the study may be from before names were checked.
-    schema = Schema.from_document(json.loads(work.schema_json), stored=True)
-    if schema.canonical_bytes() != work.schema_json.encode():
-        raise ValueError("the schema was read as another one")
+    schema = work.read_schema()
     _require_stamps(part)
     try:
         table = _open_part(part, schema)
@@ -214,7 +218,7 @@ def sum_part(part: Part, work: Work) -> Answer:
 
 @lru_cache(maxsize=1)
 def take_fingerprint() -> Fingerprint:
-    """Of this process; computed once."""
+    """The fingerprint of this process; computed once."""
     return Fingerprint(
         ".".join(platform.python_version_tuple()[:2]),
         np.__version__,

@@ -39,18 +39,18 @@ def digest_kernel() -> str:
 
 def kernel_sources() -> dict[str, str]:
     """Source of every module that the kernel is made of, by its path in the zip."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     waiting, seen = [KERNEL], {KERNEL}
     while waiting:
         name = waiting.pop()
         loader, is_package = _loader(name)
         source: str = loader.get_source(name)
-        found[name.replace(".", "/") + ("/__init__.py" if is_package else ".py")] = source
+        sources[name.replace(".", "/") + ("/__init__.py" if is_package else ".py")] = source
         for other in _imports(name, source):
             if other not in seen and _is_module(other):
                 seen.add(other)
                 waiting.append(other)
-    return found
+    return sources
 
 
 def build_kernel(folder: Path) -> Path:

@@ -33,7 +33,7 @@ PARTS_PER_SLOT: Final = 4
 """So that workers that are faster, or one that is lost, leave little waiting at the end."""
 LEAST_BYTES: Final = 16 << 20
 MOST_BYTES: Final = 4 << 30
-"""Of a part, before compression, where files and row groups can be cut so."""
+"""Size of a part, before compression, where files and row groups can be cut so."""
 _ASKED_AT_ONCE: Final = 8
 
 Cells = tuple[tuple[str, str | None], ...]
@@ -50,11 +50,11 @@ class Piece:
     groups
         Numbers of the row groups; None for a file that is read whole.
     n_rows
-        Of the piece.
+        Rows of the piece.
     n_bytes
-        Of the piece, before compression; it decides nothing but how parts are cut.
+        Size of the piece, before compression; it decides nothing but how parts are cut.
     size, changed_ns
-        Of the file: bytes, and when it was last changed.
+        The file's bytes, and when it was last changed.
     """
 
     path: str
@@ -140,8 +140,8 @@ def make_manifest(
     with reaching(table.title), ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
         pieces = [
             piece
-            for found in pool.map(_pieces, _files(table.source))
-            for piece in found
+            for split in pool.map(_pieces, _files(table.source))
+            for piece in split
             if piece.n_rows
         ]
     total = sum(piece.n_bytes for piece in pieces)
@@ -157,10 +157,12 @@ def _pieces(source: Source) -> list[Piece]:
     """A file's row groups, or the file."""
     held = source.file if isinstance(source, SameObject) else source
     held = held.file if isinstance(held, FolderColumns) else held
-    if not isinstance(held, ParquetSource | CsvSource | ArrowSource):
+    if not isinstance(source, SameObject) or not isinstance(
+        held, ParquetSource | CsvSource | ArrowSource
+    ):
         raise SettingError("an engine reads files alone: leave out --engine")
-    file = held.file
-    size, changed_ns = file.stamp()
+    source.require_same()
+    file, (size, changed_ns) = held.file, source.stamp
     whole = Piece(
         path=file.path if file.store else os.path.abspath(file.path),  # noqa: PTH100 - as listed
         store=file.store,

@@ -9,7 +9,10 @@ task that ran twice. What a failed attempt has done is in no result. Functions f
 sent by value and call the kernel, which goes before them (`package`); a process of a worker answers
 nothing before it has compared itself (`kernel`).
 
-Limits: of a table all answers arrive at once, so a wide one is cut into fewer partitions.
+Limits: of a table all answers are held until the last is in, so a wide one is cut into fewer
+partitions. How far a pass over a table is follows from the tasks that are done, as if each had as
+many rows; by Spark Connect from the answers themselves. Of a view that Spark makes in several steps
+nothing is known before the end.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -30,22 +33,22 @@ import pyarrow as pa
 from dppca.common.endings import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.schema import Schema
 from dppca.owner.engines.engine import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Work
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.package import build_kernel
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
 from dppca.owner.records import FaultCounts, Table
-from dppca.owner.records.spark_sessions import asking, open_session
+from dppca.owner.records.spark_sessions import asking, is_by_connect, open_session
 from dppca.owner.records.spark_tables import SparkTable
 from dppca.owner.records.summing import rows_at_once
 
 _ANSWER: Final = "index bigint, n_rows bigint, packed binary, faults string, failure string"
 _LOOKS: Final = 1 << 12
 _JOB_BYTES: Final = 512 << 20
-"""Of one job's answers; Spark's own limit for them is 1 GiB (``spark.driver.maxResultSize``)."""
+"""Most of one job's answers; Spark's own limit is 1 GiB (``spark.driver.maxResultSize``)."""
 _MOST_JOBS: Final = 8
+_WATCH_S: Final = 0.5
 _TITLE: Final = "a part of the rows"
 _FOLDER: Final = tempfile.TemporaryDirectory(prefix="dppca-kernel-")
 _SERVED: Final = WeakSet[Any]()
@@ -77,16 +80,16 @@ class SparkEngine(ClusterEngine):
         self._send_kernel()
         try:
             with asking("Spark"):
-                found = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
+                seen = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
         except DataError:
             raise SettingError(
                 "Python does not start on Spark's workers: give them this machine's version of "
                 "Python (PYSPARK_PYTHON), with numpy, scipy, pyarrow, pandas, pydantic, pyyaml and "
                 "threadpoolctl"
             ) from None
-        for row in found:
+        for row in seen:
             require_alike("a worker of Spark", json.loads(row[0]))
-        self._slots = max(1, len(found))
+        self._slots = max(1, len(seen))
 
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """As `ClusterEngine.run`: a few jobs at a time, each of about a task for each slot."""
@@ -106,7 +109,8 @@ class SparkEngine(ClusterEngine):
             for done in as_completed({pool.submit(answer, job) for job in jobs}):
                 yield from done.result()
         except BaseException:
-            self._session.interruptTag(tag)
+            with suppress(Exception):  # Java may have gone; what is raised already says why
+                self._session.interruptTag(tag)
             raise
         finally:
             pool.shutdown(cancel_futures=True)
@@ -119,26 +123,54 @@ class SparkEngine(ClusterEngine):
         names = [attribute.name.strip() for attribute in table.schema.attributes]
         most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))
         frame = table.source.select(names, rows_at_once(table.schema)).coalesce(most)
-        answers = self._collect(frame, _adding_up(work.to_json()))
+        shown = _Shown(progress)
+        answers = self._watched(frame, _adding_up(work.to_json()), table.source, shown.reach)
         if not any(answer.failure for answer in answers):
             table.source.require_rows(sum(answer.n_rows for answer in answers))
         parts = [Part(index, 0, n_rows, ()) for index, n_rows, *_ in answers]
-        return merge(
-            table.title,
-            parts,
-            answers,
-            table.schema,
-            tally=tally,
-            progress=progress,
-            with_sums=work.with_sums,
+        moments = merge(
+            table.title, parts, answers, table.schema, tally=tally, with_sums=work.with_sums
         )
+        shown.reach(moments.n_rows)
+        return moments
+
+    def _watched(
+        self,
+        frame: Any,
+        answer: Callable[[Any], Any],
+        source: SparkTable,
+        reach: Callable[[int], None],
+    ) -> list[Answer]:
+        """As `_collect`, and meanwhile the rows that are done."""
+        if is_by_connect(self._session):
+            answers = list[Answer]()
+            with asking(_TITLE):
+                for row in frame.mapInArrow(answer, _ANSWER).toLocalIterator():
+                    answers.append(_answer(row))
+                    reach(sum(each.n_rows for each in answers))
+            return answers
+        context, group = self._session.sparkContext, f"dppca-{uuid4().hex}"
+
+        def collect() -> list[Answer]:
+            context.setJobGroup(group, "a pass over a table")  # of this thread alone
+            return self._collect(frame, answer)
+
+        with asking(_TITLE), ThreadPoolExecutor(1) as pool:
+            collected = pool.submit(collect)
+            try:
+                while wait([collected], _WATCH_S).not_done:
+                    if not source.in_steps:
+                        reach(int(source.n_rows * _share_done(context.statusTracker(), group)))
+            except BaseException:
+                with suppress(Exception):
+                    context.cancelJobGroup(group)
+                raise
+            return collected.result()
 
     def _collect(self, frame: Any, answer: Callable[[Any], Any]) -> list[Answer]:
         with asking(_TITLE):
             rows = frame.mapInArrow(answer, _ANSWER).collect()
-        return [
-            Answer(row[0], row[1], bytes(row[2]), *(str(text) for text in row[3:])) for row in rows
-        ]
+        return [_answer(row) for row in rows]
 
     def _send_kernel(self) -> None:
         """Once for a session, and from a file that stays: workers fetch it when they need it."""
@@ -146,6 +178,32 @@ class SparkEngine(ClusterEngine):
             with asking("Spark"):
                 self._session.addArtifacts(_kernel_file(), pyfile=True)
             _SERVED.add(self._session)
+
+
+class _Shown:
+    """Rows that were said to be done; never fewer, and none twice."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress, self._n_rows = progress, 0
+
+    def reach(self, n_rows: int) -> None:
+        """Say how many more it are now."""
+        if n_rows > self._n_rows:
+            self._progress(n_rows - self._n_rows)
+            self._n_rows = n_rows
+
+
+def _share_done(tracker: Any, group: str) -> float:
+    """Of all tasks of a job that has one stage; 0 as long as Spark does not tell."""
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    numbers = [number for job in jobs if job is not None for number in job.stageIds]
+    stages = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
+    n_tasks = sum(stage.numTasks for stage in stages)
+    return sum(stage.numCompletedTasks for stage in stages) / n_tasks if n_tasks else 0.0
+
+
+def _answer(row: Any) -> Answer:
+    return Answer(row[0], row[1], bytes(row[2]), *(str(text) for text in row[3:]))
 
 
 @cache
@@ -156,7 +214,7 @@ def _kernel_file() -> str:
 
 
 def _answer_bytes(work: Work) -> int:
-    return 8 * Schema.model_validate_json(work.schema_json).layout.n_entries
+    return 8 * work.read_schema().layout.n_entries
 
 
 def _looking() -> Callable[[Any], Any]:

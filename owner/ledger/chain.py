@@ -54,8 +54,8 @@ from dppca.owner.ledger.entries import (
     Recovery,
     ReleaseRequest,
     Reservation,
-    from_document,
 )
+from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import Openers, misplaced, with_entry
 from dppca.owner.ledger.populations import Population, follow_ties, tie
 
@@ -124,9 +124,9 @@ class History:
 
     def is_held(self, request_digest: str) -> bool:
         """Whether a curator is known to hold that release."""
-        found = self.contribution_for(request_digest)
-        return isinstance(found, Recovery) or (
-            found is not None and found.release_id in self.deliveries
+        contribution = self.contribution_for(request_digest)
+        return isinstance(contribution, Recovery) or (
+            contribution is not None and contribution.release_id in self.deliveries
         )
 
     def knows(self, study_digest: str, release_id: bytes) -> bool:
@@ -143,7 +143,7 @@ class History:
         recovered = (r for r in self.recoveries.values() if r.release_id not in reserved)
         return (*self.reservations, *recovered)
 
-    def charges_of(
+    def find_charges(
         self, name: str, populations: Collection[Population] = ()
     ) -> tuple[Reservation | Recovery, ...]:
         """What counts for the people whom a name stands for.
@@ -151,7 +151,7 @@ class History:
         Parameters
         ----------
         name
-            Of a population or data set.
+            Name of a population or data set.
         populations
             Those of the policy, which tie names too.
         """
@@ -159,8 +159,8 @@ class History:
         return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.ties))
 
     def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
-        """The sum of `charges_of`."""
-        charges = (c.request.charge for c in self.charges_of(name, populations))
+        """The sum of `find_charges`."""
+        charges = (c.request.charge for c in self.find_charges(name, populations))
         return sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
@@ -203,12 +203,12 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
         It was reserved at another price than is asked now.
     """
     require_unsettled(history, request.study, request.request_digest)
-    found = history.reservation_for(request.request_digest)
-    if found is None:
+    reserved = history.reservation_for(request.request_digest)
+    if reserved is None:
         require_claimed(history, request.account.populations)
         _require_room(history, request)
         return None
-    before = found.request
+    before = reserved.request
     if not before.account.has_rows_of(request.account):
         require_data_set(before, request.data_set)
     if before.charge != request.charge:
@@ -222,7 +222,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
             f"the query of data set {request.data_set} has changed since {request.title} was "
             "reserved: put it back as it was, so that the ledger says what is released"
         )
-    return found
+    return reserved
 
 
 def require_unsettled(history: History, study: str, request_digest: str) -> None:

@@ -50,8 +50,8 @@ from dppca.owner.ledger.entries import (
     SetOpening,
     commitment,
     time_text,
-    to_document,
 )
+from dppca.owner.ledger.entry_documents import to_document
 from dppca.owner.ledger.file import (
     BUSY_MS,
     VERSION_MASKED,
@@ -159,9 +159,9 @@ class Ledger:
         """
         with self._transaction() as history:
             self._require_newest(history)
-            found = admit_charge(history, request)
-            if found is not None:
-                return found
+            reserved = admit_charge(history, request)
+            if reserved is not None:
+                return reserved
             made = Reservation(history.length + 1, time_text(now), release_id, request)
             self._raise_version(made)
             self._append(history, made)
@@ -474,10 +474,10 @@ def open_ledger(
 
 def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
     """The entry that says the same as one that is to be made, if there is one."""
-    found = openers.get(entry.key_id)
-    if found is None:
+    opener = openers.get(entry.key_id)
+    if opener is None:
         return None
-    for before in (found.offer, found.vote, found.opening, found.delivery):
+    for before in (opener.offer, opener.vote, opener.opening, opener.delivery):
         if isinstance(before, type(entry)) and before == replace(
             entry, sequence=before.sequence, time=before.time
         ):

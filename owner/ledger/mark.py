@@ -70,10 +70,10 @@ class Mark:
     Attributes
     ----------
     length, head
-        Of the chain.
+        Length and head of the chain.
     inode, changed_ns
-        Of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); time 0 while a command is
-        at work, which a crash leaves behind.
+        Those of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); time 0 while a
+        command is at work, which a crash leaves behind.
     held
         What a curator has said and the ledger does not bear out.
     """

@@ -24,6 +24,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from dppca.common.study import Study
 from dppca.owner.ledger.entries import Ballot, Offer, OpenerEntry, OpeningDelivery, SetOpening
 
 _STREAM = 4
@@ -53,18 +54,27 @@ Openers = Mapping[str, OpenerRecord]
 """By key: SHA-256 of the public key, hexadecimal."""
 
 
+def record_for(openers: Openers, study: Study, owner: str) -> OpenerRecord | None:
+    """What is known of the key that a study names for an owner; None where it is no opener of it.
+
+    A key that the ledger does not know (it was lost, say) is no opener's either.
+    """
+    named = (study.openers or {}).get(owner)
+    return None if named is None else openers.get(hashlib.sha256(named.key).hexdigest())
+
+
 def misplaced(openers: Openers, entry: OpenerEntry) -> str | None:
     """Which rule an entry breaks, if any."""
-    found = openers.get(entry.key_id)
+    opener = openers.get(entry.key_id)
     if isinstance(entry, Offer):
-        return None if found is None else "its opener key has been offered before"
-    if found is None:
+        return None if opener is None else "its opener key has been offered before"
+    if opener is None:
         return "its opener key was never offered"
     if isinstance(entry, OpeningDelivery):
-        if found.opening is None:
+        if opener.opening is None:
             return "its opener key has opened nothing"
-        return "its opening has been acknowledged before" if found.is_done else None
-    return _misbound(openers, found, entry)
+        return "its opening has been acknowledged before" if opener.is_done else None
+    return _misbound(openers, opener, entry)
 
 
 def _misbound(openers: Openers, found: OpenerRecord, entry: Ballot | SetOpening) -> str | None:
@@ -90,14 +100,14 @@ def with_entry(openers: Openers, entry: OpenerEntry) -> Openers:
     """The records after an entry that is not misplaced."""
     if isinstance(entry, Offer):
         return {**openers, entry.key_id: OpenerRecord(entry)}
-    found = openers[entry.key_id]
+    opener = openers[entry.key_id]
     if isinstance(entry, Ballot):
-        found = replace(found, vote=entry)
+        opener = replace(opener, vote=entry)
     elif isinstance(entry, SetOpening):
-        found = replace(found, opening=entry)
+        opener = replace(opener, opening=entry)
     else:
-        found = replace(found, delivery=entry)
-    return {**openers, entry.key_id: found}
+        opener = replace(opener, delivery=entry)
+    return {**openers, entry.key_id: opener}
 
 
 def digest_sums(totals: Iterable[tuple[int, bytes]]) -> str:

@@ -49,7 +49,7 @@ class Population:
     Attributes
     ----------
     name
-        Of a data set, where the policy gives the data set a budget of its own.
+        A data set's name, where the policy gives the data set a budget of its own.
     who
         The people, in one line of text; empty where the policy does not say it.
     was
@@ -59,7 +59,7 @@ class Population:
     sources
         SHA-256, hexadecimal, of the places where their rows lie: addresses, and files there.
     folders
-        Of the folders that hold these; an earlier charge may have been for all of one.
+        Digests of the folders that hold these; an earlier charge may have been for all of one.
     """
 
     name: str
@@ -121,10 +121,10 @@ def tie(*names: str, sources: Iterable[str] = ()) -> frozenset[str]:
 
 def follow_ties(start: frozenset[str], known: Iterable[frozenset[str]]) -> frozenset[str]:
     """All that is tied to what ``start`` holds, in any number of steps."""
-    found, waiting = start, list(known)
+    tied, waiting = start, list(known)
     while True:
-        apart = [each for each in waiting if found.isdisjoint(each)]
+        apart = [each for each in waiting if tied.isdisjoint(each)]
         if len(apart) == len(waiting):
-            return found
-        found = found.union(*(each for each in waiting if not found.isdisjoint(each)))
+            return tied
+        tied = tied.union(*(each for each in waiting if not tied.isdisjoint(each)))
         waiting = apart

@@ -17,7 +17,8 @@ from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
-from dppca.owner.ledger.entries import EntryDocument, Reservation
+from dppca.owner.ledger.entries import Reservation
+from dppca.owner.ledger.entry_documents import EntryDocument
 
 COLUMNS = (
     "sequence",

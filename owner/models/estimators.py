@@ -71,7 +71,7 @@ class StoredDPSVM(DPSVM):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ModelKind:
     """An estimator, and the fitted values that it predicts from, beside ``classes_``."""
 
     estimator: type[Classifier]
@@ -88,24 +88,24 @@ class Kind:
 
 
 STUDY_METHODS = MappingProxyType(
-    {DPPCA_SVM: Kind(ScoreSVM, ("machine_",)), DP_SVM: Kind(StoredDPSVM, ("noised_",))}
+    {DPPCA_SVM: ModelKind(ScoreSVM, ("machine_",)), DP_SVM: ModelKind(StoredDPSVM, ("noised_",))}
 )
 OWN_METHODS = MappingProxyType(
     {
-        "dppca-svm": Kind(DPPCASVM, ("components_", "machine_")),
-        "ag-svm": Kind(AGSVM, ("components_", "machine_")),
-        "mod-sulq-svm": Kind(MODSuLQSVM, ("components_", "machine_")),
-        "pca-dpsvm": Kind(PCADPSVM, ("components_", "coef_", "intercept_")),
-        "private-svm": Kind(PrivateSVM, ("frequencies_", "coef_")),
-        "dpsvd": Kind(DPSVD, ("components_", "machine_", "only_")),
-        "dpsvmdvp": Kind(DPSVMDVP, ("support_vectors_", "dual_coef_", "intercept_", "gamma_")),
-        "svm": Kind(SVM, ("machine_",)),
+        "dppca-svm": ModelKind(DPPCASVM, ("components_", "machine_")),
+        "ag-svm": ModelKind(AGSVM, ("components_", "machine_")),
+        "mod-sulq-svm": ModelKind(MODSuLQSVM, ("components_", "machine_")),
+        "pca-dpsvm": ModelKind(PCADPSVM, ("components_", "coef_", "intercept_")),
+        "private-svm": ModelKind(PrivateSVM, ("frequencies_", "coef_")),
+        "dpsvd": ModelKind(DPSVD, ("components_", "machine_", "only_")),
+        "dpsvmdvp": ModelKind(DPSVMDVP, ("support_vectors_", "dual_coef_", "intercept_", "gamma_")),
+        "svm": ModelKind(SVM, ("machine_",)),
     }
 )
 """Two are made now; files of the others, which earlier versions made, are still opened."""
 
 
-def find_kind(method: str, *, uses_study: bool) -> Kind:
+def find_kind(method: str, *, uses_study: bool) -> ModelKind:
     """The estimator of a method; `KeyError` for one that is not known."""
     return (STUDY_METHODS if uses_study else OWN_METHODS)[method]
 

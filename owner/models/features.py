@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
+from dppca.common.names import nearest_name
 from dppca.common.numerics.rowwise import products, weights_on
 from dppca.common.schema import Binary, Categorical, Column, Schema, encode
 from dppca.common.schema.coding import row_norms
@@ -72,8 +73,10 @@ def find_target(schema: Schema, target: str) -> Binary | Categorical:
         return attribute
     choice = [a.name for a in schema.attributes if isinstance(a, Binary | Categorical)]
     wrong = "is numeric" if attribute is not None else "is no attribute of the study"
+    near = nearest_name(target, choice) if attribute is None else None
+    meant = "" if near is None else f" (did you mean {near}?)"
     raise SettingError(
-        f"{target} {wrong}; "
+        f"{target} {wrong}{meant}; "
         + (
             f"a target can be {', '.join(choice)}"
             if choice
@@ -84,7 +87,7 @@ def find_target(schema: Schema, target: str) -> Binary | Categorical:
 
 def list_features(schema: Schema, target: str) -> NDArray[np.int64]:
     """Indices of the coded columns of all attributes but ``target``, shape (f,)."""
-    start, stop = schema.layout.groups[schema.index_of(target)]
+    start, stop = schema.layout.groups[schema.find_index(target)]
     return np.array([c for c in range(schema.layout.n_columns) if not start <= c < stop], np.int64)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -52,7 +51,7 @@ def load_model(path: Path) -> Model:
     try:
         model = _rebuild(archive)
         sound = _is_sound(model)
-    except (*ARCHIVE_ERRORS, ValidationError, InputError) as error:
+    except (*ARCHIVE_ERRORS, InputError) as error:
         raise _not_a_model(path) from error
     if not sound:
         raise _not_a_model(path)
@@ -133,7 +132,7 @@ def _rebuild_estimator(
 def _is_sound(model: Model) -> bool:
     """Whether all parts fit each other, the label and the receipt."""
     estimator = model.estimator
-    target = model.schema.attributes[model.schema.index_of(model.target)]
+    target = model.schema.attributes[model.schema.find_index(model.target)]
     classes = estimator.classes_
     if not (
         isinstance(target, Binary | Categorical)

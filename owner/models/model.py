@@ -31,7 +31,7 @@ from dppca.common.estimators.base.guarantee import Guarantee
 from dppca.common.files import write_file
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
-from dppca.owner.models.estimators import Kind, describe_settings, find_kind
+from dppca.owner.models.estimators import ModelKind, describe_settings, find_kind
 from dppca.owner.models.features import FeatureSpace, make_reader
 
 
@@ -64,9 +64,9 @@ class Model:
     guarantee
         The estimator's, as JSON; None for a model on the study's components.
     fit
-        Of a model that stays; None for one that may leave.
+        How a model that stays was fitted; None for one that may leave.
     receipt
-        Of one that may leave, and of no other.
+        Receipt of a model that may leave, and of no other.
     components_receipt
         Canonical JSON of the components' countersigned receipt, in one that may leave.
     """
@@ -92,14 +92,14 @@ class Model:
         return count_components(self.estimator)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ModelKind:
         """The kind of its estimator."""
         return find_kind(self.method, uses_study=self.space is not None)
 
     @property
     def target_attribute(self) -> Binary | Categorical:
         """The attribute that is predicted."""
-        attribute = self.schema.attributes[self.schema.index_of(self.target)]
+        attribute = self.schema.attributes[self.schema.find_index(self.target)]
         assert isinstance(attribute, Binary | Categorical)  # noqa: S101 - seen to when made
         return attribute
 

@@ -109,7 +109,7 @@ def train(
     kernel
         ``linear`` or ``rbf``.
     C
-        Of the support vector machine, above 0.
+        Weight of the hinge loss, above 0.
     max_rows
         Train on this many rows, drawn at random by ``rng``, or on all. Needed for ``rbf`` above
         `MAX_RBF_ROWS` rows.
@@ -186,7 +186,7 @@ def predict_file(
         raise SettingError(f"the output {output} is the data file: name another")
     schema, attribute = model.schema, model.target_attribute
     table = open_table(data, schema, may_lack=(model.target,))
-    index = schema.index_of(model.target)
+    index = schema.find_index(model.target)
     labels = pa.array(attribute.labels, pa.string())
     fields = pa.schema([("row", pa.int64()), ("predicted", pa.string())])
     metadata = {
@@ -288,7 +288,7 @@ def read_rows(
     features, codes
         Shapes (n, f) and (n,); codes as `known_labels` gives them. Site-only.
     """
-    index = table.schema.index_of(target)
+    index = table.schema.find_index(target)
     attribute = find_target(table.schema, target)
     scores, codes = [], []
     before = 0

@@ -4,9 +4,9 @@ The release path mends every fault by a public rule, drops nothing and says noth
 counts what was mended, for `check` and for every other page that shows it (`FaultCounts`): there is
 one way of counting. What is counted is in `dppca.owner.records.faults`.
 
-The quick look: a batch whose smallest and largest value are within the bounds has no fault. NaN is
-neither, so that a missing number fails the comparison. Only an attribute that fails it is looked
-at value by value.
+The quick look: a batch whose smallest and largest value are within the bounds has no fault, and
+where both are finite every value is (NaN is carried into both). Only an attribute that fails it is
+looked at value by value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dppca.common.schema import (
     find_attribute_faults,
     known_labels,
 )
-from dppca.common.schema.attributes import labels_of
+from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import NOT_A_NUMBER, cell_texts
 from dppca.owner.records.faults import (
     AttributeReport,
@@ -74,9 +74,9 @@ class FaultCounts:
             Where each kind of fault is, by attribute; a sound attribute has no entry.
         """
         masks = {
-            attribute.name: _masks(attribute, column)
+            attribute.name: kinds
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
-            if not _sound(attribute, column)
+            if (kinds := _masks(attribute, column))
         }
         with self._lock:
             for name, kinds in masks.items():
@@ -87,7 +87,7 @@ class FaultCounts:
                         self._found[name][kind] = earlier.extended(rows.tolist(), self._limit)
             if self._target is not None:
                 codes = known_labels(
-                    self._target, columns[self._schema.index_of(self._target.name)]
+                    self._target, columns[self._schema.find_index(self._target.name)]
                 )
                 self._occurring |= {int(code) for code in np.unique(codes) if code >= 0}
             self._n_rows += len(columns[0])
@@ -95,13 +95,13 @@ class FaultCounts:
 
     def to_json(self) -> str:
         """What was found so far, for `merge`; it holds no value and no label."""
-        found = {
+        counts = {
             name: {kind.value: [count.count, count.rows] for kind, count in kinds.items()}
             for name, kinds in self._found.items()
             if kinds
         }
         return json.dumps(
-            {"rows": self._n_rows, "found": found, "occurring": sorted(self._occurring)}
+            {"rows": self._n_rows, "found": counts, "occurring": sorted(self._occurring)}
         )
 
     def merge(self, text: str, *, first_row: int) -> None:
@@ -112,13 +112,13 @@ class FaultCounts:
         """
         document = json.loads(text)
         n_rows, occurring = int(document["rows"]), {int(code) for code in document["occurring"]}
-        found = [
+        additions = [
             (self._found[name], FaultKind(kind), int(count), [first_row + int(row) for row in rows])
             for name, kinds in document["found"].items()
             for kind, (count, rows) in kinds.items()
         ]
         with self._lock:
-            for kinds, kind, count, rows in found:
+            for kinds, kind, count, rows in additions:
                 earlier = kinds.get(kind, FaultCount())
                 kept = sorted([*earlier.rows, *rows])[: self._limit]
                 kinds[kind] = FaultCount(earlier.count + count, tuple(kept))
@@ -193,29 +193,44 @@ def check_table(
     for cells in table.cells(_KEY_ROWS, key=key):
         for name, kinds in tally.add(cells.columns()).items():
             for kind, mask in kinds.items():
-                found = cells.keys.take(pa.array(np.flatnonzero(mask)))
-                lines.writerows((name, kind.value, text) for text in cell_texts(found))
+                faulty_keys = cells.keys.take(pa.array(np.flatnonzero(mask)))
+                lines.writerows((name, kind.value, text) for text in cell_texts(faulty_keys))
         if progress is not None:
             progress(cells.n_rows)
     return tally.report(table)
 
 
-def _sound(attribute: Attribute, column: Column) -> bool:
-    if not isinstance(attribute, Numeric):
-        return bool(column.min() >= 0 and column.max() < len(attribute.labels))
-    lower = -np.finfo(np.float64).max if attribute.lower is None else attribute.lower
-    upper = np.finfo(np.float64).max if attribute.upper is None else attribute.upper
-    with np.errstate(invalid="ignore"):
-        return bool(column.min() >= lower and column.max() <= upper)
-
-
 def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.bool_]]:
+    """Rows that may be at fault, by kind; none where the smallest and largest value are sound."""
+    lowest, highest = column.min(), column.max()
+    if not isinstance(attribute, Numeric):
+        if lowest >= 0 and highest < len(attribute.labels):
+            return {}
+        fault = find_attribute_faults(attribute, column)
+        return {FaultKind.MISSING: fault.missing, FaultKind.UNKNOWN: fault.invalid}
+    if np.isfinite(lowest) and np.isfinite(highest):
+        return _out_of_bounds(attribute, column, lowest, highest)
     fault = find_attribute_faults(attribute, column)
     invalid = {FaultKind.UNKNOWN: fault.invalid}
-    if labels_of(attribute) is None:
+    if list_labels(attribute) is None:
         text = column == NOT_A_NUMBER
         invalid = {FaultKind.TEXT: fault.invalid & text, FaultKind.INFINITE: fault.invalid & ~text}
     return {FaultKind.MISSING: fault.missing, **invalid, FaultKind.OUT_OF_BOUNDS: fault.out}
+
+
+def _out_of_bounds(
+    attribute: Numeric, column: Column, lowest: float, highest: float
+) -> dict[FaultKind, NDArray[np.bool_]]:
+    """`_masks` of finite values."""
+    lower = -np.inf if attribute.lower is None else attribute.lower
+    upper = np.inf if attribute.upper is None else attribute.upper
+    if lower <= lowest and highest <= upper:
+        return {}
+    if lower > lowest and highest > upper:
+        out = (column < lower) | (column > upper)
+    else:
+        out = column < lower if lower > lowest else column > upper
+    return {FaultKind.OUT_OF_BOUNDS: out}
 
 
 def _labelled(schema: Schema, target: str) -> Binary | Categorical:

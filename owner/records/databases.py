@@ -8,6 +8,7 @@ Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ from dppca.owner.records.queries import (
     SQLITE,
     Dialect,
     count_rows,
-    find_faults,
     no_rows,
+    quoted,
     read_columns,
 )
 from dppca.owner.records.sources import Malformed
@@ -44,12 +45,15 @@ class Driver:
     module
         Package that brings it.
     options
-        Of each statement.
+        Options of each statement that reads.
+    asked
+        Options of a question about the session, which is no query.
     """
 
     module: str
     dialect: Dialect
     options: tuple[tuple[str, str], ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 DRIVERS: Final = {
@@ -57,6 +61,7 @@ DRIVERS: Final = {
         "adbc_driver_postgresql",
         POSTGRESQL,
         (("adbc.postgresql.batch_size_hint_bytes", str(_BATCH_BYTES)),),
+        (("adbc.postgresql.use_copy", "false"),),
     ),
     "sqlite": Driver("adbc_driver_sqlite", SQLITE),
     "snowflake": Driver("adbc_driver_snowflake", OTHER),
@@ -74,13 +79,38 @@ _STATES: Final = {
     "3D": "there is no such database: correct the service or the address",
     "22": "the query itself fails on a row: let it give the column as it is, without a conversion",
     "40": "it ended the transaction because others were writing: run the command again",
-    "53": "it has no room left: try again later, or ask its administrator",
-    "57": "it was shut down: try again later",
+    "53": "it has no room or connection left: try again later, or ask its administrator",
+    "55P03": "another session holds the table locked: run the command again once that has ended",
+    "55000": "it is not ready, as a materialized view without rows: ask its administrator",
+    "57": "the server or its administrator ended the connection: try again later",
 }
 """What went wrong, by SQLSTATE or by its class, in words of ours."""
+_WORDS: Final = (
+    ("no such table", _STATES["42P01"]),
+    ("no such column", _STATES["42703"]),
+    ("syntax error", _STATES["42601"]),
+    ("database is locked", "another program writes to it: run the command again once it has ended"),
+    ("malformed|not a database", "its file is damaged, or is no database of SQLite"),
+    ("readonly database", _STATES["25006"]),
+    (r"statement timeout|canceling statement", _STATES["57014"]),
+    (
+        r"password|not permitted to log in|FATAL: +role |pg_hba\.conf|authentication",
+        _STATES["28"],
+    ),
+    (r"FATAL: +database ", _STATES["3D"]),
+    (r"too many connections|connection slots", _STATES["53"]),
+    (r"definition of service|service file", "there is no such service in ~/.pg_service.conf"),
+    (r"certificate|SSL|TLS", "it does not speak TLS as asked: check sslmode and the certificates"),
+    (r"starting up|shutting down|terminating connection", _STATES["57"]),
+    (r"read-only transaction", _STATES["25006"]),
+)
+"""The same where the driver gives no SQLSTATE: what SQLite says, and servers say in English.
+
+A sentence is chosen by them and nothing of them is shown; in another language it is a general one.
+"""
 _STOPPED: Final = (
-    "it stopped in the middle of the rows: the connection was lost, the query would write, or it "
-    "fails on a row (let it give columns as they are, without a conversion)"
+    "it stopped in the middle of the rows: the connection was lost, it took too long, the query "
+    "would write, or it fails on a row (let it give columns as they are, without a conversion)"
 )
 _NO_STATE: Final = (
     "it cannot be reached, or it gave no reason that may be shown: try the query in a client on "
@@ -113,8 +143,16 @@ class DatabaseSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As `Source.names`."""
-        return tuple(field.name.strip() for field in self.fields)
+        """As `Source.names`; what a query gives twice has one name, whatever the database adds."""
+        names = tuple(field.name.strip() for field in self.fields)
+        added = DRIVERS[self.place.driver].dialect.added
+        if not added:
+            return names
+        given = {name.lower() for name in names}
+        plain = (re.sub(added, "", name) for name in names)
+        return tuple(
+            each if each.lower() in given else name for each, name in zip(plain, names, strict=True)
+        )
 
     @property
     def malformed(self) -> Malformed:
@@ -165,7 +203,8 @@ class DatabaseSource:
     def find_faults(self, attribute: Attribute, kind: FaultKind) -> str:
         """The condition that finds faults in the database, for the steward's own client."""
         field = self.fields[self.names.index(attribute.name.strip())]
-        return find_faults(attribute, kind, field, DRIVERS[self.place.driver].dialect)
+        dialect = DRIVERS[self.place.driver].dialect
+        return dialect.find_faults(attribute, kind, quoted(field.name), field)
 
     @contextmanager
     def latest(self) -> Iterator[DatabaseSource]:
@@ -233,7 +272,14 @@ def _fields(place: DatabaseLocation, connection: Any, statement: str) -> tuple[p
     with _asking(place), closing(connection.cursor()) as cursor:
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
-            return tuple(batches.schema)
+            fields = tuple(batches.schema)
+    try:
+        _ = [field.name for field in fields]
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{place.title} has a column whose name is no UTF-8: name columns in a query"
+        ) from None
+    return fields
 
 
 def _count(place: DatabaseLocation, connection: Any, query: str) -> int:
@@ -261,10 +307,21 @@ def _transaction(place: DatabaseLocation) -> Iterator[Any]:
         connection = dbapi.connect(address)
     with closing(connection):
         with _asking(place):
-            for statement in driver.dialect.begin:
-                with closing(connection.cursor()) as cursor:
-                    cursor.execute(statement)
+            _begin(driver, connection)
         yield connection
+
+
+def _begin(driver: Driver, connection: Any) -> None:
+    with closing(connection.cursor()) as cursor:
+        for statement in driver.dialect.begin:
+            cursor.execute(statement)
+        if driver.dialect.exception is None:
+            return
+        question, answer, statement = driver.dialect.exception
+        cursor.adbc_statement.set_options(**dict(driver.asked))
+        cursor.execute(question)
+        if cursor.fetchone() == (answer,):
+            cursor.execute(statement)
 
 
 @contextmanager
@@ -278,7 +335,9 @@ def _asking(place: DatabaseLocation) -> Iterator[None]:
         state = str(getattr(error, "sqlstate", None) or "")
         # An error in the middle of the rows comes through Arrow, without a code.
         unknown = _NO_STATE if isinstance(error, adbc_driver_manager.Error) else _STOPPED
-        reason = _STATES.get(state) or _STATES.get(state[:2]) or unknown
+        said = "" if state else str(error)
+        worded = next((reason for words, reason in _WORDS if re.search(words, said)), unknown)
+        reason = _STATES.get(state) or _STATES.get(state[:2]) or worded
     else:
         return
     raise DataError(f"{place.title} cannot be read: {reason}") from None

@@ -201,7 +201,7 @@ class CheckReport:
     file_rows
         Rows of each file, where there are several.
     conditions
-        Of a database: for the kinds that were found, the condition of SQL that finds the rows.
+        From a database: for the kinds that were found, the condition of SQL that finds the rows.
     """
 
     n_rows: int
@@ -314,7 +314,7 @@ def coded_as(attribute: Attribute) -> str:
         if attribute.missing is not None:
             return "missing, a level of its own"
         what = "labels" if isinstance(attribute, Ordinal) else "bounds"
-        return f"{attribute.text_of(attribute.middle)}, the middle of the {what}"
+        return f"{attribute.format_value(attribute.middle)}, the middle of the {what}"
     label = attribute.labels[attribute.missing_code]
     if isinstance(attribute, Categorical) and attribute.unknown is not None:
         return f"{label}, a label of its own"

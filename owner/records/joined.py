@@ -44,7 +44,7 @@ class FolderColumns:
 
     @property
     def malformed(self) -> Malformed:
-        """Of the file."""
+        """Malformed lines of the file."""
         return self.file.malformed
 
     def read(
@@ -57,16 +57,17 @@ class FolderColumns:
         for arrays in self.file.read(
             own or self.file.names[:1], batch_rows, labels=[n for n in labels if n in own]
         ):
-            n_batch, found = len(arrays[0]), dict(zip(own, arrays, strict=False))
-            yield [found[n] if n in found else _repeated(said[n], n_batch) for n in names]
+            n_batch, columns = len(arrays[0]), dict(zip(own, arrays, strict=False))
+            yield [columns[n] if n in columns else _repeated(said[n], n_batch) for n in names]
 
 
 @dataclass(frozen=True, slots=True)
 class SameObject:
-    """A file of an object store, which is read in pieces and must be one file until the last.
+    """A file, which is read in pieces and must be one file from its opening to the last of them.
 
-    A store gives each piece of what has the name at that moment. Limit: where a file is replaced
-    within one second by one of the same size, the store's times do not tell.
+    Otherwise rows of two exports could be in one sum, and a person twice. Limit: where a file of an
+    object store is replaced within one second by one of the same size, the store's times do not
+    tell.
     """
 
     file: Source
@@ -75,24 +76,28 @@ class SameObject:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the file."""
+        """Columns of the file."""
         return self.file.names
 
     @property
     def n_rows(self) -> int:
-        """Of the file."""
+        """Rows of the file."""
         return self.file.n_rows
 
     @property
     def malformed(self) -> Malformed:
-        """Of the file."""
+        """Malformed lines of the file."""
         return self.file.malformed
 
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """As `Source.read`; `DataError` at the end of a file that was replaced."""
+        """As `Source.read`; at the end as `require_same`."""
         yield from self.file.read(names, batch_rows, labels=labels)
+        self.require_same()
+
+    def require_same(self) -> None:
+        """Raise `DataError` for a file that is not the one that was opened."""
         with reaching(self.stored.title):
             stamp = self.stored.stamp()
         if stamp != self.stamp:
@@ -121,16 +126,16 @@ class JoinedFiles:
 
     @property
     def malformed(self) -> Malformed:
-        """Of all files, by row numbers that go on from file to file."""
-        found: dict[LineFault, FaultCount] = {}
+        """Malformed lines of all files, by row numbers that go on from file to file."""
+        counts: dict[LineFault, FaultCount] = {}
         before = 0
         for file in self.files:
             for kind, count in file.malformed.found.items():
-                earlier = found.get(kind, FaultCount())
+                earlier = counts.get(kind, FaultCount())
                 rows = (*earlier.rows, *(before + row for row in count.rows))
-                found[kind] = FaultCount(earlier.count + count.count, rows)
+                counts[kind] = FaultCount(earlier.count + count.count, rows)
             before += file.n_rows
-        return Malformed(found)
+        return Malformed(counts)
 
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
@@ -149,8 +154,6 @@ def open_files(files: Sequence[StoredFile]) -> list[Source]:
 
 
 def _open(file: StoredFile) -> Source:
-    if file.system is None:  # it stays as it was opened
-        return _open_by_suffix(file)
     with reaching(file.title):
         stamp = file.stamp()
     return SameObject(_open_by_suffix(file), file, stamp)

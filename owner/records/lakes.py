@@ -37,19 +37,19 @@ def list_lake_files(place: LakeLocation) -> list[StoredFile]:
     """
     require_package("deltalake" if place.kind == "delta" else "pyiceberg", purpose=place.title)
     with _asking(place):
-        found = _delta_files(place) if place.kind == "delta" else _iceberg_files(place)
-    if not found:
+        files = _delta_files(place) if place.kind == "delta" else _iceberg_files(place)
+    if not files:
         raise DataError(f"{place.title} has no rows in this version")
-    many = len(found) > 1
+    many = len(files) > 1
     return [
         StoredFile(
             path,
-            f"{place.title}, file {number} of {len(found)}" if many else place.title,
+            f"{place.title}, file {number} of {len(files)}" if many else place.title,
             system,
             store,
             filled=filled,
         )
-        for number, (path, system, store, filled) in enumerate(sorted(found, key=_by_name), start=1)
+        for number, (path, system, store, filled) in enumerate(sorted(files, key=_by_name), start=1)
     ]
 
 
@@ -75,16 +75,16 @@ def _delta_files(place: LakeLocation) -> list[_Found]:
     columns: dict[str, str | None] = {field.name: None for field in table.schema().fields}
     partitions = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    system, store, root = _store_of(place.address)
-    found = []
+    system, store, root = _find_store(place.address)
+    files = []
     for action in actions:
         path = unquote(action["path"])
         if "://" in path or path.startswith("/"):
             raise DataError(f"{place.title} has files of another table: rewrite it as one table")
         values = {name: _text(action[f"partition.{name}"]) for name in partitions}
         filled = tuple({**columns, **values}.items())
-        found.append((f"{root}/{path}", system, store, filled))
-    return found
+        files.append((f"{root}/{path}", system, store, filled))
+    return files
 
 
 def _iceberg_files(place: LakeLocation) -> list[_Found]:
@@ -97,7 +97,7 @@ def _iceberg_files(place: LakeLocation) -> list[_Found]:
     _require_same_names(place, table.metadata.schemas)
     names = {f.field_id: f.name for schema in table.metadata.schemas for f in schema.fields}
     columns: dict[str, str | None] = dict.fromkeys(names.values())
-    found = []
+    files = []
     for task in table.scan(snapshot_id=place.version).plan_files():
         if task.delete_files:
             raise DataError(
@@ -110,9 +110,9 @@ def _iceberg_files(place: LakeLocation) -> list[_Found]:
             for place_of, part in enumerate(spec.fields)
             if isinstance(part.transform, IdentityTransform)
         }
-        system, store, path = _store_of(task.file.file_path)
-        found.append((path, system, store, tuple({**columns, **values}.items())))
-    return found
+        system, store, path = _find_store(task.file.file_path)
+        files.append((path, system, store, tuple({**columns, **values}.items())))
+    return files
 
 
 def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
@@ -127,7 +127,7 @@ def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
         )
 
 
-def _store_of(address: str) -> tuple[Any, str, str]:
+def _find_store(address: str) -> tuple[Any, str, str]:
     """The file system of an address and what opens it (None, empty: this machine), and the path."""
     if "://" not in address:
         return None, "", str(Path(address).absolute())

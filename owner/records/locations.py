@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from posixpath import normpath
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.files import HAS_MODES
 from dppca.owner.records.queries import require_one_statement, table_query
-from dppca.owner.records.stored_files import find_files
+from dppca.owner.records.stored_files import WILD, find_files
 
 _OPTIONS: Final = {
     "s3": {"region", "scheme", "endpoint_override"},
@@ -29,6 +32,10 @@ _OPTIONS: Final = {
     "hdfs": {"user"},
 }
 """Schemes of object stores, and what may stand after the ``?`` of an address: no credentials."""
+_AZURE: Final = ".core.windows.net"
+
+Steps = tuple[str, ...]
+"""An address of a store, from the outside in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +69,7 @@ class FileLocation:
             files = find_files(self.address, self.title)
         except DataError:
             return  # not there, or not to be seen: nothing can be released from it now
-        for file in files:
-            yield os.path.realpath(file.path)
-            try:
-                status = os.stat(file.path)  # noqa: PTH116 - a path as pyarrow lists it
-            except OSError:
-                continue
-            yield status.st_dev, status.st_ino
+        yield from _marks_of_files(file.path for file in files)
 
     def inside(self) -> Iterator[object]:
         """Marks of what holds it, such as the folders above a file."""
@@ -108,7 +109,7 @@ class Secret:
                         f"{where}, with {what}, may be read by others: make it "
                         "yours alone (chmod 600), and change the password"
                     )
-                text = self.path.read_text(encoding="utf-8")
+                text = self.path.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError):
                 text = ""
         if not text.strip():
@@ -123,7 +124,7 @@ class DatabaseLocation:
     Attributes
     ----------
     driver
-        Of `dppca.owner.records.databases`.
+        One of the drivers of `dppca.owner.records.databases`.
     service, database, secret
         How it is reached, one of them: a service of libpq, a file, or where the address is kept.
     table, query
@@ -206,10 +207,20 @@ class LakeLocation:
     version: int | None
     title: str
 
+    @property
+    def folder(self) -> str:
+        """The table's folder."""
+        return self.address.split("/metadata/")[0] if self.kind == "iceberg" else self.address
+
     def marks(self) -> Iterator[object]:
-        """As `FileLocation.marks`: the table, whatever its version."""
-        folder = self.address.split("/metadata/")[0] if self.kind == "iceberg" else self.address
-        yield _steps(folder) if "://" in folder else os.path.realpath(folder)
+        """As `FileLocation.marks`: the table and its files, whatever its version."""
+        if "://" in self.folder:
+            yield _steps(self.folder)
+            return
+        yield os.path.realpath(self.folder)
+        # All that are there, since a version's own are not known before it is read.
+        files = (each for each in Path(self.folder).rglob("*") if each.is_file())
+        yield from _marks_of_files(map(str, files))
 
     def inside(self) -> Iterator[object]:
         """As `FileLocation.inside`."""
@@ -261,7 +272,7 @@ class Places:
     within
         That and its files'.
     folders
-        Of all folders that hold them.
+        Digests of all folders that hold them.
     """
 
     address: str
@@ -280,6 +291,31 @@ def digest_places(location: Location, *, folder: Path) -> Places:
     return Places(
         _digest(places[0]), frozenset(map(_digest, places)), frozenset(map(_digest, above))
     )
+
+
+def patterns_meet(one: Location, other: Location) -> bool:
+    """Whether two addresses of a store, of which one is a pattern, may name one file.
+
+    Patterns of this machine are told by the files that they name (`FileLocation.marks`).
+    """
+    first, second = _steps_of_store(one), _steps_of_store(other)
+    # What is no pattern may be a folder, with all that is below.
+    is_folder, other_is_folder = (
+        not any(WILD & {*name} for name in steps) for steps in (first, second)
+    )
+    if not (first and second) or (is_folder and other_is_folder):
+        return False
+
+    def meet(steps: Steps, others: Steps) -> bool:
+        if {*steps, *others} <= {"**"}:
+            return True
+        if not (steps and others):
+            return other_is_folder if steps else is_folder
+        if "**" in (steps[0], others[0]):
+            return meet(steps[1:], others) or meet(steps, others[1:])
+        return _names_meet(steps[0], others[0]) and meet(steps[1:], others[1:])
+
+    return meet(first, second)
 
 
 def local_files(path: Path) -> FileLocation:
@@ -306,7 +342,8 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
         )
     try:
         parts = urlsplit(text)
-        options = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        given = parse_qsl(parts.query, keep_blank_values=True)
+        options = {name if "@" not in value else "" for name, value in given}
         user, at, _ = parts.netloc.rpartition("@")
     except ValueError as error:
         raise SettingError(f"the address of data set {data_set} is not a URI") from error
@@ -335,7 +372,45 @@ def _digest(place: tuple[str, ...]) -> str:
     return hashlib.sha256(os.fsencode("\0".join(place))).hexdigest()
 
 
-def _steps(address: str) -> tuple[str, ...]:
-    """An address as scheme, authority and the names of its path."""
+def _steps_of_store(location: Location) -> Steps:
+    """The steps of a store's files or lake; empty for what lies elsewhere."""
+    if not isinstance(location, FileLocation | LakeLocation):
+        return ()
+    address = location.address if isinstance(location, FileLocation) else location.folder
+    return _steps(address) if "://" in address else ()
+
+
+def _names_meet(one: str, other: str) -> bool:
+    """Whether two names, which may be patterns, may be one; of two patterns their ends decide."""
+    if not (WILD & {*one} and WILD & {*other}):
+        return fnmatchcase(one, other) or fnmatchcase(other, one)
+    (start, end), (other_start, other_end) = (
+        (re.split(r"[*?[]", name)[0], re.split(r"[*?\]]", name)[-1]) for name in (one, other)
+    )
+    starts_meet = start.startswith(other_start) or other_start.startswith(start)
+    return starts_meet and (end.endswith(other_end) or other_end.endswith(end))
+
+
+def _marks_of_files(paths: Iterable[str]) -> Iterator[object]:
+    """Paths without links and detours, and inodes."""
+    for path in paths:
+        yield os.path.realpath(path)
+        try:
+            status = os.stat(path)  # noqa: PTH116 - a path as pyarrow lists it
+        except OSError:
+            continue
+        yield status.st_dev, status.st_ino
+
+
+def _steps(address: str) -> Steps:
+    """An address as scheme, authority and the names of its path, in one spelling of several."""
     parts = urlsplit(address)
-    return parts.scheme, parts.netloc, *(name for name in parts.path.split("/") if name)
+    scheme, authority = parts.scheme, parts.netloc.lower()
+    names = [name for name in normpath(unquote(parts.path)).split("/") if name not in ("", ".")]
+    if scheme.startswith("abfs"):
+        scheme = "abfs"
+        container, at, host = authority.rpartition("@")
+        if host.endswith(_AZURE):  # as dfs or blob, with the container before it or in the path
+            authority = host.partition(".")[0]
+            names = [container, *names] if at else names
+    return scheme, authority, *names

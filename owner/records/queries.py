@@ -20,13 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dppca.common.errors import SettingError
-from dppca.common.schema import Attribute, Numeric
-from dppca.common.schema.attributes import Date, labels_of
+from dppca.common.schema import Attribute
+from dppca.common.schema.attributes import label_text
+from dppca.owner.records.conditions import find_anywhere, find_in_postgresql, find_in_sqlite
 from dppca.owner.records.faults import FaultKind
 
 _TOKENS: Final = re.compile(
     r"""
-    (?P<text> '(?:[^']|'')*' | "(?:[^"]|"")*" | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag) )
+    (?P<text> (?<!\w)[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
+      | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag) )
   | (?P<comment> --[^\n]* | /\*.*?\*/ )
   | (?P<end> ; )
   | (?P<open> \( )
@@ -36,7 +38,7 @@ _TOKENS: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PLAIN_TYPES: Final = frozenset(
-    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar"}
+    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea"}
 )
 
 
@@ -56,9 +58,14 @@ class Dialect:
     first
         A row of fixed types before all others, for drivers that take a column's type from the first
         rows; from the number of columns, or empty. Its first value is 1, and 0 in all other rows.
-    number
-        A column's value as a number, or NULL where it is none; of ``{column}`` and ``{text}``.
-        Empty where it cannot be said.
+    find_faults
+        From an attribute, a kind of fault and a quoted column with its field to the condition that
+        finds it (`dppca.owner.records.conditions`).
+    added
+        A pattern of what the database puts behind the name of a column that a query gives twice.
+    exception
+        A question that looks into no table, an answer, and what is set after ``begin`` where that
+        is the answer. (A look into a table would settle as of when the rows are.)
     examination
         A statement of one row: whether the connection leaves this machine, whether it is encrypted,
         and how many tables and views the role may change rows of. Empty where it cannot be said.
@@ -68,7 +75,9 @@ class Dialect:
     expressions: Callable[[str, pa.Field], tuple[str, ...]]
     joined: Callable[[Sequence[Any]], Any] = lambda arrays: arrays[0]
     first: Callable[[int], str] = lambda _: ""
-    number: str = ""
+    find_faults: Callable[[Attribute, FaultKind, str, pa.Field], str] = find_anywhere
+    added: str = ""
+    exception: tuple[str, str, str] | None = None
     examination: str = ""
 
 
@@ -127,49 +136,6 @@ def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> st
     return f"{first}SELECT {', '.join(marked)} FROM (\n{query}\n) AS q"
 
 
-def find_faults(attribute: Attribute, kind: FaultKind, field: pa.Field, dialect: Dialect) -> str:
-    """The condition that finds the rows with a fault, made from the schema alone; empty for none.
-
-    It is for the steward's own client. It may find a row more where a column of text spells a label
-    as a number (``1.0`` for ``1``), or an infinity in digits.
-    """
-    column = quoted(field.name)
-    text = f"TRIM(CAST({column} AS TEXT))"
-    missing = f"{text} IN ('', 'NaN')"
-    if kind is FaultKind.MISSING:
-        return f"{column} IS NULL OR {missing}"
-    known = labels_of(attribute)
-    if known is not None or not isinstance(attribute, Numeric):
-        labels = ", ".join("'" + label.replace("'", "''") + "'" for label in known or ())
-        return f"{text} NOT IN ({labels}) AND NOT {missing}"
-    if isinstance(attribute, Date):
-        return _find_days(attribute, kind, text, missing)
-    infinite = f"LOWER({text}) IN ('infinity', '-infinity', 'inf', '-inf')"
-    if kind is FaultKind.INFINITE:
-        return infinite
-    if not dialect.number:
-        return ""
-    number = dialect.number.format(column=column, text=text)
-    if kind is FaultKind.TEXT:
-        return f"{number} IS NULL AND NOT {missing} AND NOT {infinite}"
-    value = column if pa.types.is_integer(field.type) else number
-    lower = "" if attribute.lower is None else f"{value} < {attribute.lower!r}"
-    upper = "" if attribute.upper is None else f"{value} > {attribute.upper!r}"
-    return " OR ".join(filter(None, (lower, upper)))
-
-
-def _find_days(attribute: Date, kind: FaultKind, text: str, missing: str) -> str:
-    """As `find_faults`, of dates, whose text sorts as they do."""
-    dated = f"{text} LIKE '____-__-__%'"
-    if kind is FaultKind.TEXT:
-        return f"NOT {dated} AND NOT {missing}"
-    if kind is FaultKind.INFINITE:
-        return ""
-    lower, upper = map(attribute.text_of, attribute.bounds)
-    day = f"SUBSTR({text}, 1, 10)"
-    return f"{dated} AND ({day} < '{lower}' OR {day} > '{upper}')"
-
-
 def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
     """Types whose Arrow type holds every value; the others, such as numeric and date, as text."""
     kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
@@ -194,14 +160,16 @@ def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
-    """Real numbers as the shortest text that reads back as them, beside the other cells' text."""
+    """Real numbers as text that means the same number or label, beside the other cells' text."""
     numbers, texts = arrays
     if texts.null_count == len(texts) and not numbers.null_count:
         return numbers
     if numbers.null_count == len(numbers):
         return texts
     cells = texts.cast(pa.large_binary()).view(pa.large_string())
-    return pc.coalesce(numbers.cast(pa.large_string()), cells)
+    # Not Arrow's own texts: what a cell is would depend on whether there is text beside it.
+    written = [None if value is None else label_text(value) for value in numbers.to_pylist()]
+    return pc.coalesce(pa.array(written, pa.large_string()), cells)
 
 
 def _first_row(n_columns: int) -> str:
@@ -209,15 +177,21 @@ def _first_row(n_columns: int) -> str:
 
 
 POSTGRESQL: Final = Dialect(
+    find_faults=find_in_postgresql,
     begin=(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        # What waits for a table that is emptied and filled again would see it empty, or parts of
+        # it, as of the moment when it began to wait.
+        "SET LOCAL lock_timeout = '2s'",
         "SET LOCAL client_encoding = 'UTF8'",
         "SET LOCAL datestyle = 'ISO, YMD'",
+        "SET LOCAL intervalstyle = 'postgres'",
+        "SET LOCAL timezone = 'UTC'",
         "SET LOCAL extra_float_digits = 1",
     ),
+    # Texts of no encoding come as they are: to ask for UTF-8 would fail on a cell of other bytes.
+    exception=("SHOW server_encoding", "SQL_ASCII", "SET LOCAL client_encoding = 'SQL_ASCII'"),
     expressions=_as_they_are,
-    number=r"CASE WHEN {text} ~* '^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' "
-    "THEN CAST({text} AS numeric) END",
     examination="""
         SELECT NOT coalesce(inet_server_addr() <<= '127.0.0.0/8', true)
                 AND inet_server_addr() <> '::1',
@@ -232,8 +206,8 @@ SQLITE: Final = Dialect(
     expressions=_number_and_text,
     joined=_joined,
     first=_first_row,
-    number="CASE WHEN {text} GLOB '*[0-9]*' AND NOT {text} GLOB '*[^-+.0-9eE]*' "
-    "THEN CAST({text} AS REAL) END",
+    added=r":[0-9]+$",
+    find_faults=find_in_sqlite,
 )
 OTHER: Final = Dialect(begin=(), expressions=_by_arrow_type)
-"""Of drivers that speak standard SQL."""
+"""Drivers that speak standard SQL."""

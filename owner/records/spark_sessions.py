@@ -6,9 +6,10 @@ goes through DataFrames: Databricks refuses RDDs.
 
 Rows, and sums before noise, travel between Spark's processes. A session that is started here is
 started with authentication and encryption of these connections; any session that is not on this
-machine alone is refused without. Its log is turned off in this process, and what it raises is said
-in other words: either may quote a row. Executors of a cluster keep a log of their own, in which
-Spark quotes the cell at which a view fails.
+machine alone is refused without. On this machine alone it listens on loopback: else Spark takes the
+address of an interface, perhaps of a network of containers that is removed meanwhile. Its log is
+turned off, in this process and in executors that it starts, and what it raises is said in other
+words: either may quote a row. Executors of a session that others have started keep their log.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -38,7 +39,15 @@ _STARTED_WITH: Final = {
     "spark.log.level": "OFF",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Executors have a log each, which the level above does not reach: they log to nowhere.
+    "spark.executor.defaultJavaOptions": (
+        "-Dslf4j.provider=org.slf4j.helpers.NOP_FallbackServiceProvider"
+    ),
 }
+_ON_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_MASTER: Final = re.compile(r"(?:--master|\bspark\.master)[ =]+[\"']?([^\s\"']+)")
+_ELSEWHERE: Final = ("SPARK_HOME", "SPARK_CONF_DIR")
+"""Where a file of settings may name a master."""
 _JAVA_ENDS_S: Final = 30.0
 _TALKING: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of pyspark that print what was raised, with a row's value, on standard error."""
@@ -79,32 +88,69 @@ def open_session() -> Any:
     try:
         from databricks.connect import DatabricksSession
     except ImportError:
-        for name, value in {} if remote else _STARTED_WITH.items():
+        for name, value in ({} if remote else start_settings(os.environ)).items():
             builder = builder.config(name, value)
     else:
         builder = DatabricksSession.builder
-    session = None
-    with suppress(Exception), _unheard():  # of Java, Py4J, gRPC, Spark: each may quote an address
-        session = builder.getOrCreate()
-    if session is None:
+    try:
+        with _unheard():
+            session = builder.getOrCreate()
+    except Exception as error:  # noqa: BLE001 - of Java, Py4J, gRPC, Spark; may quote an address
         raise SettingError(
-            "Spark does not start, or does not answer: run `pyspark` in the same environment to "
-            "see why. It needs Java 17; a standalone cluster needs spark.authenticate.secret, as "
-            "its workers have it; SPARK_REMOTE is for a server of Spark Connect"
-        )
+            f"Spark does not start, or does not answer ({name_causes(error)}): run `pyspark` in "
+            "the same environment to see why. It needs Java 17; a standalone cluster needs "
+            "spark.authenticate.secret, as its workers have it; SPARK_REMOTE is for a server of "
+            "Spark Connect"
+        ) from None
 
     _end_with_this_process(session)
-
-    def read(name: str) -> str | None:
-        with suppress(Exception):  # what a platform does not show counts as not set
-            value: str | None = session.conf.get(name, None)
-            return value
-        return None
-
+    read = partial(read_setting, session)
     require_private_cluster(read)
     if not remote and is_local(read("spark.master") or "") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable
     return session
+
+
+def start_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a session is started with; on loopback unless the environment names a cluster."""
+    named = _MASTER.search(environment.get("PYSPARK_SUBMIT_ARGS", ""))
+    if named is None:
+        alone = not any(environment.get(name) for name in _ELSEWHERE)
+    else:
+        alone = is_local(named[1])
+    return _STARTED_WITH | (_ON_LOOPBACK if alone else {})
+
+
+def read_setting(session: Any, name: str) -> str | None:
+    """A setting by its name, as it is at work; None where it is not set or not shown.
+
+    Not the session's own: a builder puts its settings into a session that is there already, whose
+    connections stay as they were.
+    """
+    with suppress(Exception):  # what a platform does not show counts as not set
+        by_connect = is_by_connect(session)
+        settings = session.conf if by_connect else session.sparkContext.getConf()
+        value: str | None = settings.get(name, None)
+        return value
+    return None
+
+
+def is_by_connect(session: Any) -> bool:
+    """Whether a session's Spark is reached through Spark Connect, as that of Databricks is."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def name_causes(error: BaseException) -> str:
+    """Kinds of what was raised, in Python and in Java, without a word of any message."""
+    names = [type(error).__name__]
+    with suppress(Exception):  # Java may have ended
+        names.extend(filter(None, [error.getCondition()]))  # type: ignore[attr-defined]
+    with suppress(Exception):
+        cause = error.java_exception  # type: ignore[attr-defined]
+        while cause is not None:
+            names.append(cause.getClass().getName())
+            cause = cause.getCause()
+    return ", ".join(names)
 
 
 @cache

@@ -24,6 +24,7 @@ from dppca.owner.records.sources import Malformed
 from dppca.owner.records.spark_sessions import asking, open_session
 
 _BY_JDBC: Final = re.compile(r"\b(?:JDBCRelation|JDBCScan|JDBCTable)\b")
+_IN_STEPS: Final = re.compile(r"Exchange\b")
 _PACKED: Final = "cells binary"
 _NEWEST: Final = {
     "delta": "DESCRIBE HISTORY {table} LIMIT 1",
@@ -41,12 +42,15 @@ class SparkTable:
         Of Delta, or the snapshot of Iceberg; None for a format without versions.
     fields
         Its columns, as Spark names them.
+    in_steps
+        Whether Spark moves rows between its tasks to make it, as for a view that groups or joins.
     """
 
     place: SparkLocation
     version: int | None
     fields: tuple[str, ...]
     n_rows: int
+    in_steps: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,7 +129,7 @@ def open_spark_table(place: SparkLocation) -> SparkTable:
             f"{place.title} is read from a database by JDBC, in parts of several moments: name the "
             "database itself in policy.yaml, as source: {postgresql: ...}"
         )
-    return SparkTable(place, version, fields, n_rows)
+    return SparkTable(place, version, fields, n_rows, _IN_STEPS.search(plan) is not None)
 
 
 def _newest(session: Any, place: SparkLocation) -> int | None:

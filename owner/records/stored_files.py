@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -31,7 +31,8 @@ PARQUET_SUFFIXES: Final = (".parquet", ".pq")
 ARROW_SUFFIXES: Final = (".arrow", ".feather", ".ipc")
 SUFFIXES: Final = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *ARROW_SUFFIXES)
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_WILD: Final = frozenset("*?[")
+WILD: Final = frozenset("*?[")
+"""What makes a name of an address a pattern."""
 _OF_A_URI: Final = ":/@%!$&'()+,;=~"  # what is not escaped in one; a % begins an escape already
 
 
@@ -67,10 +68,10 @@ class StoredFile:
         if self.system is None:
             status = os.stat(self.path)  # noqa: PTH116 - a path as pyarrow lists it
             return status.st_size, status.st_mtime_ns
-        found = self.system.get_file_info(self.path)
-        if found.type is not pa.fs.FileType.File:
+        info = self.system.get_file_info(self.path)
+        if info.type is not pa.fs.FileType.File:
             raise FileNotFoundError
-        return found.size, found.mtime_ns or 0
+        return info.size, info.mtime_ns or 0
 
     def open_stream(self) -> BinaryIO:
         """Open it to be read from its beginning; text of a ``.gz`` file is unpacked."""
@@ -115,26 +116,31 @@ def find_files(address: str, title: str) -> list[StoredFile]:
         if kind is pa.fs.FileType.NotFound:
             raise FileNotFoundError
         listed = [
-            (each.path, each.path[len(root) :].strip("/").split("/"))
+            (each.path[len(root) :].strip("/").split("/"), each.path, each.type)
             for each in system.get_file_info(pa.fs.FileSelector(root, recursive=True))
-            if each.type is pa.fs.FileType.File
+            if each.type is not pa.fs.FileType.Directory
         ]
-    found = sorted(
-        (names, path)
-        for path, names in listed
+        if stored is None:
+            listed += _links_to_nowhere(Path(root))
+    chosen = sorted(
+        (names, path, kind)
+        for names, path, kind in listed
         if not any(map(_is_hidden, names)) and (not pattern or _matches(names, pattern))
     )
-    _require_data(title, listed, found)
-    many = len(found) > 1
+    paths = [(names, path) for names, path, _ in chosen]
+    _require_data(title, [names for names, _, _ in listed], [path for _, path in paths])
+    if stored is None:
+        _require_once(title, {path: kind for _, path, kind in chosen})
+    many = len(paths) > 1
     return [
         StoredFile(
             path,
-            f"{title}, file {number} of {len(found)}" if many else title,
+            f"{title}, file {number} of {len(paths)}" if many else title,
             stored,
             store,
             tuple(_partition(names)),
         )
-        for number, (names, path) in enumerate(found, start=1)
+        for number, (names, path) in enumerate(paths, start=1)
     ]
 
 
@@ -174,7 +180,7 @@ def _split(address: str) -> tuple[str, list[str]]:
     start = rest.find("?") if mark else -1
     path, query = (rest, "") if start < 0 else (rest[:start], rest[start:])
     names = path.split("/")
-    first = next((i for i, name in enumerate(names) if _WILD & {*name}), len(names))
+    first = next((i for i, name in enumerate(names) if WILD & {*name}), len(names))
     stem = scheme + mark + ("/".join(names[:first]) or ("" if mark else "/"))
     if not mark:
         return stem, names[first:]
@@ -196,10 +202,8 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _require_data(
-    title: str, listed: list[tuple[str, list[str]]], found: list[tuple[list[str], str]]
-) -> None:
-    if any("_delta_log" in names for _, names in listed):
+def _require_data(title: str, listed: list[list[str]], found: list[str]) -> None:
+    if any("_delta_log" in names for names in listed):
         raise DataError(
             f"{title} is a Delta table, whose folder also holds rows that were removed from it: "
             "name it in policy.yaml by source: {delta: {path: ...}}"
@@ -209,12 +213,38 @@ def _require_data(
             f"{title} holds no data file: name a file, a folder of files, or a pattern of files "
             f"({' '.join(SUFFIXES)})"
         )
-    unknown = sum(not path.lower().endswith(SUFFIXES) for _, path in found)
+    unknown = sum(not path.lower().endswith(SUFFIXES) for path in found)
     if unknown:
         raise DataError(
             f"{title} holds {unknown} files whose format is not known by their suffix, of "
             f"{len(found)}: remove them, or name the data files by a pattern such as "
             "FOLDER/*.parquet"
+        )
+
+
+def _links_to_nowhere(root: Path) -> list[tuple[list[str], str, pa.fs.FileType]]:
+    """What pyarrow does not list: rows may lie there that would be missed."""
+    return [
+        ([*each.relative_to(root).parts], str(each), pa.fs.FileType.NotFound)
+        for each in root.rglob("*")
+        if each.is_symlink() and not each.exists()
+    ]
+
+
+def _require_once(title: str, kinds: Mapping[str, pa.fs.FileType]) -> None:
+    """Refuse what is no file, and a file that is there twice: its people would have more rows."""
+    odd = sum(kind is not pa.fs.FileType.File for kind in kinds.values())
+    if odd:
+        raise DataError(
+            f"{title} holds {odd} names that lead to no file, such as links to what is gone: "
+            "remove them"
+        )
+    with reaching(title):  # by what they are: links and linked folders give one file many names
+        distinct = {(status.st_dev, status.st_ino) for status in map(os.stat, kinds)}
+    if len(distinct) < len(kinds):
+        raise DataError(
+            f"{title} holds {len(kinds) - len(distinct)} links to files that it holds already, so "
+            "their rows would count twice: remove the links, or name the files by a pattern"
         )
 
 

@@ -8,6 +8,7 @@ as often as needed.
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import numpy as np
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Attribute, Column, Schema
-from dppca.common.schema.attributes import labels_of
+from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.databases import (
     DatabaseFacts,
@@ -159,7 +160,7 @@ class Table:
             names.append(key)
             if self.source.names.count(key) != 1:
                 raise DataError(f"{self.title} has no one column {key}, which policy.yaml names")
-        labels = [a.name.strip() for a in read if labels_of(a) is not None]
+        labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # Without a column to convert, the rows still have to be counted.
         n_rows = 0
         for arrays in self.source.read(names or self.source.names[:1], batch_rows, labels=labels):
@@ -232,7 +233,9 @@ def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[s
         _require_columns(part, [n for n in names_needed if n not in absent])
     source = sources[0] if len(sources) == 1 else JoinedFiles(tuple(sources))
     if source.n_rows == 0:
-        raise DataError(f"{location.title} has columns but no rows: export it again")
+        live = isinstance(source, DatabaseSource | SparkTable)
+        mend = "see what the query and the role's rights leave" if live else "export it again"
+        raise DataError(f"{location.title} has columns but no rows: {mend}")
     known = {n.strip() for n in names_needed}
     return Table(
         location.title,
@@ -247,7 +250,7 @@ def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[s
 
 
 def require_readable(location: Location) -> DatabaseFacts | None:
-    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads no row.
+    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads columns alone.
 
     What a database says of the connection and the role is returned.
     """
@@ -259,9 +262,11 @@ def require_readable(location: Location) -> DatabaseFacts | None:
     if isinstance(location, LakeLocation):
         list_lake_files(location)
         return None
-    for file in find_files(location.address, location.title):
+    files = find_files(location.address, location.title)
+    for file in files:
         if file.system is None and not os.access(file.path, os.R_OK):
             raise DataError(f"{file.title} cannot be read; correct policy.yaml")
+    open_files(files)
     return None
 
 
@@ -314,6 +319,13 @@ def _explain_columns(
     like = [f"{n} as {folded[n.casefold()]}" for n in missing if n.casefold() in folded]
     if like:
         message += f" (capital letters count; the file has {', '.join(like)})"
+    composed = {unicodedata.normalize("NFC", name) for name in names}
+    twins = [n for n in missing if unicodedata.normalize("NFC", n) in composed]
+    if twins:
+        message += (
+            f" (it has {', '.join(twins)} in other characters that look the same, such as a letter "
+            "and its accent as two: rename the column)"
+        )
     return message
 
 

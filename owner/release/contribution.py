@@ -32,7 +32,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dppca.common.aggregation.messages import upload_limit
+from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import BudgetExceededError, RangeError, StudyStateError
 from dppca.common.messages import StudyState
@@ -47,7 +47,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.site.config import DataSet, Policy
+from dppca.owner.site.policy import DataSet, Policy
 
 _MAX_DRAWS, _MIN_DRAWS = 100, 8
 _MAX_DRAWN = 1 << 22  # matrix entries in all draws: a forecast takes a second or two
@@ -123,7 +123,7 @@ class Review:
     Attributes
     ----------
     n_entries, n_bytes
-        Of the packed vector; with masks and seals at most so many bytes.
+        Size of the packed vector; with masks and seals at most so many bytes.
     request
         The charge, the claim, and whom it is charged to.
     calibration
@@ -140,6 +140,11 @@ class Review:
     calibration: Calibration
     budget_status: BudgetStatus
     step: NextStep
+
+    @property
+    def is_live(self) -> bool:
+        """Whether others may write to the rows meanwhile: a query is asked again, a file is not."""
+        return bool(self.request.query_sha256)
 
     @property
     def federation(self) -> ComposedGuarantee:
@@ -163,11 +168,11 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
     if charged is None:
         return policy.data_set(name)
     account = charged.request.account
-    found = [each for each in policy.data_sets if each.name == account.data_set]
-    found = found or [each for each in policy.data_sets if account.has_rows_of(each.account)]
-    if name is None and len(found) == 1:
-        return found[0]
-    if name is not None and all(each.name != name for each in found):
+    own = [each for each in policy.data_sets if each.name == account.data_set]
+    own = own or [each for each in policy.data_sets if account.has_rows_of(each.account)]
+    if name is None and len(own) == 1:
+        return own[0]
+    if name is not None and all(each.name != name for each in own):
         require_data_set(charged.request, name)
     return policy.data_set(name or account.data_set)
 
@@ -275,7 +280,7 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
     stored
         A release that the curator does not hold.
     account
-        Of its data set, by the policy now.
+        The account of its data set, by the policy now.
 
     Raises
     ------
@@ -285,7 +290,7 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
     name = account.population.name
     later = any(
         isinstance(charge, Recovery) and charge.sequence > stored.sequence
-        for charge in history.charges_of(name, account.populations)
+        for charge in history.find_charges(name, account.populations)
     )
     total = history.total(name, account.populations)
     tied = history.tied_to(name, account.populations)

@@ -22,9 +22,9 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import OfferedKey, Terms
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import OpeningRefusedError
@@ -59,7 +59,7 @@ class Opener:
 
     @property
     def name(self) -> str:
-        """Of the site."""
+        """Name of the site."""
         return self.site.name
 
     def record(self, history: History) -> OpenerRecord:
@@ -70,30 +70,30 @@ class Opener:
         OpeningRefusedError
             This site never offered it, as far as the ledger knows, or offered it for another study.
         """
-        found = history.openers.get(self.key_id)
-        if found is None:
+        opener = history.openers.get(self.key_id)
+        if opener is None:
             raise OpeningRefusedError(
                 f"this site's ledger does not know the opener key that study {self.study.name} has "
                 "for it. A site whose ledger was lost cannot open: it could have opened another "
                 "set before. Tell the operator"
             )
-        if found.offer.study != self.study.name:
+        if opener.offer.study != self.study.name:
             raise OpeningRefusedError(
                 f"study {self.study.name} has an opener key that this site offered for study "
-                f"{found.offer.study}: it opens that one and no other. Tell the operator"
+                f"{opener.offer.study}: it opens that one and no other. Tell the operator"
             )
-        return found
+        return opener
 
     def secret(self) -> OpenerKey:
         """The opener key; `OpeningRefusedError` where its file is gone."""
-        found = read_opener_key(self.site.openers, self.key_id)
-        if found is None:
+        key = read_opener_key(self.site.openers, self.key_id)
+        if key is None:
             raise OpeningRefusedError(
                 f"the opener key of study {self.study.name} is not in {self.site.openers}: without "
                 "it this site cannot open. Tell the operator: the study goes on without it if it "
                 "has spare openers, and otherwise has to be aborted and made again"
             )
-        return found
+        return key
 
     def discard_key(self) -> bool:
         """Destroy the opener key, which is of no more use; False where that was done before."""
@@ -220,7 +220,7 @@ def _unused_key(site: Site, history: History, study: str) -> OpenerKey | None:
     """The last key that was offered for a study, kept, and bound to no set."""
     for key_id, record in reversed(list(history.openers.items())):
         if record.offer.study == study and record.bound is None:
-            found = read_opener_key(site.openers, key_id)
-            if found is not None:
-                return found
+            key = read_opener_key(site.openers, key_id)
+            if key is not None:
+                return key
     return None

@@ -118,7 +118,7 @@ class MaskedPlan:
     owner
         This site's name.
     key
-        Of its certificate; it signs what the openers are shown.
+        Key of its certificate; it signs what the openers are shown.
     """
 
     study: Study
@@ -231,7 +231,7 @@ def store_release(
     Parameters
     ----------
     calibration
-        Of the study: the noise that is charged.
+        The study's: the noise that is charged.
     request
         The charge, to the population of the rows that ``prepared`` was computed from.
     prepared

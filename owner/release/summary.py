@@ -70,7 +70,7 @@ from dppca.owner.release.path import (
     make_file_release,
     require_reserved,
 )
-from dppca.owner.report.comparison import CodedTable, code_table
+from dppca.owner.synthesis.report.comparison import CodedTable, code_table
 
 SUMMARY_CELLS = 10  # of a numeric: fewer than in a report, for each brings noise
 _VERSION = 1
@@ -85,7 +85,7 @@ class SummaryRequest:
     Attributes
     ----------
     synthetic_sha256
-        Of the file of synthetic rows, hexadecimal; it is released, so its hash tells nothing.
+        Digest of the file of synthetic rows, hexadecimal; it is released, so it tells nothing.
     delta
         For Gaussian noise; None for Laplace noise and pure epsilon.
     """

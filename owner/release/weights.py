@@ -114,7 +114,7 @@ class WeightRelease:
     result
         Whose components rows are projected on.
     components_sha256
-        Of its file.
+        Digest of its file.
     row_norm
         R.
     weights

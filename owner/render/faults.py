@@ -49,16 +49,16 @@ def counts_text(report: CheckReport, rule: FaultRule | None) -> str:
     Parameters
     ----------
     rule
-        Of the study.
+        The study's rule.
     """
     lines = ["Values coded by rule (site-only: this list stays here):"]
     lines += [
-        f"  {_share(found.count, report.n_rows)} {_LINE_FAULTS[kind]}"
-        for kind, found in report.malformed.items()
+        f"  {_share(by_rule.count, report.n_rows)} {_LINE_FAULTS[kind]}"
+        for kind, by_rule in report.malformed.items()
     ]
-    found = [attribute for attribute in report.attributes if attribute.by_rule]
-    lines += [_counts_line(attribute, report.n_rows) for attribute in found]
-    if not found and not report.malformed:
+    by_rule = [attribute for attribute in report.attributes if attribute.by_rule]
+    lines += [_counts_line(attribute, report.n_rows) for attribute in by_rule]
+    if not by_rule and not report.malformed:
         return f"{lines[0]} none"
     lines += [*above_lines(report, rule), f"  {WARNING}", f"  {_DECISION}"]
     return "\n".join(map(one_line, lines))
@@ -123,11 +123,11 @@ def _share(count: int, n_rows: int) -> str:
 
 
 def _target_line(target: TargetReport) -> str:
-    found = f"  {target.name}: {target.n_occurring} of {target.n_labels} labels occur"
+    line = f"  {target.name}: {target.n_occurring} of {target.n_labels} labels occur"
     if target.trainable:
-        return found
+        return line
     return (
-        f"{found}: a model that stays here cannot be trained on it; one that may leave would be, "
+        f"{line}: a model that stays here cannot be trained on it; one that may leave would be, "
         "and always say the same"
     )
 

@@ -1,4 +1,4 @@
-"""What commands about budgets and ledgers print for people; as `dppca.owner.render.texts`."""
+"""What commands about budgets and ledgers print for people; the JSON has every figure, too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
 from dppca.common.privacy.receipts import CostFields
+from dppca.common.text_tables import text_table
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 
 
@@ -186,8 +187,8 @@ class BudgetPlanDocument(Document):
     steps: Annotated[list[PlannedRelease], "one after the other"]
 
 
-def budget_text(document: BudgetDocument) -> str:
-    """Budgets and charges, as two tables."""
+def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
+    """Budgets and charges, as two tables; `width` is the terminal's, None where there is none."""
     ledger = document["ledger"]
     lines = [f"Ledger: {ledger['entries']} entries, the chain verifies."]
     lines += _table(
@@ -205,6 +206,7 @@ def budget_text(document: BudgetDocument) -> str:
             ]
             for each in document["populations"]
         ],
+        width,
     )
     lines += [
         "",
@@ -232,6 +234,7 @@ def budget_text(document: BudgetDocument) -> str:
             ]
             for each in document["releases"]
         ],
+        width,
     )
     lines += [
         f"Disowned: a contribution to {each['study']} ({each['time']}). {each['reason']}"
@@ -251,8 +254,8 @@ def budget_text(document: BudgetDocument) -> str:
     return "\n".join(lines)
 
 
-def recovery_text(document: RecoveryDocument) -> str:
-    """What a recovery would enter, and what it would leave of the budgets."""
+def recovery_text(document: RecoveryDocument, *, width: int | None = None) -> str:
+    """What a recovery would enter, and what it would leave; `width` as in `budget_text`."""
     lines = [f"What the curator holds of {document['owner']} and this ledger does not know:"]
     lines += _table(
         ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
@@ -269,6 +272,7 @@ def recovery_text(document: RecoveryDocument) -> str:
             ]
             for each in document["recovered"]
         ],
+        width,
     )
     lines += [
         f"  {each['study']}: disowned, charges nothing. {each['reason']}"
@@ -314,8 +318,8 @@ def verified_text(document: VerifiedLedgerDocument) -> str:
     return "\n".join(lines)
 
 
-def plan_text(document: BudgetPlanDocument) -> str:
-    """Budget after each further release."""
+def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
+    """Budget after each further release; `width` as in `budget_text`."""
     lines = [
         f"Budget of population {document['population']} (data set {document['data_set']}): "
         f"epsilon {document['epsilon']} at delta {document['delta']}; "
@@ -336,6 +340,7 @@ def plan_text(document: BudgetPlanDocument) -> str:
             ]
             for each in document["steps"]
         ],
+        width,
     )
     return "\n".join(lines)
 
@@ -344,8 +349,5 @@ def _is_free(step: PlannedRelease) -> bool:
     return (step["charged_epsilon"], step["charged_rho"]) == ("0", "0")
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    if not rows:
-        return []
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    return ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in [head, *rows])]
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    return ["", *text_table(names, rows, width=width)] if rows else []

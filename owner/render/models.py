@@ -1,4 +1,4 @@
-"""What commands about models print for people; as `dppca.owner.render.texts`."""
+"""What commands about models print for people; every figure is in the JSON document, too."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from dppca.common.documents import CodedByRule, Document, PathText
 from dppca.common.privacy.labels import Label
+from dppca.owner.render.charges import charge_text, charged_text
 from dppca.owner.render.releases import ReleasedFile
-from dppca.owner.render.texts import charge_text, charged_text
 
 
 class PredictionDocument(Document):

@@ -11,7 +11,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release.contribution import BudgetStatus, NextStep
-from dppca.owner.render.texts import charge_text, standing_lines
+from dppca.owner.render.charges import charge_text, standing_lines
 
 
 class ReleasedFile(CostFields):
@@ -36,7 +36,7 @@ class ReleasedFile(CostFields):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class LeavingFile:
     """A file that may leave, in words.
 
     Attributes
@@ -66,7 +66,7 @@ class Offer:
 
 
 def offer_text(
-    offer: Offer, request: ReleaseRequest, n_rows: int, status: BudgetStatus, step: NextStep
+    offer: LeavingFile, request: ReleaseRequest, n_rows: int, status: BudgetStatus, step: NextStep
 ) -> str:
     """What a file that may leave would hold, and what it costs."""
     person = offer.max_rows_per_person

@@ -12,10 +12,11 @@ from dppca.common.documents import (
     PairFigures,
     PathText,
     VariationFigures,
+    VisibleRelationsDocument,
 )
 from dppca.common.privacy.labels import Label
+from dppca.owner.render.charges import charge_text, charged_text
 from dppca.owner.render.releases import ReleasedFile
-from dppca.owner.render.texts import charge_text, charged_text
 
 _WORST = 5
 
@@ -50,7 +51,7 @@ class DistanceFigures(TypedDict):
 
 
 class QualityFigures(TypedDict):
-    """Synthetic rows against the site's own, as `dppca.owner.report.comparison.Quality`."""
+    """Synthetic rows against the site's own, as `report.comparison.Quality` has them."""
 
     n_real: Annotated[int, "rows of the data set"]
     n_synthetic: Annotated[int, "synthetic rows"]
@@ -71,6 +72,10 @@ class QualityDocument(Document, QualityFigures):
     synthetic: Annotated[PathText, "file of synthetic rows"]
     page: Annotated[PathText, "the page with the plots"]
     coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    relations: Annotated[
+        VisibleRelationsDocument | None,
+        "what the release shows of relations; null without components or a field",
+    ]
     seconds: Annotated[float, "time that the command took"]
 
 
@@ -93,6 +98,8 @@ def quality_text(document: QualityDocument) -> str:
         *_worst("two attributes", document["pairs"]),
         *_mean(document["pair_summary"]),
     ]
+    if document["relations"] is not None:
+        lines.append(f"  {document['relations']['summary']}")
     lines += [
         f"  {each['target']}: right on {each['trained_on_synthetic']:.1%} when trained on "
         f"synthetic rows, {each['trained_on_real']:.1%} on real ones, {each['majority']:.1%} "

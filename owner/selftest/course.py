@@ -15,9 +15,9 @@ from dppca.owner.selftest.endpoint import (
     check_receipt,
     prepare,
 )
-from dppca.owner.selftest.federation import throw_away
-from dppca.owner.selftest.files import attack_by_one_row
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.hostile_rows import attack_by_one_row
+from dppca.owner.selftest.local_federation import throw_away
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
 from dppca.owner.selftest.summaries import attack_summary

@@ -17,8 +17,8 @@ from dppca.common.errors import LedgerError
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
-from dppca.owner.selftest.federation import ThrowAway, run_owner
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.local_federation import ThrowAway, run_owner
 
 STEPS = ("reserve", "draw", "store", "commit", "send")
 _KILLED = -9

@@ -21,7 +21,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.schema import Column, encode, histogram_cells
-from dppca.common.schema.attributes import labels_of
+from dppca.common.schema.attributes import list_labels
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.selftest.findings import Finding
@@ -57,7 +57,7 @@ class Audit:
     study
         With every kind of attribute: for the law of each coordinate.
     small
-        Of two binaries: few coordinates, in which a lower bound on epsilon comes near the truth.
+        A study of two binaries: few coordinates, where a lower bound on epsilon is near the truth.
     """
 
     title: str
@@ -210,7 +210,9 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
 def _neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
     """Tables of three rows that differ in one, as far apart as the mechanism's norm can see."""
     grid = [
-        [0.0, 0.25, 0.5, 0.75, 1.0] if a.type == "numeric" else list(range(len(labels_of(a) or ())))
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+        if a.type == "numeric"
+        else list(range(len(list_labels(a) or ())))
         for a in study.table.attributes
     ]
     rows = [list(row) for row in product(*grid)]
@@ -261,9 +263,9 @@ def _loss(
     """Log-likelihood ratio, the most powerful statistic (Neyman and Pearson 1933), shape (n,)."""
     x, y = a.packed.astype(np.float64), b.packed.astype(np.float64)
     z = releases.astype(np.float64)
-    found: NDArray[np.float64]
+    ratio: NDArray[np.float64]
     if claim.scale is not None:
-        found = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
+        ratio = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
     else:
-        found = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
-    return found
+        ratio = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
+    return ratio

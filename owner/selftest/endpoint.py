@@ -30,9 +30,9 @@ from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.selftest.draws import LEVEL
-from dppca.owner.selftest.federation import VICTIM, ThrowAway
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import dkw, dkw_limit, make_law
+from dppca.owner.selftest.local_federation import VICTIM, ThrowAway
 
 _EPSILON = "0.1"
 _BUDGET = Decimal("0.5")

@@ -13,8 +13,8 @@ from dppca.common.errors import ChainError
 from dppca.owner.ledger.mark import mark_path
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
-from dppca.owner.selftest.federation import ThrowAway
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.local_federation import ThrowAway
 
 _DATA_SET = "crashes"
 

@@ -15,10 +15,10 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.messages import SealedSet, Upload
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.clock import utc_now
 from dppca.common.errors import DppcaError
@@ -43,7 +43,7 @@ _MARK = 0x4D41524B
 _WORDS, _FEW = 200_000, 100
 _BITS = 64
 _LEVEL = WHOLE_LEVEL / 10
-"""Of these checks: with all others, an honest installation is accused once in a million runs."""
+"""Level of these checks: with all others, an honest site is accused once in a million runs."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.records import open_table
 from dppca.owner.release.summary import exact_counts, request_summary
-from dppca.owner.report.comparison import code_table
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.synthesis.report.comparison import code_table
 from dppca.owner.synthesis.tables import open_writer
 
 _PAIRS = 4

@@ -29,12 +29,9 @@ from dppca.common.errors import IdentityError, NoPolicyError, SchemaMismatchErro
 from dppca.common.files import KEY, write_file
 from dppca.common.names import require_party_name
 from dppca.common.study import Base64, Study, Trust
-from dppca.owner.site.config import (
-    POLICY_FILE,
-    DataSet,
-    Site,
-    parse_document,
-)
+from dppca.owner.site.config import POLICY_FILE, Site
+from dppca.owner.site.file_forms import parse_document
+from dppca.owner.site.policy import DataSet
 from dppca.owner.site.source_documents import StrictDocument
 
 PEERS_FILE = "peers.yaml"
@@ -214,8 +211,8 @@ def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
     """
     named = key_bytes(terms.public_key(site.name))
     for path in (site.key, site.previous / KEY):
-        if path.exists() and key_bytes((found := _load(path)).public_key()) == named:
-            return found
+        if path.exists() and key_bytes((certificate := _load(path)).public_key()) == named:
+            return certificate
     raise IdentityError(_ANOTHER_KEY)
 
 

@@ -22,13 +22,8 @@ from pathlib import Path
 from dppca.common.errors import SettingError
 from dppca.common.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
 from dppca.common.names import require_party_name
-from dppca.owner.site.config import (
-    POLICY_FILE,
-    SITE_FILE,
-    Site,
-    require_address,
-    require_proxy,
-)
+from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site
+from dppca.owner.site.file_forms import require_address, require_proxy
 
 _SITE_TEMPLATE = """\
 # This site, as `dppca-owner` knows it.
@@ -175,8 +170,8 @@ def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> d
     try:
         if (folder / KEY).exists():
             offered = (folder / CERTIFICATE).read_bytes() if certificate is None else certificate
-            found = Credentials(site.ca.read_bytes(), offered, (folder / KEY).read_bytes())
-            check_credentials(found, role=Role.OWNER, name=site.name, now=now)
+            renewed = Credentials(site.ca.read_bytes(), offered, (folder / KEY).read_bytes())
+            check_credentials(renewed, role=Role.OWNER, name=site.name, now=now)
             _keep_previous(site)
             write_file(folder / CERTIFICATE, offered)
         elif not is_cut_off(site):

@@ -25,7 +25,7 @@ from dppca.common.errors import (
     StudyError,
 )
 from dppca.common.files import write_file
-from dppca.common.names import file_part
+from dppca.common.names import file_part, nearest_name
 from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical, study_from_yaml
@@ -91,8 +91,11 @@ def kept_study(site: Site, name: str) -> Study:
     try:
         return study_from_canonical(path.read_bytes(), stored=True)
     except FileNotFoundError as error:
+        near = nearest_name(name, kept_names(site))
+        meant = "" if near is None else f"; or did you mean {near}?"
         raise NotReadyError(
             f"nothing of study {name} is kept here: run `dppca-owner components {name}` first"
+            f"{meant}"
         ) from error
     except (OSError, StudyError) as error:
         raise ArtefactError(

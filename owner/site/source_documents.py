@@ -7,11 +7,12 @@ an environment variable or in a private file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dppca.owner.records.locations import (
     DatabaseLocation,
@@ -27,7 +28,43 @@ _KEPT_ELSEWHERE = (
     "address is kept, as uri: {env: NAME} or uri: {file: PATH}"
 )
 
-PathText = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+_CREDENTIAL = re.compile(r"(?i)(pass(word|wd)?|pwd|secret|token)\s*=|[:/][^/\s]*:[^/\s]+@")
+"""What a password stands behind or before, in libpq's keywords, a URI's query, or its user."""
+_STATEMENT = re.compile(r"(?i)\s*(select|with|table|values)\s")
+
+
+def _no_credential(text: str) -> str:
+    """Refuse an address with a password that stands where a name or a path is expected.
+
+    Of an address of a store `locate_files` says what it may hold. Nothing of it is repeated.
+    """
+    if "://" not in text and _CREDENTIAL.search(text):
+        raise ValueError(_KEPT_ELSEWHERE)
+    return text
+
+
+def _no_address(text: str) -> str:
+    if "://" in text:
+        raise ValueError(_KEPT_ELSEWHERE)
+    return text
+
+
+def _no_setting(text: str) -> str:
+    if "=" in text:
+        raise ValueError(_KEPT_ELSEWHERE)
+    return text
+
+
+def _no_statement(text: str) -> str:
+    if _STATEMENT.match(text):
+        raise ValueError("names the file of a query: write the statement into that file")
+    return text
+
+
+PathText = Annotated[
+    str, Field(min_length=1, pattern=r"^[^\x00]*$"), AfterValidator(_no_credential)
+]
+LocalText = Annotated[PathText, AfterValidator(_no_address)]
 
 
 class StrictDocument(BaseModel):
@@ -48,7 +85,7 @@ class AddressDocument(StrictDocument):
     """
 
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    file: PathText | None = None
+    file: LocalText | None = None
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:
@@ -79,8 +116,16 @@ class DatabaseDocument(StrictDocument):
         Where the driver's address is kept.
     """
 
-    service: Annotated[str, Field(min_length=1, pattern=r"^[^\x00\]]*$")] | None = None
-    path: PathText | None = None
+    service: (
+        Annotated[
+            str,
+            Field(min_length=1, pattern=r"^[^\x00\]]*$"),
+            AfterValidator(_no_address),
+            AfterValidator(_no_setting),
+        ]
+        | None
+    ) = None
+    path: LocalText | None = None
     uri: Annotated[AddressDocument | None, BeforeValidator(_no_text)] = None
 
     @model_validator(mode="before")
@@ -181,7 +226,7 @@ class PlaceDocument(StrictDocument):
     path: PathText | None = None
     source: SourceDocument | None = None
     table: PathText | None = None
-    query: PathText | None = None
+    query: Annotated[LocalText, AfterValidator(_no_statement)] | None = None
     key: PathText | None = None
 
     @model_validator(mode="after")
@@ -199,9 +244,9 @@ class PlaceDocument(StrictDocument):
         Parameters
         ----------
         name
-            Of the data set.
+            Name of the data set.
         folder
-            Of the site.
+            The site's folder.
         """
         if self.path is not None:
             return locate_files(self.path, folder=folder, data_set=name)
@@ -229,7 +274,7 @@ class PlaceDocument(StrictDocument):
 
 def _one_of(**given: object) -> str:
     """The one that is given; `ValueError` where none is, or several are."""
-    found = [name for name, value in given.items() if value is not None]
-    if len(found) != 1:
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
         raise ValueError(f"give one of {', '.join(given)}")
-    return found[0]
+    return named[0]

@@ -17,6 +17,7 @@ be published.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -35,7 +36,7 @@ from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
-from dppca.common.numerics.synthesis.cell_values import draw_in_cells
+from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_missing
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.threads import one_blas_thread
@@ -81,7 +82,7 @@ class SyntheticRows:
     method
         How decoded rows are made; None of coded ones.
     misfit
-        Of the field, in standard deviations (`FittedField`); None where none was fitted.
+        Misfit of the field, in standard deviations (`FittedField`); None where none was fitted.
     """
 
     form: Form
@@ -169,6 +170,12 @@ def synthesize(
     )
 
 
+def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Generator:
+    """What decides which rows an owner draws from components: the same rows each time."""
+    text = f"{owner} {n_rows} ".encode() + components_sha256
+    return np.random.default_rng(list(hashlib.sha256(text).digest()))
+
+
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
     """What a holder of synthetic rows needs in order to know and check the guarantee."""
     header = result.header
@@ -215,14 +222,7 @@ def _fit_decoding(
     progress: Callable[[float], None] | None,
 ) -> _Decoding:
     layout, second = study.table.layout, result.second_moment(study)
-    calibration = calibrate(study)
-    noise = entry_noise(
-        layout,
-        mechanism=calibration.mechanism.value,
-        scale=calibration.width,
-        owner_rows=[share.n_rows for share in result.header.shares],
-        mechanisms=calibration.mechanisms(len(result.header.shares)),
-    )
+    noise = released_noise(result, study)
     with one_blas_thread():
         fit = fit_released(
             study.table,
@@ -252,7 +252,12 @@ def _fit_decoding(
             entry_noise=noise,
             rng=rng,
         )
-    columns = draw_in_cells(study.table, decode_columns(study.table, coordinates), rng)
+        present, missing = leave_missing(coordinates, _missing_shares(result, study), rng)
+    columns = [
+        column if absent is None else np.where(absent, np.nan, column)
+        for column, absent in zip(decode_columns(study.table, present), missing, strict=True)
+    ]
+    columns = draw_in_cells(study.table, columns, rng)
     return _Decoding(
         method,
         misfit,
@@ -261,6 +266,26 @@ def _fit_decoding(
             for start in range(0, n_rows, _BLOCK_ROWS)
         ),
     )
+
+
+def released_noise(result: Result, study: Study) -> float:
+    """Standard deviation of the noise of a released product of weight 1, as a share of the rows."""
+    calibration, shares = calibrate(study), result.header.shares
+    return entry_noise(
+        study.table.layout,
+        mechanism=calibration.mechanism.value,
+        scale=calibration.width,
+        owner_rows=[share.n_rows for share in shares],
+        mechanisms=calibration.mechanisms(len(shares)),
+    )
+
+
+def _missing_shares(result: Result, study: Study) -> list[float | None]:
+    """Share in the cell of missing values, for numerics that have one in a released histogram."""
+    return [
+        None if cells is None or shares is None or not cells.missing else float(shares[-1])
+        for cells, shares in zip(study.table.cells, result.histograms(study), strict=True)
+    ]
 
 
 def _coded_blocks(

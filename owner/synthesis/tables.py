@@ -180,11 +180,6 @@ def read_metadata(path: Path) -> dict[str, object]:
         ) from error
 
 
-def read_label(path: Path) -> Label:
-    """Whether a table file may leave; `ArtefactError` where it does not say."""
-    return _label(read_metadata(path))
-
-
 def parse_metadata(schema: Any) -> dict[str, object]:
     """The document in an Arrow schema; `ArtefactError` where there is none."""
     try:

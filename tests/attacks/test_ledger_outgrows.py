@@ -31,7 +31,7 @@ RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
 
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    """Of an owner that this curator has never seen, with a lifetime budget of 2."""
+    """A site that this curator has never seen, with a lifetime budget of 2."""
     return make_enrolled_site(curator, tmp_path, epsilon="2.0")
 
 

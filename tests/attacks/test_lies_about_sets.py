@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from dppca.common.aggregation.masking import mask, seal_info
-from dppca.common.aggregation.messages import Opening, SealedSet, SignedSeal, Upload, Vote
 from dppca.common.aggregation.opening import vote
 from dppca.common.aggregation.pooling import show_set
 from dppca.common.aggregation.streams import add_stream
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, SignedSeal, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.console import run
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy

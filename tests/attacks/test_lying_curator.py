@@ -108,7 +108,7 @@ class Room:
         return components_path(load_site(self.site.folder), STUDY)
 
     def result(self, *owners: str) -> Result:
-        """Of these owners' releases."""
+        """The result of these owners' releases."""
         chosen = [(c, payload) for c, payload in self.releases if c.owner in owners]
         vectors = [np.frombuffer(payload, "<i8") for _, payload in chosen]
         return aggregate(self.study, calibrate(self.study), [c for c, _ in chosen], vectors)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.messages import Upload
+from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role

@@ -33,7 +33,7 @@ from dppca.curator.study import lifecycle
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import compare_ledger
 from dppca.owner.ledger.mark import Held
-from dppca.owner.render.texts import components_text
+from dppca.owner.render.outcomes import components_text
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, kept_study, save

@@ -35,7 +35,7 @@ from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records import Table, delimited, open_table
 from dppca.owner.records.sources import Malformed
 from dppca.owner.release.summary import SummaryRequest, exact_counts, request_summary
-from dppca.owner.report.comparison import CodedTable, code_table
+from dppca.owner.synthesis.report.comparison import CodedTable, code_table
 from tests.support.studies import study_document
 
 PAIRS, BITS = 4, 10

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.messages import SealedSet
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import unmask
+from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.errors import (
     ConflictError,
     DppcaError,

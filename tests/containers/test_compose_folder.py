@@ -70,5 +70,11 @@ def test_own_files_come_to_an_answer(tmp_path: Path) -> None:
         assert report["rows"] == {"training": 1600, "held_out": 400}
         assert report["utility"]["tstr_accuracy"] > report["utility"]["majority"] + 0.1
         assert {owner["name"] for owner in report["owners"]} == {"hospital", "clinic"}
+        for owner in report["owners"]:
+            assert owner["dppca_svm_accuracy"] > report["utility"]["majority"] + 0.1
+            assert set(owner["seconds"]) == {"contribute", "components", "synthesize", "train"}
+            assert all(seconds > 0 for seconds in owner["seconds"].values())
+            assert owner["bytes"]["contribute"] > 0
+        assert not list((folder / "results").glob("**/*.skops")), "models are site-only"
         for path in {**report["plots"], **report["files"]}.values():
             assert Path(path).stat().st_size > 0

@@ -22,9 +22,9 @@ from dppca.common.errors import DiskSpaceError
 from dppca.common.results import result_from_bytes
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
-from dppca.deploy.containers.project import USER, Project, project
-from dppca.deploy.containers.removal import LABEL_PROCESS
-from dppca.deploy.containers.topology import CURATOR, Placement, Topology, compose_text
+from dppca.deploy.simulation.containers.project import USER, Project, project
+from dppca.deploy.simulation.containers.removal import LABEL_PROCESS
+from dppca.deploy.simulation.containers.topology import CURATOR, Placement, Topology, compose_text
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_images
@@ -200,7 +200,7 @@ def test_an_interrupted_simulation_leaves_nothing(
         process.send_signal(number)
         _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, stderr
-    assert stderr.endswith("error: interrupted\n")
+    assert stderr.endswith("error: interrupted: no simulation charges anybody\n")
     assert made_by(process) == NOTHING
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
-from dppca.deploy.containers.topology import demo_compose_text
 from dppca.deploy.simulation.cli import cli
+from dppca.deploy.simulation.containers.topology import demo_compose_text
 from dppca.deploy.simulation.demo import demo_study
-from dppca.deploy.simulation.rows import write_rows
+from dppca.deploy.simulation.demo_rows import write_rows
 from tests.support.containers import OWNERS, ROOT, find_compose
 
 FILE = ROOT / "docker-compose.yml"
@@ -117,6 +117,22 @@ def test_nobody_but_an_owner_and_the_step_that_makes_its_key_sees_its_site(
         assert f"data-{number}:/data:ro" in services[owner]["volumes"]
 
 
+def test_a_judge_of_models_sees_no_site_no_owners_rows_and_no_network(
+    services: dict[str, dict[str, Any]], file: Path
+) -> None:
+    if file == FILE:  # the demo's rows are all with its owners
+        assert "judge" not in services
+        return
+    judge, owners = services["judge"], owners_in(services)
+    exchanges = {f"exchange-{number + 1}" for number in range(len(owners))}
+    assert volumes_of(judge) == {"./rows/held-out.csv", *exchanges}
+    assert judge["network_mode"] == "none"
+    assert set(judge["depends_on"]) == set(owners)
+    assert services["results"]["depends_on"]["judge"] == {
+        "condition": "service_completed_successfully"
+    }
+
+
 def test_only_certificates_sees_the_authoritys_key(services: dict[str, dict[str, Any]]) -> None:
     seen = [name for name, service in services.items() if "authority" in volumes_of(service)]
     assert seen == ["certificates"]
@@ -137,7 +153,7 @@ def test_every_service_is_confined_and_limited(services: dict[str, dict[str, Any
         for name, service in services.items()
         if name != "study" and any(volume[0] in "./$" for volume in service["volumes"])
     }
-    assert on_host - {"rows"} == {"results"}
+    assert on_host - {"rows", "judge"} == {"results"}
     for name, service in services.items():
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 from pathlib import Path
 
 import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+
+from tests.support.unpacking import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "faults", "fault_injection", "fuzz"}
@@ -39,7 +40,9 @@ def _files(folder: Path) -> set[str]:
 
 
 def test_the_source_archive_holds_every_folder_and_what_links_lead_to() -> None:
-    found = {f.distribution_path for f in SdistBuilder(str(ROOT)).recurse_included_files()}
+    files = [f.distribution_path for f in SdistBuilder(str(ROOT)).recurse_included_files()]
+    found = set(files)
+    assert len(files) == len(found), "each file once"
     folders = [*LINKED, "dppca", "proto", "requirements", "tests", "tools"]
     expected = {name for folder in folders for name in _files(ROOT / folder)}
     expected |= {f"dppca/{name}" for folder in LINKED for name in _files(ROOT / folder)}
@@ -52,11 +55,13 @@ def test_the_source_archive_holds_every_folder_and_what_links_lead_to() -> None:
 def test_a_fresh_environment_takes_the_source_archive_and_its_wheel(tmp_path: Path) -> None:
     """With the dependencies of this environment, and a module of a common name in the way."""
     archive = next(SdistBuilder(str(ROOT)).build(directory=str(tmp_path / "dist")))
-    with tarfile.open(archive) as opened:
-        opened.extractall(tmp_path, filter="data")
+    unpack(archive, tmp_path)
     (unpacked,) = tmp_path.glob("dppca-*")
     assert (unpacked / "pyproject.toml").is_file()  # which every archive has, unlisted
     wheel = next(WheelBuilder(str(unpacked)).build(directory=str(tmp_path / "dist")))
+    subprocess.run(["sh", "deploy/links.sh"], cwd=unpacked, check=True)  # as `make install` does
+    assert all((unpacked / "dppca" / room).is_symlink() for room in LINKED)
+    assert (unpacked / "dppca/common/errors.py").samefile(unpacked / "common/errors.py")
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False)
     python = fresh / "bin" / "python"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,13 +20,15 @@ import pytest
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
 from dppca.owner.engines import spark as spark_module
-from dppca.owner.engines.engine import LocalEngine, open_engine
+from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.kernel import take_fingerprint
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.engines.spark import SparkEngine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
 from dppca.owner.records.locations import SparkLocation, local_files
+from tests.engines.conftest import submit_arguments
 from tests.support.engines import MIXED, mixed_rows, write_files
-from tests.support.patience import HANG_S, WAIT_S
+from tests.support.patience import run_watched
 
 pytestmark = pytest.mark.engines
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +48,19 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(module.make_manifest.__kwdefaults__, "least_bytes", 1)
 
 
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many partitions of a table have answered, in each pass over one."""
+    counts, merge = list[int](), spark_module.merge
+
+    def note(title: str, parts: Any, *given: Any, **named: Any) -> Any:
+        counts.append(len(parts))
+        return merge(title, parts, *given, **named)
+
+    monkeypatch.setattr(spark_module, "merge", note)
+    return counts
+
+
 def nothing(_: int) -> None:
     pass
 
@@ -59,7 +74,7 @@ def as_table(spark: Any, folder: Path, name: str) -> Table:
 
 @pytest.mark.parametrize("n_files", [1, 7, 16])
 def test_files_and_a_table_have_the_integers_and_counts_of_this_process(
-    spark: Any, engine: SparkEngine, tmp_path: Path, n_files: int
+    spark: Any, engine: SparkEngine, tmp_path: Path, n_files: int, answered: list[int]
 ) -> None:
     folder = write_files(
         mixed_rows(1600, seed=n_files), tmp_path / "rows", n_files, group_rows=2000
@@ -75,7 +90,8 @@ def test_files_and_a_table_have_the_integers_and_counts_of_this_process(
             np.testing.assert_array_equal(theirs.packed, ours.packed)
             assert theirs.n_rows == ours.n_rows == sum(parts) == 1600
             assert found.report() == expected.report()
-            assert len(parts) >= min(n_files, 6), "rows were really in parts"
+            n_parts = len(parts) if table is files else answered[0]
+            assert n_parts >= min(n_files, 6), "rows were really in parts"
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
@@ -172,7 +188,7 @@ def test_a_source_that_changes_during_the_pass_leaves_nothing(
     spark: Any, engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_files(mixed_rows(300), tmp_path / "rows", 3)
-    files, table = open_table(local_files(folder), MIXED), as_table(spark, folder, "changing")
+    table = as_table(spark, folder, "changing")
     collect = SparkEngine._collect
 
     def write_meanwhile(self: SparkEngine, frame: Any, answer: Callable[[Any], Any]) -> list[Any]:
@@ -198,6 +214,7 @@ def test_a_source_that_changes_during_the_pass_leaves_nothing(
 
         with monkeypatch.context() as patch:
             patch.setattr(SparkEngine, "run", change_first)
+            files = open_table(local_files(folder), MIXED)
             with pytest.raises(DataError, match=said):
                 engine.sum_table(files, tally=FaultCounts(MIXED), progress=nothing)
 
@@ -213,7 +230,11 @@ def test_a_partition_that_answers_twice_is_not_counted_twice(
 
 
 def test_a_wide_table_is_cut_into_fewer_partitions(
-    spark: Any, engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any,
+    engine: SparkEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answered: list[int],
 ) -> None:
     folder = write_files(mixed_rows(400), tmp_path / "rows", 6)
     monkeypatch.setattr(spark_module, "_JOB_BYTES", 8 * MIXED.layout.n_entries)
@@ -222,26 +243,46 @@ def test_a_wide_table_is_cut_into_fewer_partitions(
         for table in (open_table(local_files(folder), MIXED), as_table(spark, folder, "wide")):
             parts = list[int]()
             engine.sum_table(table, tally=FaultCounts(MIXED), progress=parts.append)
-            assert (sum(parts), len(parts) == 1) == (400, table.is_numbered is False)
+            assert sum(parts) == 400
+            assert answered == ([] if table.is_numbered else [1])
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
 
 def test_the_integers_are_the_same_by_connect_and_no_row_is_in_any_output(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="`make test-engines` has an environment with it")
-    folder = write_files(mixed_rows(3000), tmp_path / "rows", 4)
-    own = {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "SPARK_REMOTE": "local[2]"}
-    environment = {**os.environ, **own}
-    environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=min(HANG_S, 4 * WAIT_S),
-        check=False,
+    run_two_ways(tmp_path, {"SPARK_REMOTE": "local[2]"})
+
+
+def test_executors_of_their_own_may_be_killed_and_their_logs_hold_no_row(tmp_path: Path) -> None:
+    pyspark = pytest.importorskip("pyspark", reason="`make test-engines` has it")
+    arguments = [
+        *["--master", "local-cluster[2,1,1024]"],
+        *["--conf", "spark.authenticate.secret=between-these-processes"],
+        *submit_arguments(tmp_path)[2:],
+    ]
+    own = {"PYSPARK_SUBMIT_ARGS": " ".join(arguments), "PYSPARK_PYTHON": sys.executable}
+    said = run_two_ways(tmp_path, own, "kill")
+    assert said.count("an executor was killed") == 2
+    # Where a worker of `local-cluster` keeps what its executors print, Python's words too.
+    (folder,) = (Path(pyspark.__file__).parent / "work").glob(said[0])
+    logs = {path: path.read_text() for path in folder.glob("*/std*")}
+    shutil.rmtree(folder)
+    assert sum(text.startswith("Spark Executor Command") for text in logs.values()) >= 3
+    assert not any("hidden-word" in text for text in logs.values())
+
+
+def run_two_ways(folder: Path, own: dict[str, str], *arguments: str) -> list[str]:
+    """What the script prints, in an environment of its own."""
+    rows = write_files(mixed_rows(3000), folder / "rows", 4)
+    environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"}
+    environment |= {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **own}
+    done = run_watched(
+        [sys.executable, str(SCRIPT), str(rows), *arguments], cwd=folder, env=environment
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "the same integers"
     assert "hidden-word" not in done.stdout + done.stderr
+    said = done.stdout.splitlines()
+    assert "a view fails on a row" in said[-2]
+    assert said[-1] == "the same integers"
+    return list(said)

@@ -13,7 +13,7 @@ import pytest
 from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.engines import write_files
-from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
 from tests.support.patience import run_watched
 
@@ -54,20 +54,10 @@ def test_the_page_leads_from_a_session_to_a_contribution(curator: Curator, tmp_p
         env=shell.variables,
     )
     assert done.returncode == 0, done.stderr
-    said = [shell.run("policy"), contribute(shell, site)]
+    said = [shell.run("policy"), shell.run("contribute")]
     assert " ".join(said[0].split()).count("every worker is like this machine") == 2
     assert "400 rows" in " ".join(said[1].split())
     assert "hidden-word" not in "".join(said)
     (reservation,) = site.history.reservations
     assert reservation.request.engine == "spark"
     assert reservation.request.data_set == "table"
-
-
-def contribute(shell: PageShell, site: OwnerSite) -> str:
-    """The page's last block; once more where Spark did not start, as the page says."""
-    try:
-        return shell.run("contribute")
-    except AssertionError as error:  # seen once, while other tests ran beside it
-        if "Spark does not start" not in str(error) or site.history.reservations:
-            raise
-    return shell.run("contribute")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dppca.common.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.locations import SparkLocation, local_files
+from dppca.owner.records.spark_sessions import read_setting
 
 pytestmark = pytest.mark.engines
 SCHEMA = Schema.model_validate(
@@ -48,6 +50,9 @@ KINDS = {
         }
     ),
 }
+
+LOOPBACK = {"0100007F", "0" * 16 + "FFFF0000" + "0100007F", "0" * 24 + "01000000"}
+"""127.0.0.1, the same as an address of IPv6, and ::1, as /proc/net writes them."""
 
 
 def place(name: str, version: int | None = None) -> SparkLocation:
@@ -119,6 +124,12 @@ def test_a_view_that_fails_on_a_row_says_nothing_of_the_row(
     table = open_table(place("failing"), SCHEMA)
     with pytest.raises(DataError, match="a view fails on a row") as told:
         moments_of_table(table, SCHEMA)
+    spark.conf.set("spark.sql.ansi.enabled", "false")  # a view keeps what it was made with
+    try:
+        with pytest.raises(DataError, match="a view fails on a row"):
+            moments_of_table(table, SCHEMA)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
     with pytest.raises(Exception, match="cannot be cast"):  # Spark itself would quote it
         spark.sql("SELECT * FROM failing").collect()
     out, err = capfd.readouterr()
@@ -147,5 +158,26 @@ def test_the_session_is_authenticated_encrypted_and_without_a_page(spark: Any) -
         "spark.network.crypto.enabled": "true",
         "spark.ui.enabled": "false",
     }.items():
-        assert spark.conf.get(name) == value
-    assert spark.conf.get("spark.master") == "local[2,4]"
+        assert read_setting(spark, name) == value
+    assert read_setting(spark, "spark.master") == "local[2,4]"
+
+
+def test_a_session_that_was_there_already_does_not_get_more_private_by_being_asked(
+    spark: Any,
+) -> None:
+    spark._jsparkSession.sessionState().conf().setConfString("spark.ssl.rpc.enabled", "true")
+    assert spark.conf.get("spark.ssl.rpc.enabled") == "true"
+    assert read_setting(spark, "spark.ssl.rpc.enabled") is None
+
+
+def test_spark_on_this_machine_alone_listens_on_loopback(spark: Any) -> None:
+    java = spark.sparkContext._gateway.proc.pid
+    sockets = {os.readlink(path) for path in Path(f"/proc/{java}/fd").iterdir()}  # noqa: PTH115
+    listening = set()
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{java}/net/{kind}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                listening.add(local.partition(":")[0])
+    assert listening
+    assert listening <= LOOPBACK

@@ -30,7 +30,7 @@ from tests.fault_injection.spec import OWNERS as ALL_OWNERS
 from tests.fault_injection.spec import Fault, FaultKind
 
 LONG_DEADLINE_S = 300.0
-"""Of a study that should not run into its deadline."""
+"""Deadline of a study that should not run into it."""
 
 _HELD_TIMEOUT_S = 240.0
 _SETTLE_TIMEOUT_S = 120.0
@@ -75,7 +75,7 @@ class Case:
     Parameters
     ----------
     deadline_s
-        Of the study, where the fault should make it run into its deadline.
+        Deadline of the study, where the fault should make it run into that.
     """
 
     def __init__(self, fault: Fault, scene: Fixture, stage: Runtime, *, deadline_s: float) -> None:

@@ -33,13 +33,13 @@ class Evidence:
     begun
         Whether the study could be created.
     state_at_deadline
-        Of a study that should be stuck: its state after the deadline, before the fault was over.
+        For a study that should be stuck: its state after the deadline, before the fault was over.
     sites
         By owner, at the end.
     before
-        Of the owner that the fault was done to, when it was done; None where it has no such moment.
+        The owner that the fault was done to, when it was done; None where it has no such moment.
     hub_before
-        Of the curator, likewise.
+        The curator, likewise.
     again
         The result, without a receipt, computed once more from what the owners have stored.
     """

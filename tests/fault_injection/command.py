@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from dppca.common.console import emit, prints, progress, terminable
+from dppca.common.console import emit, prints, progress, terminable, terminal_width
 from dppca.common.errors import BrokenPromiseError, SettingError
-from dppca.deploy.containers import DEFAULT_IMAGE
+from dppca.common.text_tables import fit_markdown
+from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from tests.fault_injection.documents import FaultsDocument
 
 
@@ -88,7 +89,8 @@ def faults(
     document = make_document(outcomes, runtime=runtime)
     if output is not None:
         _write(output, make_page(document, everything=everything, output=str(output)))
-    emit(document, make_markdown(document), as_json=as_json)
+    text = fit_markdown(make_markdown(document), width=terminal_width())
+    emit(document, text, as_json=as_json)
     return BrokenPromiseError.exit_code if document["failed"] else 0
 
 

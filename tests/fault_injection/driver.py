@@ -55,7 +55,7 @@ class OwnerDriver:
     until
         When patience ends, by ``time.monotonic``.
     digest
-        Of a study with ``trust: aggregate``, as another steward says it; else empty.
+        Digest of a study with ``trust: aggregate``, as another steward says it; else empty.
     opens
         Whether the site is an opener of the study.
     tell

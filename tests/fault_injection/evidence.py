@@ -59,7 +59,7 @@ class HubEvidence:
     Attributes
     ----------
     set_digest
-        Of the sealed set, hexadecimal; empty where none is.
+        Digest of the sealed set, hexadecimal; empty where none is.
     openings
         SHA-256 of each opener's sum.
     """

@@ -1,13 +1,14 @@
 """The parties of a cell as containers: curator and owners of the compose file, idling.
 
-The compose file is the one that runs studies (`dppca.deploy.containers.topology`), with its image,
-networks and confinement. Of its services the curator, where the operator works too, and the owners
-are kept, and their commands are replaced by one that does nothing; commands, the daemon among
-them, run in them by the engine, so that they may be held, and killed with their whole container. A
-cut is the engine pulling the container off its networks. A party whose disk is to be full has its
-volume on a file system of `SMALL_DISK`, which another container holds open and fills. An owner
-whose link is to be slow dials a relay in its own container (`relay.py`). The image holds nothing of
-this harness: what runs inside, keys and rows are made on this machine and given to the containers.
+The compose file is the one that runs studies (`dppca.deploy.simulation.containers.topology`), with
+its image, networks and confinement. The services of the curator, where the operator works too, and
+of the owners are kept, and their commands are replaced by one that does nothing; commands, the
+daemon among them, run in them by the engine, so that they may be held, and killed with their whole
+container. A cut is the engine pulling the container off its networks. A party whose disk is to be
+full has its volume on a file system of `SMALL_DISK`, which another container holds open and fills.
+An owner whose link is to be slow dials a relay in its own container (`relay.py`). The image holds
+nothing of this harness: what runs inside, keys and rows are made on this machine and given to the
+containers.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ import yaml
 
 from dppca.common.checkpoints import VARIABLE
 from dppca.common.errors import EngineError, PeerError, UnreachableError
-from dppca.deploy.containers import DEFAULT_IMAGE
-from dppca.deploy.containers.project import USER, CommandResult, Project, project
-from dppca.deploy.containers.topology import Topology, compose_text
+from dppca.deploy.simulation.containers import DEFAULT_IMAGE
+from dppca.deploy.simulation.containers.project import USER, CommandResult, Project, project
+from dppca.deploy.simulation.containers.topology import Topology, compose_text
 from tests.fault_injection.fixture import OWNERS, STUDY_NAME, Fixture
 from tests.fault_injection.processes import LEDGER_FILES, SCRIPTS, ended
 from tests.fault_injection.runtime import ENDED, ClockSkew, CompletedCommand

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dppca.common.aggregation.messages import Opening, Upload
+from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import result_to_bytes
 from dppca.curator.store import SqliteStore
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
-from dppca.curator.study.sealed_set import terms_of
+from dppca.curator.study.sealed_set import make_terms
 
 
 def pooled_again(name: str, state: Path, payloads: Path) -> bytes:
@@ -42,7 +42,7 @@ def pooled_again(name: str, state: Path, payloads: Path) -> bytes:
     if record.sealing is None:
         vectors = [np.frombuffer(content, "<i8").astype(np.int64) for content in contents]
         return result_to_bytes(aggregate(study, calibration, contributions, vectors))
-    terms = terms_of(study)
+    terms = make_terms(study)
     uploads = [Upload.from_bytes(content, terms) for content in contents]
     openings = [
         Opening(terms.digest, record.sealing.set_digest.hex(), each.opener, each.streams, total)

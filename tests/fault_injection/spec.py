@@ -77,7 +77,7 @@ class Fault:
     duration_s
         How long it lasts; None: until the study has ended.
     offset_s
-        Of the clock; 0 for other faults.
+        Offset of the clock; 0 for other faults.
     """
 
     party: str

@@ -18,7 +18,7 @@ from tests.fault_injection.spec import Fault
 
 AT_ONCE = 2
 DEADLINE_S = 15.0
-"""Of a study that is to run into its deadline, at first: see `run_cell`."""
+"""Deadline of a study that is to run into it, at first: see `run_cell`."""
 _LONGEST_DEADLINE_S = 120.0
 
 StageMaker = Callable[[Fixture, Fault], AbstractContextManager[Runtime]]

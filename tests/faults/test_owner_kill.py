@@ -24,7 +24,7 @@ LEDGER_ERROR = 30
 
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    """Of an owner that this curator has never seen: it remembers the ledgers of the others."""
+    """A site that this curator has never seen: it remembers the ledgers of the others."""
     return make_enrolled_site(curator, tmp_path)
 
 

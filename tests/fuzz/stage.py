@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.clock import utc_now
 from dppca.common.errors import PeerError, StoreError
 from dppca.common.messages import Form, StudyState, accounts_for
 from dppca.common.signing import Purpose
@@ -33,6 +34,7 @@ from dppca.curator.observability.log import LOGGER
 from dppca.curator.service.admin import AdminService
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.federation import FederationService
+from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
@@ -310,8 +312,9 @@ class Stage:
         self._state = state
         self._store = SqliteStore(state)
         self._studies = StudyCoordinator(self._store, lambda: make_signer(self._hub))
-        self._federation = FederationService(self._studies, Limits(max_wait_s=0.01))
-        self._admin = AdminService(self._studies)
+        refusals = RecentRefusals(utc_now)
+        self._federation = FederationService(self._studies, Limits(max_wait_s=0.01), refusals)
+        self._admin = AdminService(self._studies, refusals)
 
     def _close_store(self) -> None:
         self._studies.close()

@@ -282,4 +282,4 @@ TARGETS: dict[str, tuple[Target, Callable[[], list[bytes]], int]] = {
     "requests": (requests, _seeds_of_requests, 1),
     "certificates": (certificates, _seeds_of_certificates, 1),
 }
-"""Of each: the function that is fed, inputs to begin with, and its share of the time."""
+"""For each: the function that is fed, inputs to begin with, and its share of the time."""

@@ -182,7 +182,8 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
 ) -> None:
     good = curator.connect(curator.enrol(tmp_path / "owner-1"))
     study = make_study(name="with-a-revoked", owners=["owner-1", "owner-9"])
-    operator(curator, tmp_path).create(study)
+    alice = operator(curator, tmp_path)
+    alice.create(study)
     credentials = curator.enrol(tmp_path / "owner-9")
     bad = curator.connect(credentials)
     assert refusal(lambda: listed(bad)) == ""
@@ -226,6 +227,11 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     health = bad.channel.unary_unary("/grpc.health.v1.Health/Check")
     assert refusal(lambda: health(b"", timeout=WAIT_S)) == "IdentityError"
     assert refusal(lambda: listed(good)) == ""
+
+    # Operators are told of it, but not whom: the certificate is not good any more.
+    told = alice.admin.ListRefusals(pb.ListRefusalsRequest(), timeout=WAIT_S).refusals
+    unknown = [each for each in told if each.error == "IdentityError" and not each.party]
+    assert {"ListStudies", "Check"} <= {each.method for each in unknown}
 
     # What is revoked stays so, whatever becomes of the file.
     for content in (b"nonsense", None):

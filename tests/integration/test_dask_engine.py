@@ -20,8 +20,8 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.transport.tls import Role
 from dppca.owner.engines import engine as engines
 from dppca.owner.engines.dask import DaskEngine
-from dppca.owner.engines.engine import open_engine
 from dppca.owner.engines.package import kernel_sources
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import (
     CheckReport,
     FaultCounts,

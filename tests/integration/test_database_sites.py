@@ -10,16 +10,23 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from dppca.common.console import run
+from dppca.common.console import progress, run
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.commands import consent
+from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.look import look
+from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
+from dppca.owner.records import Table
+from dppca.owner.release.contribution import Review
+from dppca.owner.site.config import load_site
 from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
@@ -132,6 +139,53 @@ def test_rows_that_came_during_the_question_are_said_and_released(
     assert len(site.history.reservations) == 1
 
 
+def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
+    site: OwnerSite, study: Study, postgres: PostgresServer
+) -> None:
+    found = load_site(site.folder)
+    looked = look(found, study.name, data_set_name=None, digest=None, progress=progress)
+
+    class Growing(PageDialogue):
+        def begin(self, planned: Review) -> None:
+            super().begin(planned)
+            postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2")
+
+    job = Job(study.name, "It", consents=True)
+    postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
+    contribute(
+        found, study.name, Growing(job, fingerprint(looked.review)), data_set_name=None, digest=None
+    )
+    n_rows = looked.review.n_rows
+    assert [note.split(" has ")[1] for note in job.notes] == [
+        f"{n_rows + 1} rows now.",
+        f"{n_rows + 3} rows now, not {n_rows + 1}.",
+    ]
+    assert len(site.history.reservations) == 1
+
+
+@pytest.mark.parametrize(("command", "module"), [("check", "check"), ("review", "look")])
+def test_a_look_at_a_table_that_grows_is_at_one_moment(
+    site: OwnerSite,
+    study: Study,
+    postgres: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    module: str,
+) -> None:
+    looked = import_module(f"dppca.owner.commands.{module}")
+    opened = looked.open_table
+
+    def open_and_let_grow(*arguments: Any) -> Table:
+        table: Table = opened(*arguments)
+        postgres.run("INSERT INTO people SELECT * FROM people LIMIT 2")
+        return table
+
+    monkeypatch.setattr(looked, "open_table", open_and_let_grow)
+    code, found = site.run(command, study.name)
+    assert code == 0, found
+    assert found["rows"] == 302
+
+
 def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +261,7 @@ def test_a_connection_that_dies_in_the_middle_costs_nothing(
     (site.folder / "people.sql").write_text(dying)
     code, message = error_of(site.run("contribute", study.name, "--yes"))
     assert code == 13
-    assert "stopped in the middle" in message
+    assert "ended the connection" in message
     assert not (site.folder / "ledger.sqlite").exists()
     (site.folder / "people.sql").write_text(QUERY)
     assert site.run("contribute", study.name, "--yes")[1]["rows"] == 300

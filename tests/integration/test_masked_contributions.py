@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dppca.common.aggregation.messages import Upload
 from dppca.common.aggregation.pooling import require_upload
+from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.database import open_ledger

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from dppca.common.aggregation.sum_messages import SealedSet
+from dppca.common.errors import ConsentError
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
+from dppca.owner.commands.opening import open_sum
+from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
@@ -48,6 +52,41 @@ def _opened(federation: MaskedSites) -> None:
         assert code == 0, document
 
 
+def _require_stoppable(site: OwnerSite, federation: MaskedSites) -> None:
+    """Nothing is destroyed or sent where that is not agreed to."""
+    asked: list[SealedSet | None] = []
+
+    def refuse(shown: SealedSet | None) -> None:
+        asked.append(shown)
+        raise ConsentError("stopped")
+
+    before, state, name = _kinds(site), federation.state(), federation.study.name
+    with pytest.raises(ConsentError, match="stopped"):
+        open_sum(load_site(site.folder), name, digest=None, wait_s=0.0, agree_to=refuse)
+    assert asked == [None]
+    assert (_kinds(site), federation.state()) == (before, state)
+
+
+def test_a_sum_is_not_sent_again_after_a_stop(federation: MaskedSites) -> None:
+    federation.contribute()
+    site, other = federation.openers
+    assert _open(other, federation)[0] == 0
+    site.run("open", federation.study.name, die_at="open")
+    _require_stoppable(site, federation)
+    assert federation.state() == "sealed"
+
+
+def test_an_opener_key_is_not_destroyed_after_a_stop(
+    curator: Curator, federation: MaskedSites
+) -> None:
+    site = federation.openers[0]
+    federation.contribute(site)
+    aborted = pb.AbortStudyRequest(name=federation.study.name, reason="a test")
+    curator.operator().admin.AbortStudy(aborted)
+    _require_stoppable(site, federation)
+    assert len(_keys(site)) == 1
+
+
 def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSites) -> None:
     federation.contribute()
     first, second = federation.openers
@@ -55,6 +94,9 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSi
     assert error_of(_open(first, federation, "--digest", "0" * 64))[0] == MISMATCH
     code, document = _open(first, federation, "--digest", federation.study.digest)
     assert (code, document["owners"], document["state"]) == (0, 3, "sealed")
+    code, message = error_of(federation.sites[-1].run("components", federation.study.name))
+    assert code == NOT_READY
+    assert f"still waits for its openers ({second.name}):" in message
     assert len(document["streams"]) == 1  # type: ignore[arg-type]
     code, document = _open(second, federation)
     assert (code, document["owners"]) == (0, 3)

@@ -43,15 +43,19 @@ def test_the_page_leads_from_a_key_to_a_contribution(curator: Curator, tmp_path:
             # The test's server; its key is the page's.
             "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
             "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_PROFILE": "dppca",
             "HOME": str(tmp_path),
             "BUCKET": BUCKET,
             "ROWS": "heart/2026",
             "SITE": str(site.folder),
             "STUDY": study.name,
         }
+        (tmp_path / ".aws").mkdir()
+        (tmp_path / ".aws/credentials").write_text(kept := "[default]\naws_access_key_id = mine\n")
         said = [shell.run("key"), shell.run("policy"), shell.run("look")]
         assert not site.history.reservations
         said.append(shell.run("contribute"))
+    assert (tmp_path / ".aws/credentials").read_text().startswith(kept)
     assert (tmp_path / ".aws/credentials").stat().st_mode & 0o777 == 0o600
     whole = " ".join("".join(said).split())
     assert f"study {study.name} can be served by people (300 rows)" in whole

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from dppca.owner.cli import cli as owner_cli
 from tests.golden.make_edition import MODELS, ROWS, STUDIES
 from tests.golden.make_unoffered_models import MODELS as UNOFFERED
 from tests.support.curator import Curator
+from tests.support.unpacking import unpack
 
 pytestmark = pytest.mark.integration
 
@@ -40,8 +40,7 @@ class Edition:
 
     def __init__(self, folder: Path) -> None:
         for path in ARCHIVES:
-            with tarfile.open(path) as archive:
-                archive.extractall(folder, filter="data")
+            unpack(path, folder)
         self.folder = folder
 
     def owner(self, site: str, *line: object) -> Any:

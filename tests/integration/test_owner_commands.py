@@ -223,7 +223,7 @@ def test_a_study_that_does_not_name_this_owner_is_no_study(
     for name in (other.name, "absent"):
         code, error, message = _fails(site.run("contribute", name, "--yes"))
         assert (code, error) == (43, "UnknownStudyError")
-        assert "the study must list this owner" in message
+        assert "lists those that name this owner" in message
 
 
 def test_a_study_that_was_aborted_takes_nothing_and_costs_nothing(
@@ -311,6 +311,7 @@ def test_synthetic_rows_are_drawn_and_published_and_may_be_published_again(
     site, study = finished
     code, made = site.run("synthesize", study.name, "--publish")
     assert (code, made["rows"], made["published"]) == (0, 200, ["coded", "decoded"])
+    assert len(made["relations"]["attributes"]) == len(study.table.attributes)
     files = {form: Path(path).read_bytes() for form, path in made["forms"].items()}
     code, again = site.run("synthesize", study.name, "--publish")
     assert (code, again["bytes"]) == (0, made["bytes"])

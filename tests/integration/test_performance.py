@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -14,28 +13,15 @@ from benchmarks.performance.__main__ import cli
 from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BENCHMARKS
 from dppca.common.errors import SettingError
+from tests.support.benchmarks import run_quickly
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+@pytest.mark.parametrize("name", sorted({*BENCHMARKS} - {"spark"}))  # it is in tests/engines
 def test_a_benchmark_gives_figures_and_the_machine(
     name: str, tmp_path: Path, data_folder: Path
 ) -> None:
-    file = tmp_path / "figures.json"
-    done = CliRunner().invoke(cli, [name, "--quick", "--repeat", "1", "--json", str(file)])
-    assert done.exception is None, done.output
-    found = json.loads(file.read_text())
-    assert set(found) == {name}
-    assert found[name]["machine"]["cores"]
-    assert found[name]["tables"]
-    for table in found[name]["tables"]:
-        assert table["rows"]
-        assert all(len(row) == len(table["columns"]) for row in table["rows"])
-        cells = [cell for row in table["rows"] for cell in row]
-        figures = [cell for cell in cells if isinstance(cell, int | float)]
-        assert figures
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures)
-    assert found[name]["title"] in page.page(found)
+    run_quickly(name, tmp_path)
 
 
 def test_the_page_is_made_from_the_committed_figures() -> None:

@@ -57,11 +57,13 @@ def test_the_page_leads_from_a_role_to_a_contribution(
         "SITE": str(site.folder),
         "STUDY": study.name,
     }
+    (tmp_path / ".pg_service.conf").write_text(kept := "[other]\nhost=elsewhere\n")
     said = {}
     for name, block in BLOCKS.items():
         done = run_watched(["sh", "-euc", block], cwd=tmp_path, env=environment)
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
         said[name] = done.stdout + done.stderr
+    assert (tmp_path / ".pg_service.conf").read_text().startswith(kept)
     assert "400" in said["service"]
     assert "study " + study.name + " can be served by people (400 rows)" in " ".join(
         said["policy"].split()

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from dppca.common.attestation.acknowledgements import read_acknowledgement
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_certificate
@@ -44,7 +44,7 @@ def site(curator: Curator, tmp_path: Path) -> OwnerSite:
 
 @pytest.fixture
 def study(site: OwnerSite, operator: Party) -> Study:
-    """Of this owner alone: it has a result with the first contribution."""
+    """A study of this owner alone: it has a result with the first contribution."""
     study = make_study(
         name=f"{site.name}-alone",
         owners=[site.name],
@@ -111,7 +111,7 @@ def test_the_acknowledgement_of_what_was_recovered_is_had_again(
     code, done = site.run(*RECOVER)
     assert code == 0
     (kept,) = map(Path, done["acknowledgements"])
-    taken, _ = read_acknowledgement(kept.read_bytes(), Parties(curator.authority.pem))
+    taken, _ = read_acknowledgement(kept.read_bytes(), KnownParties(curator.authority.pem))
     (recovered,) = site.history.recoveries.values()
     assert (taken.release_id, taken.payload_sha256) == (
         recovered.release_id.hex(),

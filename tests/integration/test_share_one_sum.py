@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from dppca.common.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from tests.support.browser import chromium, require_accessible, serve_page, watched
+from tests.support.browser import require_accessible, serve_page, watched
 from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
 
 pytestmark = pytest.mark.integration
@@ -61,16 +62,14 @@ def test_two_stewards_and_an_operator_carry_it_through(shell: PageShell) -> None
 
 
 @pytest.mark.browser
-def test_on_a_page_a_steward_needs_the_digest_of_another_one(shell: PageShell) -> None:
+def test_on_a_page_a_steward_needs_the_digest_of_another_one(
+    shell: PageShell, browser: Browser, live: Processes
+) -> None:
     shell.run("draft")
     shell.run("identity")
     digest = re.search(r"Digest: ([0-9a-f]{64})", shell.run("create"))
     assert digest is not None
-    with (
-        Processes() as live,
-        chromium() as browser,
-        watched(browser) as seen,
-    ):
+    with watched(browser) as seen:
         page = seen.page
         page.goto(serve_page(live, OWNER, ["--site", shell.folder / OWNERS[0], "page"]).address)
         study = page.locator("table a").first.text_content() or ""

@@ -25,16 +25,16 @@ import yaml
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from benchmarks.studies import DataSet, adult, nltcs, study_document, write_csv
+from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
 from dppca.common.errors import SettingError
 from dppca.common.messages import Form
 from dppca.common.schema import Numeric, encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
-from dppca.deploy.simulation.data import divide
 from dppca.deploy.simulation.demo import demo_study, demo_table
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
+from dppca.deploy.simulation.holdings import divide
 from dppca.owner.synthesis.rows import synthesize
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, run_watched
@@ -48,12 +48,12 @@ SEEDS = (1, 2, 3)
 
 
 @pytest.fixture(scope="module")
-def survey(data_folder: Path) -> DataSet:
+def survey(data_folder: Path) -> PublicData:
     return nltcs(data_folder)
 
 
 @pytest.fixture(scope="module")
-def census(data_folder: Path) -> DataSet:
+def census(data_folder: Path) -> PublicData:
     return adult(data_folder)
 
 
@@ -71,7 +71,7 @@ def simulate(*arguments: str) -> dict[str, Any]:
     return require_documented("dppca-simulate", json.loads(done.stdout))
 
 
-def run_study(data: DataSet, folder: Path, *options: str, **privacy: Any) -> dict[str, Any]:
+def run_study(data: PublicData, folder: Path, *options: str, **privacy: Any) -> dict[str, Any]:
     """Run a data set's study with real processes."""
     write_csv(data, folder / "rows.csv")
     document = study_document(data, **{"mechanism": "laplace", "delta": None, **privacy})
@@ -105,7 +105,7 @@ def test_the_demos_decoded_numerics_have_the_shape_of_the_real_ones(demo: dict[s
             assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.1, attribute.name
 
 
-def test_a_study_in_which_the_curator_sees_one_sum(survey: DataSet, tmp_path: Path) -> None:
+def test_a_study_in_which_the_curator_sees_one_sum(survey: PublicData, tmp_path: Path) -> None:
     options = ("--target", "outside", "--seed", "1", "--trust", "aggregate")
     openers = ("--colluders", "1", "--openers", "4", "--spares", "1")
     report = run_study(survey, tmp_path, *options, *openers, owners=4, epsilon="1")
@@ -138,14 +138,14 @@ def test_the_demo_leaves_a_report_plots_and_released_results(demo: dict[str, Any
     assert json.loads(Path(demo["files"]["report_json"]).read_text()) == demo
 
 
-def test_nltcs_runs_end_to_end(survey: DataSet, tmp_path: Path) -> None:
+def test_nltcs_runs_end_to_end(survey: PublicData, tmp_path: Path) -> None:
     options = ("--target", "outside", "--seed", "1")
     report = run_study(survey, tmp_path, *options, owners=3, epsilon="1.0")
     assert report["utility"]["tstr_accuracy"] >= 0.79
     assert report["utility"]["tstr_accuracy_decoded"] >= 0.79
 
 
-def test_ten_owners_of_adult_run_end_to_end(census: DataSet, tmp_path: Path) -> None:
+def test_ten_owners_of_adult_run_end_to_end(census: PublicData, tmp_path: Path) -> None:
     options = ("--target", "income", "--seed", "1")
     privacy = {"mechanism": "gaussian", "epsilon": "1.0", "delta": "1e-9"}
     report = run_study(census, tmp_path, *options, owners=10, **privacy)
@@ -192,7 +192,7 @@ def test_products_of_bins_let_decoded_rows_keep_a_peak_in_the_middle(
     assert report["utility"]["tstr_accuracy_decoded"] >= 0.9
 
 
-def test_rows_can_be_divided_by_a_column(survey: DataSet, tmp_path: Path) -> None:
+def test_rows_can_be_divided_by_a_column(survey: PublicData, tmp_path: Path) -> None:
     options = ("--target", "money", "--seed", "2", "--split", "by:bathing")
     report = run_study(survey, tmp_path, *options, owners=2, epsilon="1.0")
     # 43.88 % of all rows need help with bathing; each owner has one kind.
@@ -201,7 +201,7 @@ def test_rows_can_be_divided_by_a_column(survey: DataSet, tmp_path: Path) -> Non
 
 
 def test_without_a_target_nothing_is_trained_and_folders_may_be_kept(
-    survey: DataSet, tmp_path: Path
+    survey: PublicData, tmp_path: Path
 ) -> None:
     write_csv(survey, tmp_path / "rows.csv")
     document = study_document(survey, owners=2, mechanism="laplace", delta=None, epsilon="1")
@@ -230,7 +230,7 @@ def test_without_a_target_nothing_is_trained_and_folders_may_be_kept(
     ("epsilon", "outside", "money"), [("1.0", 0.79, 0.85), ("0.2", 0.76, 0.81)]
 )
 def test_nltcs_reaches_its_accuracy(
-    survey: DataSet, epsilon: str, outside: float, money: float
+    survey: PublicData, epsilon: str, outside: float, money: float
 ) -> None:
     document = study_document(survey, owners=3, mechanism="laplace", epsilon=epsilon, delta=None)
     means = mean_accuracies(survey, study_from_mapping(document), "outside", "money")
@@ -242,14 +242,14 @@ def test_nltcs_reaches_its_accuracy(
     ("mechanism", "delta", "least"), [("gaussian", "1e-9", 0.795), ("laplace", None, 0.78)]
 )
 def test_adult_reaches_its_accuracy(
-    census: DataSet, mechanism: str, delta: str | None, least: float
+    census: PublicData, mechanism: str, delta: str | None, least: float
 ) -> None:
     document = study_document(census, owners=3, mechanism=mechanism, epsilon="1.0", delta=delta)
     means = mean_accuracies(census, study_from_mapping(document), "income")
     assert means["income"][0] >= least
 
 
-def test_adult_is_the_table_that_the_sensitivity_was_computed_for(census: DataSet) -> None:
+def test_adult_is_the_table_that_the_sensitivity_was_computed_for(census: PublicData) -> None:
     document = study_document(census, owners=3, mechanism="laplace", epsilon="1.0", delta=None)
     study = study_from_mapping(document)
     assert len(census.rows) == 45_222
@@ -257,7 +257,7 @@ def test_adult_is_the_table_that_the_sensitivity_was_computed_for(census: DataSe
     assert rows_of(census, study).shape == (45_222, 104)
 
 
-def test_nltcs_is_all_three_files(survey: DataSet) -> None:
+def test_nltcs_is_all_three_files(survey: PublicData) -> None:
     assert len(survey.rows) == 21_574
     outside = [row[4] for row in survey.rows].count("1")
     assert outside == 11_965
@@ -291,14 +291,16 @@ def test_ctrl_c_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     assert not list(scratch.iterdir())
 
 
-def rows_of(data: DataSet, study: Study) -> NDArray[np.int32]:
+def rows_of(data: PublicData, study: Study) -> NDArray[np.int32]:
     names = [attribute["name"] for attribute in data.attributes]
     columns = zip(*data.rows, strict=True)
     table = pa.table(dict(zip(names, map(list, columns), strict=True)))
     return encode(study.table, read_columns(study.table, table))
 
 
-def mean_accuracies(data: DataSet, study: Study, *targets: str) -> dict[str, tuple[float, float]]:
+def mean_accuracies(
+    data: PublicData, study: Study, *targets: str
+) -> dict[str, tuple[float, float]]:
     """Mean accuracy of coded and of decoded synthetic rows, by target, over `SEEDS`."""
     rows = rows_of(data, study)
     order = pa.table({"row": np.arange(len(rows))})

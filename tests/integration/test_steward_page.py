@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from decimal import Decimal
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
@@ -23,43 +20,28 @@ from tests.support.browser import (
     SOON_MS,
     Served,
     Watched,
-    chromium,
+    follow,
+    look_again_until,
+    open_details,
+    reach,
     require_accessible,
+    require_told,
     serve_page,
     watched,
 )
-from tests.support.census import ATTRIBUTES, make_study
+from tests.support.census import ATTRIBUTES
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.pages import HOSTILE, begin_study
 from tests.support.patience import WAIT_S
 from tests.support.studies import study_document
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
-HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\" onfocus='alert(2)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def live() -> Iterator[Processes]:
-    with Processes() as started:
-        yield started
-
 
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
     return make_enrolled_site(curator, tmp_path)
-
-
-def _study(curator: Curator, *owners: str, **changes: Any) -> Study:
-    study = make_study(name=f"study-{uuid4().hex[:8]}", owners=list(owners), **changes)
-    curator.operator().create(study)
-    return study
 
 
 def _serve(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
@@ -81,7 +63,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
     curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
     site, *others = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
-    study = _study(curator, site.name, *(other.name for other in others))
+    study = begin_study(curator, site.name, *(other.name for other in others))
     assert others[0].run("contribute", study.name, "--yes")[0] == 0
     review = site.run("review", study.name)[1]
     served = _serve(live, site)
@@ -104,6 +86,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
 
         _agree(page, "another")
         expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn or charged")
+        require_told(page)
         assert not (site.folder / "ledger.sqlite").exists()
         _agree(page, study.name)
         # The page looks by itself: nobody loads it again.
@@ -139,53 +122,71 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
     assert served.process.wait(WAIT_S) == 0
 
 
-def test_by_keyboard_alone_and_without_script(
+def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    study = _study(curator, site.name, "absent")
+    study = begin_study(curator, site.name)
     served = _serve(live, site)
     with watched(browser, java_script_enabled=False) as seen:
         page = seen.page
+
         page.goto(served.address)
-
-        def reach(name: str) -> None:
-            for _ in range(40):
-                page.keyboard.press("Tab")
-                focused = page.locator("a:focus")
-                if focused.count() and name in (focused.text_content() or ""):
-                    return
-            raise AssertionError(f"{name} is out of reach")
-
         page.keyboard.press("Tab")
         assert page.locator(":focus").text_content() == "Skip to the content"
-        reach(study.name)
         page.keyboard.press("Enter")
-        page.wait_for_url("**/study/*")
-        reach("Look at what would leave")
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/review")
-        for _ in range(40):
-            page.keyboard.press("Tab")
-            if page.locator("input#name:focus").count():
-                break
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('main') !== null")
+        follow(page, study.name)
+        follow(page, "Look at what would leave")
+        look_again_until(page, "What would leave, once")
+        open_details(page, "The same as a table")
+        reach(page, "To agree, type the name of the study")
         page.keyboard.type(study.name)
-        page.keyboard.press("Enter")
-        page.wait_for_url(re.compile(f"/study/{study.name}$"))
-        for _ in range(int(WAIT_S)):
-            if "This site has contributed" in page.inner_text("main"):
-                break
-            page.get_by_role("link", name="Look again").click()
-            page.wait_for_timeout(300)
-        assert "This site has contributed" in page.inner_text("main")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        look_again_until(page, "The joint components are there")
+        follow(page, "Fetch the components")
+        open_details(page, "The same as a table")
+        follow(page, "Draw synthetic rows and compare")
+        look_again_until(page, "The comparison for")
+        look_again_until(page, "is done")
+        follow(page, "The comparison")
+        assert "SITE-ONLY" in page.inner_text("main")
+        open_details(page, "age as a table")
+        follow(page, "Ledger")
+        reach(page, "Charges")  # a table that is wider than a telephone is scrolled by its arrows
+        assert study.name in page.inner_text("main")
+        follow(page, "Studies")
         seen.require_quiet()
     assert site.history.is_held(study.digest)
+
+
+def test_two_tabs_that_agree_make_one_contribution(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name, "absent")
+    served = _serve(live, site)
+    with watched(browser) as seen:
+        _open_review(seen.page, served.address, study.name)
+        other = seen.page.context.new_page()
+        other.goto(seen.page.url)
+        for page in (seen.page, other):
+            page.get_by_label("To agree, type the name").fill(study.name)
+        for page in (seen.page, other):
+            page.get_by_role("button", name="Contribute this").click()
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+        other.goto(seen.page.url)
+        expect(other.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+    history = site.history
+    assert history.total("survey").epsilon == Decimal(1)
+    assert len(history.reservations) == len(history.commitments) == 1
 
 
 @pytest.mark.parametrize("step", ["read", "reserve", "draw", "commit", "send", "acknowledge"])
 def test_a_page_that_is_killed_during_consent_has_charged_once(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str
 ) -> None:
-    study = _study(curator, site.name, "absent")
+    study = begin_study(curator, site.name, "absent")
     served = _serve(live, site, fault=f"kill@{step}")
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
@@ -218,7 +219,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     quoted = HOSTILE.replace('"', '""')
     rows = f'40,{{% raw %}},javascript:alert(3)\n500,"{quoted}",?\n60,?,?\n'
     (site.folder / "rows.csv").write_text(header + "\n" + rows * 50)
-    aborted = _study(curator, site.name, "absent")
+    aborted = begin_study(curator, site.name, "absent")
     request = pb.AbortStudyRequest(name=aborted.name, reason=HOSTILE[:200])
     curator.operator().admin.AbortStudy(request)
     served = _serve(live, site)
@@ -285,7 +286,7 @@ def test_no_value_of_a_row_is_on_any_page(
     marked = "43.1234567"
     rows = (site.folder / "rows.csv").read_text()
     (site.folder / "rows.csv").write_text(f"{rows}{marked},XQZ-marked,XQZ-too\n" * 1)
-    study = _study(curator, site.name)
+    study = begin_study(curator, site.name)
     served = _serve(live, site)
     with watched(browser) as seen:
         pages = []

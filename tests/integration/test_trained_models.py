@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
-from benchmarks.studies import DataSet, nltcs, study_document
+from benchmarks.studies import PublicData, nltcs, study_document
 from dppca.common.privacy.labels import Label
 from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.tls import Role
@@ -36,7 +36,7 @@ def curator(tmp_path: Path) -> Iterator[Curator]:
     curator.stop()
 
 
-def _write(data: DataSet, rows: list[int], path: Path) -> Path:
+def _write(data: PublicData, rows: list[int], path: Path) -> Path:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([attribute["name"] for attribute in data.attributes])

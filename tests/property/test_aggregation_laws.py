@@ -13,10 +13,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.frames import frame, unframe
+from dppca.common.aggregation.framing import frame, unframe
 from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.messages import Opening, SealedSet, Statement, Upload, Vote
 from dppca.common.aggregation.seals import seal
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Statement, Upload, Vote
 from dppca.common.errors import DppcaError, LimitError, UploadError
 from dppca.common.signing import Purpose, sign
 from tests.support.aggregation import federation

@@ -23,6 +23,7 @@ from dppca.owner.records import FaultCounts, moments_of_table, open_table
 from dppca.owner.records.locations import DatabaseLocation, Location, local_files
 from tests.support.postgres import PostgresServer
 
+LEVELS = ["0", "1", "2.5", "1000000000000000"]
 SCHEMA = Schema.model_validate(
     {
         "resolution_bits": 14,
@@ -34,7 +35,11 @@ SCHEMA = Schema.model_validate(
             {"name": 'la"bel', "type": "categorical", "categories": ["a b", "1", "é", "1.50"]},
             {"name": "yes", "type": "binary", "values": ["false", "true"]},
             {"name": "day", "type": "categorical", "categories": ["2020-01-31", "1999-12-31", "-"]},
-            {"name": "level", "type": "categorical", "categories": ["0", "1", "2.5"]},
+            {
+                "name": "level",
+                "type": "categorical",
+                "categories": ["0", "1", "2.5", "1000000000000000"],
+            },
             {"name": "flag", "type": "numeric", "lower": 0, "upper": 1},
             {"name": "born", "type": "numeric", "lower": 1900, "upper": 2030},
         ],
@@ -68,7 +73,7 @@ row = st.tuples(
     st.none() | text,
     st.none() | st.booleans(),
     st.none() | days,
-    st.none() | st.sampled_from([0.0, 1.0, 2.5, -1.0, 0.1, 0.1 + 0.2]),
+    st.none() | st.sampled_from([0.0, -0.0, 1e15, 1.0, 2.5, -1.0, 0.1, 0.1 + 0.2]),
     st.none() | st.booleans(),
     st.none() | days,
 )
@@ -118,6 +123,8 @@ cell = st.one_of(
 @given(rows=st.lists(st.tuples(*[cell] * 10), min_size=1, max_size=6), place=st.integers(0, 5))
 @example([(1,) * 10] * 5 + [("x",) * 10], 5)
 @example([(1.0,) * 10, (b"\xff\0",) * 10, (None,) * 10], 1)
+@example([(-0.0,) * 10, ("x",) * 10], 0)
+@example([(1e15,) * 10, (1e-7,) * 10, (7,) * 10], 0)
 def test_a_cell_of_sqlite_ends_no_release_and_changes_no_other_row(
     rows: list[Row], place: int
 ) -> None:

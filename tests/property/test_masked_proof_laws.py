@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.attestation.components import check_envelope
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.results import result_from_bytes
@@ -59,11 +59,11 @@ def _check(document: dict[str, Any]) -> None:
         "signature": curator.sign(Purpose.COMPONENTS, canonical_json(document)).hex(),
         "certificate": curator.certificate.decode(),
     }
-    check_envelope(envelope, Parties(authority.pem))
+    check_envelope(envelope, KnownParties(authority.pem))
 
 
 def _places(value: Any, at: Place = ()) -> Iterator[Place]:
-    """Of all values inside a document, its leaves and what holds them."""
+    """Places of all values inside a document, its leaves and what holds them."""
     if at:
         yield at
     if isinstance(value, dict):

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dppca.common.aggregation.messages import Opening
+from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.errors import DppcaError
 from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.release import calibrate

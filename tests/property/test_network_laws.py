@@ -22,7 +22,7 @@ from dppca.common.estimators.networks.dependence import (
     family_scores,
 )
 from dppca.common.estimators.networks.frontier import correlation, largest_sets
-from dppca.common.estimators.networks.marginals import (
+from dppca.common.estimators.networks.noised_counts import (
     count_rows,
     counts_sensitivity,
     maximal_sets,

@@ -23,7 +23,8 @@ from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import History, admit_charge, verify_chain
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.site.config import DataSet, Policy, Site, load_policy
+from dppca.owner.site.config import Site
+from dppca.owner.site.policy import DataSet, Policy, load_policy
 from tests.support.ledgers import request_of, rows_of, small_study
 
 STUDY = small_study()

@@ -119,7 +119,7 @@ def test_the_packed_vector_is_what_its_definition_says(
     schema, columns = made
     layout, g = schema.layout, schema.resolution_bits
     rows = encode(schema, columns).tolist()
-    targets = {schema.index_of(name) for name in schema.targets}
+    targets = {schema.find_index(name) for name in schema.targets}
     expected = [int(schema.sum_weight * 2**g) * sum(each) for each in zip(*rows, strict=True)]
     for i, a in enumerate(layout.attribute_of):
         for j, b in enumerate(layout.attribute_of[i:], start=i):

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.estimators import DPSUBN3, PrivBayes
-from dppca.common.estimators.networks import dp_subn3, marginals, privbayes
-from dppca.common.estimators.networks.marginals import PooledCounts, count_rows
+from dppca.common.estimators.networks import dp_subn3, noised_counts, privbayes
+from dppca.common.estimators.networks.noised_counts import PooledCounts, count_rows
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.schema import Schema
 from tests.statistical.test_methods_audit import bound_epsilon, laplace_ratio
@@ -46,7 +46,7 @@ def counts_ratio(released: list[PooledCounts]) -> float:
 def release(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], list[PooledCounts]]:
     """All noised counts of a fit."""
     kept: list[PooledCounts] = []
-    honest = marginals.release_counts
+    honest = noised_counts.release_counts
 
     def watched(*args: Any, **settings: Any) -> PooledCounts:
         kept.append(honest(*args, **settings))
@@ -92,5 +92,5 @@ def test_the_audit_finds_noise_that_is_too_small(
         assert noise.scale is not None
         return add_noise(values, dataclasses.replace(noise, scale=noise.scale // 4), **rest)
 
-    monkeypatch.setattr(marginals, "add_noise", too_small)
+    monkeypatch.setattr(noised_counts, "add_noise", too_small)
     assert spent_by(kind, monkeypatch) > 1

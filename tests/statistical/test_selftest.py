@@ -34,10 +34,10 @@ from dppca.owner.selftest.endpoint import (
     check_receipt,
     prepare,
 )
-from dppca.owner.selftest.federation import ThrowAway, throw_away
-from dppca.owner.selftest.files import attack_by_one_row
 from dppca.owner.selftest.findings import Finding, passed, report_text
+from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
+from dppca.owner.selftest.local_federation import ThrowAway, throw_away
 from dppca.owner.selftest.summaries import attack_summary
 from tests.support.owner_site import OwnerSite
 

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.masking import mask, seal_info
-from dppca.common.aggregation.messages import Opening, SealedSet, Upload
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.streams import SEED_BYTES
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.signing import Purpose, sign

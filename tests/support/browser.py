@@ -13,18 +13,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dppca.common.testbed import Processes
 from tests.support.patience import WAIT_S
 
 WIDTHS = (390, 800, 1280)
+ZOOMED = 320
+"""Width of a window of 1280 at 400 %, as WCAG's reflow has it."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SOON_MS = 60_000
@@ -36,10 +36,7 @@ def chromium() -> Iterator[Browser]:
     """A browser that reaches this machine alone."""
     path = shutil.which("chromium")
     if path is None:
-        message = "no Chromium: apt-get install chromium, as .ci/run does"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        _miss("no Chromium: apt-get install chromium, as .ci/run does")
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=path,
@@ -47,6 +44,21 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def require_font(name: str) -> None:
+    """Say so where the pages' own font is not on this machine."""
+    found = subprocess.run(
+        ["fc-match", "--format=%{family}", name], capture_output=True, text=True, check=True
+    )
+    if name not in found.stdout:
+        _miss(f"no {name}: apt-get install fonts-dejavu-core, as .ci/run does")
+
+
+def _miss(message: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 @dataclass
@@ -90,24 +102,30 @@ class Served:
 
     address: str
     process: subprocess.Popen[bytes]
+    log: int
+
+    def said(self) -> str:
+        """All that the command has printed."""
+        return os.pread(self.log, 1 << 20, 0).decode()
 
 
 def serve_page(
     live: Processes, module: str, arguments: Sequence[object], *, fault: str | None = None
 ) -> Served:
     """Start a command, and read the address that it prints."""
-    with NamedTemporaryFile() as log:
-        process = live.start(["-P", "-m", module, *arguments], stdout=log, stderr=log, fault=fault)
-        until = time.monotonic() + WAIT_S
-        while time.monotonic() < until:
-            said = Path(log.name).read_text()
-            found = re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", said)
-            if found:
-                return Served(found[0], process)
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-    raise AssertionError(said)
+    log = os.memfd_create("page")  # read without moving the place where the command writes
+    process = live.start(["-P", "-m", module, *arguments], stdout=log, stderr=log, fault=fault)
+    served = Served("", process, log)
+    until = time.monotonic() + WAIT_S
+    while time.monotonic() < until:
+        found = re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", served.said())
+        if found:
+            served.address = found[0]
+            return served
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise AssertionError(served.said())
 
 
 def require_accessible(page: Page) -> None:
@@ -120,6 +138,63 @@ def require_accessible(page: Page) -> None:
             found = Axe().run(page, options=options)
             assert found.violations_count == 0, (width, scheme, found.generate_report())
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.title()
+    page.set_viewport_size({"width": ZOOMED, "height": 256})
+    assert page.evaluate("document.documentElement.scrollWidth") <= ZOOMED, page.title()
     page.emulate_media(media="print")
     assert not [form for form in page.locator("form").all() if form.is_visible()]
     page.emulate_media(media="screen")
+
+
+def require_told(page: Page) -> None:
+    """A field that was filled wrongly has the keyboard, and what is wrong is said beside it."""
+    page.set_viewport_size({"width": ZOOMED, "height": 256})
+    page.reload()  # the form is sent again, as the browser is asked to
+    field = page.locator("[aria-invalid=true]")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description(page.get_by_role("alert").inner_text())
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    require_accessible(page)
+
+
+_FOCUSED = """(() => {
+    const here = document.activeElement;
+    const label = here.labels?.[0]?.textContent;
+    return label || here.getAttribute("aria-label") || here.textContent.trim();
+})()"""
+
+
+def reach(page: Page, name: str) -> None:
+    """Press Tab until what begins with this name has the keyboard, and can be seen to have it."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if str(page.evaluate(_FOCUSED)).startswith(name):
+            style = "getComputedStyle(document.activeElement).outlineStyle"
+            assert page.evaluate(style) == "solid", name
+            return
+    raise AssertionError(f"{name} is out of reach")
+
+
+def follow(page: Page, name: str) -> None:
+    """`reach` a link or button, press Enter, and wait for the page that comes."""
+    reach(page, name)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def open_details(page: Page, name: str) -> None:
+    """`reach` a summary, and open it."""
+    reach(page, name)
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.parentElement.open")
+
+
+def look_again_until(page: Page, text: str) -> None:
+    """Follow "Look again", as one does without script, until a page has this text."""
+    for _ in range(int(WAIT_S)):
+        if text in page.inner_text("main"):
+            return
+        page.get_by_role("link", name="Look again").focus()
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        page.wait_for_timeout(200)
+    raise AssertionError(text)

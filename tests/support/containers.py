@@ -16,7 +16,7 @@ from typing import IO, Any
 import pytest
 
 from dppca.common.errors import EngineError
-from dppca.deploy.containers.project import compose_command
+from dppca.deploy.simulation.containers.project import compose_command
 from tests.support.patience import HANG_S, WAIT_S
 
 ROOT = Path(__file__).resolve().parents[2]

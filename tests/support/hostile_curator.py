@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dppca.common.aggregation.messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.opening import Sums, answer, open_set, vote
 from dppca.common.aggregation.streams import add_stream
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.errors import DppcaError
 from dppca.common.signing import Purpose, sign
 from tests.support.aggregation import Federation

@@ -19,7 +19,8 @@ from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.chain import FIRST, LedgerRow
-from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation, to_document
+from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation
+from dppca.owner.ledger.entry_documents import to_document
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
 from tests.support.studies import study_document

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import show_set
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.privacy.release import calibrate
 from dppca.curator.store import Store
 from dppca.curator.study import lifecycle
@@ -72,7 +72,7 @@ class MaskedRecords:
         *,
         owners: Sequence[str] | None = None,
     ) -> Opening:
-        """Of the streams that an opener holds, or of these."""
+        """The opening of the streams that an opener holds, or of these."""
         sums = open_set(
             self.terms,
             self.shown(opener, owners),

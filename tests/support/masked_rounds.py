@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.messages import Opening, Upload, Vote
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import show_set, unmask
+from dppca.common.aggregation.sum_messages import Opening, Upload, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import make_signer

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.opening import Sums, answer, open_set, vote
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
@@ -103,7 +103,7 @@ class MaskedSite:
         return self.party.open(self.study, vote=self.make_vote().to_bytes())
 
     def make_opening(self, streams: Sequence[int] | None = None) -> Opening:
-        """Of the streams that are wanted of it, or of these."""
+        """The opening of the streams that are wanted of it, or of these."""
         answered = self.ask()
         if self.sums is None:
             self.sums = open_set(

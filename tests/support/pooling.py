@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.numerics.moments.moments import compute_moments
+from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.results import Result
@@ -18,15 +18,17 @@ from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 
 
-def pooled_result(study: Study, parts: Sequence[NDArray[np.int32]], *, seed: int) -> Result:
-    """Joint components of the owners' coded rows, with noise that a test can repeat."""
+def pooled_result(
+    study: Study, parts: Sequence[NDArray[np.int32] | Moments], *, seed: int
+) -> Result:
+    """Joint components of the owners' coded rows or sums, with noise that a test can repeat."""
     entropy = SeededEntropy(seed)
     contributions, vectors = [], []
     for owner, rows in sorted(zip(study.owners, parts, strict=True), key=lambda pair: pair[0]):
         release = draw(
             study,
             calibrate(study),
-            compute_moments(rows, study.table.layout),
+            rows if isinstance(rows, Moments) else compute_moments(rows, study.table.layout),
             release_id=hashlib.sha256(owner.encode()).digest()[:16],
             ledger_sequence=1,
             entropy=entropy,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from unittest import mock
 
-from dppca.common.aggregation.messages import Opening, SealedSet, Vote
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.errors import DppcaError
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.openers import OpenerRecord

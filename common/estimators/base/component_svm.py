@@ -107,7 +107,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
     contribution_rate, n_components
         How many components are kept: a share of the eigenvalues' sum, or a number.
     kernel, C, gamma
-        Of the classifier: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number of columns
+        The classifier's: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number of columns
         of X.
     standardise
         Whether scores are brought to mean 0 and deviation 1, by the rows, before the classifier.
@@ -121,7 +121,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
     entropy
         Maker of the sound form's entropy; None for the operating system's.
     random_state
-        Of the published form's noise; without effect on the sound form.
+        Seeds the published form's noise; without effect on the sound form.
 
     Attributes
     ----------

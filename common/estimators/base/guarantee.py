@@ -44,7 +44,7 @@ class Guarantee:
     variant
         None for a method without noise.
     label
-        Of the fitted estimator as a whole.
+        Label of the fitted estimator as a whole.
     private
         What is differentially private: fitted attributes by name; empty if nothing is.
     not_private

@@ -1,12 +1,15 @@
 """Frames with the columns of a schema, as the arrays that estimators take.
 
 A frame (pandas, polars, Arrow) that has a column of every attribute's name is read as an owner's
-file is: by name, labels as text, numbers as numbers; other columns are left alone. What the schema
-has no rule for is refused, as it is in arrays. A frame without those names is an array.
+file is: by name, labels as text, numbers as numbers; other columns are left alone. What is missing
+of a numeric with ``missing: level`` stays NaN. What the schema has no rule for is refused, as it is
+in arrays. A frame without those names is an array.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,31 @@ from sklearn.utils.validation import validate_data
 
 from dppca.common.errors import DataError
 from dppca.common.schema import Attribute, Column, Numeric, Schema, find_attribute_faults
-from dppca.common.schema.frames import read_frame
+from dppca.common.schema.frames import column_names, find_library, read_frame, table_for, to_table
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """In what form rows came, so that others are given in the same.
+
+    Attributes
+    ----------
+    library
+        The frame's library; None where they were an array, or a frame without the schema's columns.
+    """
+
+    library: str | None
+
+    @classmethod
+    def of(cls, X: Any, schema: Schema | None) -> RowForm:
+        """The form of rows to fit."""
+        return cls(find_library(X) if has_columns(X, schema) else None)
+
+    def show(self, columns: Sequence[Column], schema: Schema) -> Any:
+        """Values of each attribute, float64 or codes of labels, in this form."""
+        if self.library is None:
+            return np.column_stack(columns).astype(np.float64)
+        return table_for(self.library, to_table(columns, schema))
 
 
 def read_named(
@@ -52,15 +79,10 @@ def read_named(
 
 def has_columns(X: Any, schema: Schema | None) -> bool:
     """Whether it is a frame with one column of every attribute's name."""
-    if schema is None:
+    names = column_names(X)
+    if schema is None or names is None or isinstance(X, Mapping):
         return False
-    names = getattr(X, "column_names", None)  # Arrow's; its columns are arrays
-    if names is None:
-        names = getattr(X, "columns", None)
-    if names is None:
-        return False
-    found = [*names]
-    return all(found.count(attribute.name) == 1 for attribute in schema.attributes)
+    return all(names.count(attribute.name) == 1 for attribute in schema.attributes)
 
 
 def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
@@ -71,11 +93,13 @@ def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
         what = "values that are no number" if numeric else "labels that the schema does not list"
         raise DataError(f"column {attribute.name} holds {what}: correct the rows, or the schema")
     if faults.missing.any():
-        if isinstance(attribute, Numeric) or not _says_missing(attribute):
+        if not _says_missing(attribute):
             raise DataError(
                 f"column {attribute.name} has missing values, and the schema does not say what "
                 "they count as: fill them in by a public rule first"
             )
+        if isinstance(attribute, Numeric):  # a level of its own: stays NaN
+            return np.where(faults.missing, np.nan, column)
         return np.where(faults.missing, attribute.missing_code, column).astype(np.float64)
     return np.asarray(column, np.float64)
 

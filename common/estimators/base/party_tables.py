@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import ValidationError
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.settings import check_rows_per_person
@@ -66,14 +65,12 @@ def make_schema(bounds: Any, n_columns: int, *, max_rows_per_person: int) -> Sch
         return Schema.from_document(
             {"attributes": attributes, "max_rows_per_person": max_rows_per_person}
         )
-    except ValidationError as error:
+    except SettingError as error:
         if n_columns < 2:
             raise DataError(
                 f"X has 1 feature(s), n_features={n_columns}: components need two or more"
             ) from error
-        raise SettingError(
-            f"bounds are not bounds: {error.errors(include_input=False)[0]['msg']}"
-        ) from error
+        raise SettingError(f"bounds are not bounds: {error}") from error
     except (TypeError, ValueError) as error:
         raise SettingError(
             f"bounds must be a pair of numbers, or of arrays of {n_columns} numbers"
@@ -123,7 +120,8 @@ def encode_rows(schema: Schema, rows: NDArray[np.float64]) -> NDArray[np.int32]:
             lower, upper = attribute.lower, attribute.upper
             if lower is None or upper is None:
                 raise SettingError("the schema scales rows into the unit ball: give bounds instead")
-            if not np.all((values >= lower) & (values <= upper)):
+            is_level = np.isnan(values) & (attribute.missing is not None)
+            if not np.all(is_level | (values >= lower) & (values <= upper)):
                 raise DataError(
                     f"column {index} ({attribute.name}) leaves its bounds, {lower} to {upper}: "
                     "declare wider public bounds, or clip it by a public rule first"

@@ -33,7 +33,8 @@ def parse_epsilon(value: object, *, name: str = "epsilon") -> Decimal:
     """An epsilon above 0 as an exact decimal."""
     if value is None:
         raise SettingError(
-            f"{name} is not given and has no default: choose one above 0, such as {name}=1"
+            f"{name} is not given and has no default: choose one above 0, such as {name}=1 in "
+            f"Python or --{name} 1 in a command"
         )
     epsilon = _decimal(name, value)
     if not epsilon > 0:
@@ -47,7 +48,7 @@ def parse_delta(value: object) -> Decimal:
     if value is None:
         raise SettingError(
             "delta is not given and Gaussian noise needs one: choose a number far below one over "
-            "the number of rows, such as delta=1e-9"
+            "the number of rows, such as delta=1e-9 in Python or --delta 1e-9 in a command"
         )
     delta = _decimal("delta", value)
     require_delta(delta)

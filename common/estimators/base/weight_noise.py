@@ -197,7 +197,7 @@ def plan_weights(
     Parameters
     ----------
     C
-        Of the hinge loss, or ``auto`` for a value from the other settings and the number of rows.
+        Weight of the hinge loss, or ``auto`` for a value from the other settings and the row count.
     radius
         The bound on the norm of a row, any constant column included.
     delta

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import ceil, prod
 
-from dppca.common.estimators.networks.marginals import Attributes
+from dppca.common.estimators.networks.noised_counts import Attributes
 
 Design = tuple[Attributes, ...]
 # Prime powers, with the monic polynomial of the field over its prime: coefficients from x^0 up.

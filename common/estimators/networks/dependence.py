@@ -38,7 +38,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.networks.marginals import Attributes, Codes, joint_codes
+from dppca.common.estimators.networks.noised_counts import Attributes, Codes, joint_codes
 
 
 def dependence(table: NDArray[np.int64]) -> int:

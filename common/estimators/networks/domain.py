@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.party_tables import encode_rows
 from dppca.common.numerics.synthesis.cell_values import CellValues
-from dppca.common.schema import Numeric, Schema
+from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.schema.cells import make_cells
 
 
@@ -80,6 +80,13 @@ class Domain:
                 evenly = own.spread(own.widths)
                 rows[:, index] = evenly.draw(codes[:, index].astype(np.int32), rng)
         return rows
+
+    def columns(self, rows: NDArray[np.float64]) -> list[Column]:
+        """Rows as `decode` makes them, as a column for each attribute: numbers, codes of labels."""
+        return [
+            column if own is not None else column.astype(np.int32)
+            for own, column in zip(self.cells, rows.T, strict=True)
+        ]
 
 
 def _cells(attribute: Numeric, n_bins: int) -> CellValues:

@@ -45,8 +45,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
-
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
     check_positive,
@@ -70,13 +68,13 @@ from dppca.common.estimators.networks.frontier import (
     first_network,
     search_frontier,
 )
-from dppca.common.estimators.networks.marginals import (
+from dppca.common.estimators.networks.network import Family, Network, fit_tables
+from dppca.common.estimators.networks.noised_counts import (
     Attributes,
     Codes,
     maximal_sets,
     release_counts,
 )
-from dppca.common.estimators.networks.network import Family, Network, fit_tables
 from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.schema import Schema
@@ -92,14 +90,15 @@ class DPSUBN3(NetworkEstimator):
     epsilon
         Each party's, above 0; there is no default.
     schema
-        `Schema` of the columns: a column per attribute, of numbers or codes of labels.
+        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
+        of a frame those of the attributes' names, with labels.
     max_rows_per_person
         The most rows that one person may have, where the schema does not say it; there is no
         default.
     n_bins
         Most cells of a numeric.
     correlation_share, update_share
-        Of epsilon: for step 1 and step 3; step 4 has the rest.
+        Shares of epsilon: for step 1 and step 3; step 4 has the rest.
     theta
         How much larger than the noise the mean count of a table's cells is, above 0.
     reach
@@ -107,14 +106,14 @@ class DPSUBN3(NetworkEstimator):
     entropy
         Maker of the entropy; None for the operating system's.
     random_state
-        Of the rows that are drawn.
+        Seeds the rows that are drawn.
 
     Attributes
     ----------
     design_
         Blocks of the covering, B tuples of attributes' places.
     correlations_
-        Of pairs, as pooled, (d, d).
+        Correlations of pairs, as pooled, (d, d).
     frontier_
         Candidates for each attribute's parents, in the order of the families.
     updates_
@@ -148,8 +147,8 @@ class DPSUBN3(NetworkEstimator):
         self.entropy = entropy
         self.random_state = random_state
 
-    def fit(self, parties: Sequence[ArrayLike]) -> Self:
-        """Fit to a list of each party's rows, (n_i, n_attributes) each.
+    def fit(self, parties: Sequence[Any]) -> Self:
+        """Fit to a list of each party's rows, (n_i, n_attributes) each: arrays or frames.
 
         Raises
         ------

@@ -19,7 +19,6 @@ from math import floor, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +28,7 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import check_table
+from dppca.common.estimators.base.named_frames import RowForm
 from dppca.common.estimators.base.party_tables import resolve_schema
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
@@ -38,8 +38,8 @@ from dppca.common.estimators.base.settings import (
     describe_repeatability,
 )
 from dppca.common.estimators.networks.domain import Domain
-from dppca.common.estimators.networks.marginals import Codes, PooledCounts
 from dppca.common.estimators.networks.network import Network, NetworkModel
+from dppca.common.estimators.networks.noised_counts import Codes, PooledCounts
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Relation
@@ -73,19 +73,23 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
     model_: NetworkModel
     guarantee_: Guarantee
     _domain: Domain
+    _form: RowForm
 
-    def sample(self, n_rows: int, *, random_state: Any = None) -> NDArray[np.float64]:
+    def sample(self, n_rows: int, *, random_state: Any = None) -> Any:
         """Rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
 
-        They cost nothing further. ``random_state`` takes the place of the estimator's.
+        An array, or a frame with labels where (the first of) the fitted ones was a frame of the
+        schema's columns. They cost nothing further. ``random_state`` takes the place of the
+        estimator's.
         """
         check_is_fitted(self)
         size = check_positive_int("n_rows", n_rows)
         state = self.random_state if random_state is None else random_state
         rng = np.random.default_rng(check_random_state(state).randint(2**31))
-        return self._domain.decode(self.model_.sample(size, rng), rng)
+        rows = self._domain.decode(self.model_.sample(size, rng), rng)
+        return self._form.show(self._domain.columns(rows), self.schema_)
 
-    def _encode(self, parties: Sequence[ArrayLike]) -> list[Codes]:
+    def _encode(self, parties: Sequence[Any]) -> list[Codes]:
         """Each party's rows as codes, by the schema alone."""
         if self.schema is None:
             raise SettingError(
@@ -93,12 +97,19 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
             )
         if check_positive_int("n_bins", self.n_bins) < _LEAST_BINS:
             raise SettingError(f"n_bins is {self.n_bins}; it must be {_LEAST_BINS} or more")
+        if not isinstance(parties, list | tuple):
+            raise SettingError(
+                "give a list with each party's rows, also where there is one: fit([rows])"
+            )
         if not len(parties):
             raise DataError("there are no parties: give a list with each party's rows")
         tables = [
-            check_table(self, rows, row_norm=None, allow_constant=True, few_rows=True)
+            check_table(
+                self, rows, row_norm=None, allow_constant=True, few_rows=True, schema=self.schema
+            )
             for rows in parties
         ]
+        self._form = RowForm.of(parties[0], self.schema)
         if len(self.schema.attributes) < 2:
             raise SettingError("the schema has one attribute: a network needs two or more")
         for table in tables:
@@ -148,7 +159,7 @@ def network_guarantee(
     split: str,
     entropy: EntropyMaker | None,
 ) -> Guarantee:
-    """Of a network of which structure and tables were drawn with epsilon in all."""
+    """Guarantee of a network of which structure and tables were drawn with epsilon in all."""
     return Guarantee(
         method=method,
         source=source,

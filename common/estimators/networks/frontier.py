@@ -34,8 +34,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.networks.marginals import Attributes, PooledCounts
-from dppca.common.estimators.networks.network import Family, Network, cells_of
+from dppca.common.estimators.networks.network import Family, Network, count_table_cells
+from dppca.common.estimators.networks.noised_counts import Attributes, PooledCounts
 
 Matrix = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def correlate_pairs(pooled: PooledCounts, sizes: tuple[int, ...]) -> Matrix:
     correlations = np.zeros((d, d))
     for i, j in combinations(range(d), 2):
         block = next(each for each in pooled.tables if {i, j} <= set(each))
-        summed = cells_of(block, sizes) // (sizes[i] * sizes[j])
+        summed = count_table_cells(block, sizes) // (sizes[i] * sizes[j])
         variance = pooled.cell_variance * summed
         w = correlation(pooled.marginal((i, j)), cell_variance=variance)
         correlations[i, j] = correlations[j, i] = w
@@ -82,7 +82,7 @@ def first_network(correlations: Matrix, sizes: tuple[int, ...], *, most_cells: i
         child = max(rest, key=lambda each: (correlations[each, placed].max(), -each))
         parents: list[int] = []
         for parent in _by_correlation(correlations, child, placed):
-            if cells_of((child, *parents, parent), sizes) <= most_cells:
+            if count_table_cells((child, *parents, parent), sizes) <= most_cells:
                 parents.append(parent)
         families.append(Family(child, tuple(sorted(parents))))
         placed.append(child)
@@ -132,7 +132,7 @@ def largest_sets(
         *(
             each
             for each in without
-            if len(each) == most_members or cells_of(each, sizes) * size > most_cells
+            if len(each) == most_members or count_table_cells(each, sizes) * size > most_cells
         ),
     )
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
-from dppca.common.estimators.networks.marginals import Attributes, joint_codes
+from dppca.common.estimators.networks.noised_counts import Attributes, joint_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def fit_tables(
     return NetworkModel(network, sizes, tuple(tables))
 
 
-def cells_of(attributes: Attributes, sizes: tuple[int, ...]) -> int:
+def count_table_cells(attributes: Attributes, sizes: tuple[int, ...]) -> int:
     """How many cells the table of a set has."""
     return prod(sizes[each] for each in attributes)
 

@@ -29,8 +29,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
-
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
     check_positive,
@@ -48,8 +46,8 @@ from dppca.common.estimators.networks.fitting import (
     split_epsilon,
 )
 from dppca.common.estimators.networks.frontier import largest_sets
-from dppca.common.estimators.networks.marginals import Codes, maximal_sets, release_counts
 from dppca.common.estimators.networks.network import Family, Network, fit_tables
+from dppca.common.estimators.networks.noised_counts import Codes, maximal_sets, release_counts
 from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.randomized_response import draw_below
@@ -64,7 +62,8 @@ class PrivBayes(NetworkEstimator):
     epsilon
         Above 0; there is no default.
     schema
-        `Schema` of the columns: a column per attribute, of numbers or codes of labels.
+        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
+        of a frame those of the attributes' names, with labels.
     max_rows_per_person
         The most rows that one person may have, where the schema does not say it; there is no
         default.
@@ -75,11 +74,11 @@ class PrivBayes(NetworkEstimator):
     theta
         How much larger than the noise the mean count of a table's cells is, above 0.
     most_parents
-        Of an attribute.
+        The most that one attribute may have.
     entropy
         Maker of the entropy; None for the operating system's.
     random_state
-        Of the rows that are drawn.
+        Seeds the rows that are drawn.
     """
 
     source: ClassVar[str] = "Zhang et al. 2017"
@@ -107,8 +106,8 @@ class PrivBayes(NetworkEstimator):
         self.entropy = entropy
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike) -> Self:
-        """Fit to rows (n_rows, n_attributes).
+    def fit(self, X: Any) -> Self:
+        """Fit to rows (n_rows, n_attributes): an array or a frame.
 
         Raises
         ------

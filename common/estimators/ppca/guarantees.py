@@ -43,7 +43,7 @@ _ONCE = (
 def corrected_guarantee(
     noise: Calibration, *, once: bool, entropy: EntropyMaker | None
 ) -> Guarantee:
-    """Of released moments, whose noise is each party's own or drawn once."""
+    """Guarantee of released moments, whose noise is each party's own or drawn once."""
     sens, unit = noise.sensitivity, 4**noise.sensitivity.resolution_bits
     laplace = noise.mechanism is Mechanism.LAPLACE
     whose = "all parties'" if once else "one party's"
@@ -68,7 +68,7 @@ def corrected_guarantee(
 def published_guarantee(
     schema: Schema, *, epsilon: Decimal, both_triangles: bool, latents: str
 ) -> Guarantee:
-    """Of the paper's noise on rows of a schema.
+    """Guarantee of the paper's noise on rows of a schema.
 
     Raises
     ------

@@ -80,7 +80,7 @@ class ReleasedMoments:
     pooled
         In coded units.
     calibration
-        Of one vector of packed sums.
+        Calibration of one vector of packed sums.
     noised_rows
         Rows behind each vector that was noised: each party's, or all rows once.
     """

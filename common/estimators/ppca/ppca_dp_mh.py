@@ -48,7 +48,7 @@ from dppca.common.estimators.base.cautions import (
 )
 from dppca.common.estimators.base.guarantee import Variant
 from dppca.common.estimators.base.inputs import check_rows, check_scores, check_table
-from dppca.common.estimators.base.named_frames import has_columns
+from dppca.common.estimators.base.named_frames import RowForm
 from dppca.common.estimators.base.party_tables import (
     encode_rows,
     group_rows,
@@ -73,9 +73,9 @@ from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.numerics.spectrum.ppca import fit_ppca, log_density, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.schema import Column, Schema
+from dppca.common.schema import Schema
 from dppca.common.schema.decoding import decode_columns
-from dppca.common.schema.frames import library_of, nearest_columns, table_for, to_table
+from dppca.common.schema.frames import nearest_columns
 
 
 class PPCADPMH(
@@ -91,7 +91,7 @@ class PPCADPMH(
     epsilon
         Each party's, above 0; there is no default.
     delta
-        Of the sound form, for Gaussian noise; None for Laplace noise and pure epsilon.
+        The sound form's, for Gaussian noise; None for Laplace noise and pure epsilon.
     variant
         ``sound`` or ``published``.
     schema
@@ -126,7 +126,7 @@ class PPCADPMH(
     entropy
         Maker of the sound form's entropy; None for the operating system's.
     random_state
-        Of the synthetic rows, and of the published form's noise.
+        Seeds the synthetic rows, and the published form's noise.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class PPCADPMH(
         rows = check_table(
             self, X, row_norm=None, allow_constant=self.allow_constant, schema=self.schema
         )
-        self._library = library_of(X) if has_columns(X, self.schema) else None
+        self._form = RowForm.of(X, self.schema)
         parties = group_rows(groups, len(rows))
         self.schema_ = resolve_schema(
             self.schema,
@@ -259,9 +259,8 @@ class PPCADPMH(
             There are other numbers of scores than components, or values that are not finite.
         """
         coded = check_scores(self, X) @ self.components_ + self.mean_
-        return self._as_fitted(
-            decode_columns(self.schema_, nearest_columns(coded, self.schema_.layout))
-        )
+        columns = decode_columns(self.schema_, nearest_columns(coded, self.schema_.layout))
+        return self._form.show(columns, self.schema_)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Log-likelihood of each row under the released model, (n_rows,): as private as X is.
@@ -324,13 +323,8 @@ class PPCADPMH(
         return self._decoded(rows, int(check_random_state(random_state).randint(2**31)))
 
     def _decoded(self, rows: NDArray[np.float64], seed: int) -> Any:
-        return self._as_fitted(decoded_values(self.schema_, rows, self._moments, seed=seed))
-
-    def _as_fitted(self, columns: list[Column]) -> Any:
-        """Values of each attribute, in the form of what was fitted."""
-        if self._library is None:
-            return np.column_stack(columns).astype(np.float64)
-        return table_for(self._library, to_table(columns, self.schema_))
+        columns = decoded_values(self.schema_, rows, self._moments, seed=seed)
+        return self._form.show(columns, self.schema_)
 
     def _coded(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)

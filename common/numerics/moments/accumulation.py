@@ -27,9 +27,9 @@ from dppca.common.numerics.moments.encoder import (
     Batch,
     BatchEncoder,
     choose_order,
-    column_of,
     count_rows,
     slice_rows,
+    take_column,
 )
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, pack
@@ -99,7 +99,7 @@ class MomentSums:
                 self._contingency.add(codes, rows)
             self._gram.add(rows)
             for index, cells, counts in self._histograms:
-                values = np.asarray(column_of(part, index), np.float64)
+                values = np.asarray(take_column(part, index), np.float64)
                 counts += np.bincount(cells.index(values), minlength=cells.n_cells)
             start += len(rows)
         self._n_rows += n_rows

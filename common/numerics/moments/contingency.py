@@ -60,7 +60,7 @@ class ContingencyCounts:
 
     def __init__(self, sizes: Sequence[int], *, n_numerics: int, largest: int) -> None:
         self._groups = _pack_groups(sizes)
-        # Of each attribute: its group, and its labels among those of the group.
+        # Each attribute's group, and its labels among those of the group.
         self._place = {
             member: (number, slice(first, first + size))
             for number, group in enumerate(self._groups)

@@ -112,9 +112,9 @@ class BatchEncoder:
         if self._grid is not None:
             self._code_numerics(self._grid, batch, rows[:, :q], order)
         for number, index, changes in self._logarithmic:
-            values = np.asarray(column_of(batch, index), np.float64)
+            values = np.asarray(take_column(batch, index), np.float64)
             rows[:, number] = encode_log(values, changes)
-        codes = [label_codes(self._schema, i, column_of(batch, i)) for i, _ in self._labelled]
+        codes = [label_codes(self._schema, i, take_column(batch, i)) for i, _ in self._labelled]
         if self._dense:
             for (_, kind), place, code in zip(self._labelled, self._places, codes, strict=True):
                 _write(kind, code, rows[:, place])
@@ -173,7 +173,7 @@ def count_rows(batch: Batch) -> int:
     return len(batch) if isinstance(batch, np.ndarray) else len(batch[0])
 
 
-def column_of(batch: Batch, attribute: int) -> Column:
+def take_column(batch: Batch, attribute: int) -> Column:
     """Values of an attribute, without a copy."""
     return batch[:, attribute] if isinstance(batch, np.ndarray) else batch[attribute]
 

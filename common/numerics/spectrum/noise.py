@@ -66,7 +66,7 @@ class NoiseSource:
     rng
         Seeded by the caller.
     layout
-        Of the study's schema.
+        Layout of the study's schema.
     law, scale
         Each owner's noise on each entry of its packed vector: Laplace of scale b, or Gaussian of
         standard deviation sigma, in units of ``4**-g``; any size, fractions included.

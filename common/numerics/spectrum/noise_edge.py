@@ -66,7 +66,7 @@ def noise_edge(
     Parameters
     ----------
     layout
-        Of the study's schema.
+        Layout of the study's schema.
     mechanism, scale
         Each owner's noise on each entry of its packed vector: Laplace of scale b, or Gaussian of
         standard deviation sigma, in units of ``4**-g``.

@@ -40,7 +40,7 @@ def shrink(
     Parameters
     ----------
     eigenvalues
-        Of the released covariance, shape (p,), descending, signed. Not changed.
+        Those of the released covariance, shape (p,), descending, signed. Not changed.
     count
         k, how many components are kept, ``1 <= k < p``.
     noise_edge

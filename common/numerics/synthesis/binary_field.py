@@ -63,7 +63,7 @@ def fit_binary_field(
     Parameters
     ----------
     targets
-        Of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
+        Targets of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
     progress
         Told the share that is done, from 0 to 1.
     """

@@ -37,6 +37,7 @@ from dppca.common.schema.cells import Cells
 
 _PARTS = 32
 _MOST_NUMBERS = 256
+_LEAST_SHARE = 1e-9
 
 Vector = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ class CellValues:
     kept
         Index of each cell that can hold a value, ascending, shape (V,).
     bounds
-        Of the kept intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
+        Ends of the kept intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
     starts
         Where values are whole numbers: the first number of each kept interval, and N; shape
         (J + 1,). None otherwise.
@@ -80,7 +81,7 @@ class CellValues:
 
     @property
     def widths(self) -> Vector:
-        """Of the kept intervals on the score's scale, shape (J,)."""
+        """Widths of the kept intervals on the score's scale, shape (J,)."""
         return np.diff(self.bounds)
 
     def spread(self, shares: Vector) -> ValueSampler:
@@ -165,6 +166,39 @@ def draw_in_cells(
     return drawn
 
 
+def leave_missing(
+    columns: Sequence[Column],
+    shares: Sequence[float | None],
+    rng: np.random.Generator,
+) -> tuple[list[Column], list[NDArray[np.bool_] | None]]:
+    """Coordinates of what is not missing, and which rows are to be missing, drawn at random.
+
+    Where the share s of the rows is missing, these count as coordinate 0: released moments m and q
+    of all rows are those of the others times 1 - s. So the others are given mean m / (1 - s) and
+    mean square q / (1 - s), as far as the bounds allow. Whether a value is missing is taken as
+    independent of all else: with ``histogram: true`` nothing else of it is released.
+
+    Parameters
+    ----------
+    columns
+        As `dppca.common.numerics.synthesis.discretize.discretize` makes them.
+    shares
+        Share of each attribute, as released; None where nothing can be missing.
+    """
+    present = list(columns)
+    missing: list[NDArray[np.bool_] | None] = [None] * len(columns)
+    for index, share in enumerate(shares):
+        if share is None:
+            continue
+        at = np.asarray(columns[index], np.float64)
+        kept = max(1.0 - min(max(share, 0.0), 1.0), _LEAST_SHARE)
+        mean, square = at.mean() / kept, np.square(at).mean() / kept
+        wider = np.sqrt(max(square - mean**2, 0.0) / max(at.var(), _LEAST_SHARE))
+        present[index] = np.clip(mean + wider * (at - at.mean()), -0.5, 0.5)
+        missing[index] = rng.random(len(at)) < share
+    return present, missing
+
+
 def _in_cells(cells: Cells, codes: NDArray[np.int32], values: Vector) -> Vector:
     """Values that rounding may have moved beyond the edges of their intervals."""
     last = np.nextafter(cells.edges[1:], -np.inf)
@@ -182,10 +216,10 @@ def _numbers(
     scale = cells.scale
     share = (values - scale.lower) / (scale.upper - scale.lower)
     index = np.clip(np.floor(share * starts[-1]), starts[codes], starts[codes + 1] - 1)
-    return _number_of(cells, index)
+    return _whole_number(cells, index)
 
 
-def _number_of(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
+def _whole_number(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
     """The whole number of each index, which leaves the spike out."""
     values = math.ceil(cells.scale.lower) + np.asarray(index, np.float64)
     return values if cells.spike is None else values + (values >= cells.spike)
@@ -208,7 +242,7 @@ def _whole_numbers(cells: Cells) -> CellValues:
     for place, (start, stop) in enumerate(pairwise(starts)):
         n = min(stop - start, _MOST_NUMBERS)
         index = start + ((np.arange(n) + 0.5) / n * (stop - start)).astype(np.int64)
-        coordinates = scale.coordinates(_number_of(cells, index))
+        coordinates = scale.coordinates(_whole_number(cells, index))
         means[place], squares[place] = coordinates.mean(), (coordinates**2).mean()
     return _with_spike(cells, kept, bounds, starts, means, squares)
 

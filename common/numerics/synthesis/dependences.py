@@ -61,7 +61,7 @@ def find_lost_dependences(
     Parameters
     ----------
     covariance
-        Of the decoded rows in coded units, shape (p, p).
+        Covariance of the decoded rows in coded units, shape (p, p).
     mean, second
         As released, shapes (p,) and (p, p).
     entry_noise

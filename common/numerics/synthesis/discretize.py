@@ -95,7 +95,7 @@ def threshold_labels(scores: NDArray[np.float64], released_mean: float) -> NDArr
     scores
         Shape (n,), coded units.
     released_mean
-        Of the same column, in coded units.
+        Released mean of the same column, in coded units.
     """
     return split_by_score(scores, round(binary_share(released_mean) * len(scores)))
 

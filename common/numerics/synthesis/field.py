@@ -16,9 +16,12 @@ with the shrunk products, minus the inverse of its covariance (`_start`): Gibbs 
 slowly where numerics are strongly correlated, so changes of a chain lag behind those of the
 couplings, and a start from independence would stop short. The couplings are then corrected by
 stochastic maximum likelihood: chains are kept from one sweep of Gibbs sampling to the next, and
-after each sweep all parameters move against their error on the chains; the mean of the last half
-is taken. The biases meet the marginals. Where equation (2) is not met by then for every pair of
-attributes, up to four more turns follow.
+after each sweep all parameters move against their error on the chains, and the mean of the last
+half is taken. A numeric may fill a small part of its bounds, so steps of couplings are measured per
+reach of their columns (`FieldTargets`). The biases meet the marginals; values that less than a
+tenth of a chain would have are shut, since few chains in a far corner, where nobody is, would meet
+a product alone. Where equation (2) is not met by then for every pair of attributes, up to four more
+turns follow.
 
 Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
 not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
@@ -53,6 +56,10 @@ _MOST_MARGINAL_MISFIT = 0.05  # quotas of the last sweep put it right
 _SETTLED = 0.02
 _SETTLED_PAIR = 1.5
 _RATE = 0.3
+_LEAST_PACE = 2e-4  # of the order of one chain's part in a product
+_LEAST_SHARE = 0.5 / _CHAINS
+_NOBODY = 0.1 / _CHAINS
+_SHUT = -1e4  # beyond any coupling
 _LEAST_EIGENVALUE = 0.05  # of a correlation matrix: inverses are not believed beyond
 _NORMAL_REACH = 4.0  # standard deviations
 _LIKELY = 3.0  # standard deviations of the prior
@@ -217,7 +224,8 @@ def _improved(
     """One turn of sweeps from a field on; the mean of its last half."""
     variance = np.outer(targets.variance, targets.variance)
     pull = targets.noise_variance / (scales**2 * variance)
-    pace = np.where(targets.between, 1 / (variance + pull + 2e-4), 0.0)
+    reach = np.outer(targets.reach, targets.reach)
+    pace = np.where(targets.between, 1 / (variance + pull + _LEAST_PACE * reach), 0.0)
     couplings, biases = field.couplings.copy(), [each.copy() for each in field.biases]
     kept = _Averages.zeros(targets)
     for sweep in range(_SWEEPS):
@@ -225,9 +233,10 @@ def _improved(
         late = sweep - _SWEEPS // 3 if first else _SWEEPS // 2 + sweep
         rate = _RATE / (1 + 6 * max(0, late) / _SWEEPS)
         error = targets.products - products - pull * couplings
-        couplings += rate * np.clip(pace * error, -1, 1)
+        couplings += rate * np.clip(pace * error, -1 / reach, 1 / reach)
         for bias, q, share in zip(biases, targets.marginals, shares, strict=True):
-            bias += rate * np.clip((q - share) / (q + 0.3 / len(q)), -1, 1)
+            bias += rate * np.clip((q - share) / (q + _LEAST_SHARE), -1, 1)
+            bias[q < _NOBODY] = _SHUT
         if sweep >= _SWEEPS // 2:
             kept.add(couplings, biases, products, shares, weight=1 / (_SWEEPS - _SWEEPS // 2))
         chains.sweep(Field(couplings, tuple(biases)), rng)

@@ -82,6 +82,27 @@ def fit_released(
     progress
         Told the share that is done, from 0 to 1; it never falls.
     """
+    targets = released_targets(
+        schema, mean=mean, second=second, histograms=histograms, entry_noise=entry_noise
+    )
+    if targets is None:
+        return None
+    layout = schema.layout
+    if set(layout.kinds) == {ColumnKind.BINARY} and layout.n_columns <= MOST_BINARIES:
+        return FieldFit(targets, fit_binary_field(targets, rng=rng, progress=progress))
+    scales = coupling_scales(targets, layout.groups)
+    return FieldFit(targets, fit_field(targets, scales, rng=rng, progress=progress))
+
+
+def released_targets(
+    schema: Schema,
+    *,
+    mean: NDArray[np.float64] | None,
+    second: NDArray[np.float64],
+    histograms: Sequence[NDArray[np.float64] | None],
+    entry_noise: float,
+) -> FieldTargets | None:
+    """Find what `fit_released` has to meet, by the same arguments; None where there is no field."""
     layout = schema.layout
     if (
         mean is None
@@ -89,14 +110,6 @@ def fit_released(
         or not 1 < len(layout.groups) <= layout.n_columns <= MOST_COLUMNS
     ):
         return None
-    targets = field_targets(
-        schema,
-        mean=mean,
-        second=second,
-        histograms=histograms,
-        entry_noise=entry_noise,
+    return field_targets(
+        schema, mean=mean, second=second, histograms=histograms, entry_noise=entry_noise
     )
-    if set(layout.kinds) == {ColumnKind.BINARY} and layout.n_columns <= MOST_BINARIES:
-        return FieldFit(targets, fit_binary_field(targets, rng=rng, progress=progress))
-    scales = coupling_scales(targets, layout.groups)
-    return FieldFit(targets, fit_field(targets, scales, rng=rng, progress=progress))

@@ -50,8 +50,8 @@ def smooth_marginal(
     functionals
         Shape (L, K): row l gives ``functionals[l] @ q``, which is observed.
     widths
-        Of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) where the last
-        cell is a spike; all above 0.
+        Widths of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) where
+        the last cell is a spike; all above 0.
 
     Returns
     -------

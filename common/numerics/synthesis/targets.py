@@ -13,7 +13,8 @@ nothing, so their mean is taken out. Each is brought within a standard deviation
 what columns with these marginals can have (Hoeffding), and under the bound of Cauchy and Schwarz:
 no couplings would give more, and the search for them would not end.
 
-Marginals. A categorical's shares are projected on the simplex, a binary's share is clipped. A
+Marginals. Shares of labels are what is likely given their noise, neither one label nor below 0
+(`dppca.common.numerics.synthesis.label_shares`). A
 numeric's law over its cells is smooth and meets its shares, where they are released, its mean and
 its mean square as far as their noise allows (`dppca.common.numerics.synthesis.smoothing`). With
 ``products: bins`` its columns are indicators as a categorical's, their means are the shares, and
@@ -25,8 +26,7 @@ known to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k`` only, beside their nois
 equation (1) is the mean under the marginal plus the part of what is left of the released mean that
 is not likely to be noise.
 
-References: W. Wang, M. Carreira-Perpinan, Projection onto the probability simplex, 2013;
-W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
+Reference: W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.numerics.synthesis.cell_values import CellValues
+from dppca.common.numerics.synthesis.label_shares import label_shares
 from dppca.common.numerics.synthesis.smoothing import smooth_marginal
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import ColumnKind, Layout, Schema
@@ -68,6 +69,9 @@ class FieldTargets:
         For each attribute, shape (K,): shares, which sum to 1.
     mean, variance
         Shape (p,): of the columns under the marginals; variances are at least 1e-6.
+    reach
+        Shape (p,): how far from its mean a column is where its variance is made, the square root of
+        its fourth moment over its second. 1 for rare labels, 1.7 deviations for a bell.
     products
         T of equation (1), shape (p, p), symmetric; 0 inside an attribute.
     noise_variance
@@ -86,6 +90,7 @@ class FieldTargets:
     marginals: tuple[Vector, ...]
     mean: Vector
     variance: Vector
+    reach: Vector
     products: Vector
     noise_variance: Vector
     between: NDArray[np.bool_]
@@ -122,7 +127,7 @@ def field_targets(
     values, marginals, means = [], [], []
     for (start, stop), numeric, histogram in zip(layout.groups, numerics, histograms, strict=True):
         if numeric is None:
-            q = _marginal_of_labels(pooled[start:stop])
+            q = _marginal_of_labels(pooled[start:stop], np.sqrt(variance_of_mean[start:stop]))
             each = _labels(stop - start)
             means.append(q @ each)
         elif layout.kinds[start] is ColumnKind.INDICATOR:
@@ -148,8 +153,13 @@ def field_targets(
         values.append(each)
         marginals.append(q)
     mu = np.concatenate([q @ each for q, each in zip(marginals, values, strict=True)])
-    squares = np.concatenate([q @ each**2 for q, each in zip(marginals, values, strict=True)])
-    variance = np.maximum(squares - mu**2, _LEAST_VARIANCE)
+    centred = [each - q @ each for q, each in zip(marginals, values, strict=True)]
+    squares, fourths = (
+        np.concatenate([q @ each**power for q, each in zip(marginals, centred, strict=True)])
+        for power in (2, 4)
+    )
+    variance = np.maximum(squares, _LEAST_VARIANCE)
+    reach = np.sqrt(np.maximum(fourths / variance, _LEAST_VARIANCE))
     attribute = np.asarray(layout.attribute_of)
     held = np.concatenate([each.any(axis=0) for each in values])  # else a bin without a number
     between = np.not_equal.outer(attribute, attribute) & np.outer(held, held)
@@ -168,6 +178,7 @@ def field_targets(
         marginals=tuple(marginals),
         mean=mu,
         variance=variance,
+        reach=reach,
         products=products * between,
         noise_variance=noise_variance,
         between=between,
@@ -202,17 +213,19 @@ def _numeric_marginal(
         np.concatenate([functionals, np.eye(len(own))]),
         widths=numeric.widths,
     )
-    found = float(q @ centres)
+    mean = float(q @ centres)
     trust = inside[0] / (inside[0] + variance[0])
-    return q, found + trust * (float(moments[0]) - found)
+    return q, mean + trust * (float(moments[0]) - mean)
 
 
-def _marginal_of_labels(means: Vector) -> NDArray[np.float64]:
+def _marginal_of_labels(means: Vector, noise: Vector) -> NDArray[np.float64]:
     """Shares of labels from the mean of a binary, or those of a categorical's indicators."""
-    if len(means) == 1:
-        share = float(np.clip(means[0] + 0.5, _LEAST_BINARY_SHARE, 1 - _LEAST_BINARY_SHARE))
-        return np.array([1 - share, share])
-    shares = np.maximum(_on_the_simplex(means), _LEAST_SHARE)
+    if len(means) == 1:  # one share, known as well as two whose noise has twice the variance
+        found = label_shares(
+            np.array([0.5 - means[0], 0.5 + means[0]]), np.full(2, noise[0] * np.sqrt(2))
+        )
+        return np.clip(found, _LEAST_BINARY_SHARE, 1 - _LEAST_BINARY_SHARE)
+    shares = np.maximum(label_shares(means, noise), _LEAST_SHARE)
     normalised: NDArray[np.float64] = shares / shares.sum()
     return normalised
 
@@ -268,15 +281,6 @@ def _without_means(layout: Layout, products: Vector) -> Vector:
 def _labels(width: int) -> Vector:
     """Coded columns of each label, shape (labels, width)."""
     return np.array([[-0.5], [0.5]]) if width == 1 else np.eye(width)
-
-
-def _on_the_simplex(shares: Vector) -> Vector:
-    """The nearest shares that are at least 0 and sum to 1."""
-    ordered = np.sort(shares)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(shares) + 1)
-    threshold = excess[np.flatnonzero(ordered > excess)[-1]]
-    projected: Vector = np.maximum(shares - threshold, 0.0)
-    return projected
 
 
 def coupling_scales(

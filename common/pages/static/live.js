@@ -4,6 +4,25 @@
 
 const live = document.querySelector("[data-live]");
 
+// What is as before stays, and a status keeps its element: so it is read out when it changes, once.
+function renew(shown, fresh) {
+  const [before, after] = [[...shown.children], [...fresh.children]];
+  if (before.length !== after.length) {
+    shown.replaceChildren(...fresh.childNodes);
+    return;
+  }
+  before.forEach((old, index) => {
+    if (old.outerHTML === after[index].outerHTML) {
+      return;
+    }
+    if (old.getAttribute("role") === "status") {
+      old.replaceChildren(...after[index].childNodes);
+    } else {
+      old.replaceWith(after[index]);
+    }
+  });
+}
+
 async function refresh() {
   // A reader who has the keyboard in it, or has opened details, keeps what is there.
   const read = live.contains(document.activeElement) || live.querySelector("details[open]");
@@ -17,8 +36,8 @@ async function refresh() {
         location.reload(); // what was waited for has come
         return;
       }
-      if (answer.ok && next.innerHTML !== live.innerHTML) {
-        live.replaceChildren(...next.childNodes);
+      if (answer.ok) {
+        renew(live, next);
       }
     } catch {
       document.body.setAttribute("data-lost", ""); // the command has ended: the style says so

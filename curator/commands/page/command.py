@@ -8,7 +8,7 @@ import click
 
 from dppca.common.console import emit, prints
 from dppca.common.pages.command import PageDocument, port_option, serve_page
-from dppca.curator.commands.connection import as_operator, connection, credentials_in
+from dppca.curator.commands.options import as_operator, connection, credentials_in
 
 
 @click.command()

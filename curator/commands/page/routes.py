@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,15 +16,16 @@ from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.verify import verified_result, verify_file
 from dppca.common.clock import utc_now
 from dppca.common.documents import ComponentFigures
+from dppca.common.errors import PeerError
 from dppca.common.loadings import component_figures
 from dppca.common.messages import StudyState
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard
+from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import Pages
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
-from dppca.curator.commands.connection import time_text
-from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails
+from dppca.curator.operator.client import OperatorClient, OwnerLine, RefusalLine, StudyDetails
 
 TEMPLATES = Path(__file__).parent / "templates"
 _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
@@ -39,33 +41,63 @@ class Outcome:
     claims: Verification
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Recent refusals, each with its time as text; ``untold`` says why they are not known."""
+
+    since: str = ""
+    rows: Sequence[tuple[str, RefusalLine]] = ()
+    dropped: int = 0
+    untold: str = ""
+
+
 class OperatorPages(Pages):
     """The pages of a curator's operator.
 
     Parameters
     ----------
     address
-        Of the curator.
+        Address of the curator.
     ca
         PEM of the authority that certified the parties.
     """
 
     def __init__(self, client: OperatorClient, address: str, *, ca: bytes) -> None:
-        super().__init__(TEMPLATES, who=f"Operator, curator {address}")
+        super().__init__(
+            TEMPLATES, who=f"Operator, curator {address}", links={"Refusals": "/refusals"}
+        )
         self._client = client
         self._ca = ca
         self._outcomes: dict[str, Outcome] = {}
 
     def application(self) -> Guard:
         """All routes, guarded."""
-        return self.guarded([Route("/", self._index), Route("/study/{name}", self._study)])
+        routes = [
+            Route("/", self._index),
+            Route("/refusals", self._all_refusals),
+            Route("/study/{name}", self._study),
+        ]
+        return self.guarded(routes)
 
     def _index(self, request: Request) -> Response:
         del request
         return self.answer(
             "operator_studies.html",
-            studies=[(each, time_text(each.created_s)) for each in self._client.studies()],
+            studies=[(each, _shown(each.created_s)) for each in self._client.studies()],
         )
+
+    def _all_refusals(self, request: Request) -> Response:
+        del request
+        return self.answer("operator_refusals.html", refused=self._refusals())
+
+    def _refusals(self, study: str = "") -> Refused:
+        """What was refused, as rows of a table; an earlier version of the curator does not say."""
+        try:
+            refusals = self._client.refusals(study)
+        except PeerError as error:
+            return Refused(untold=str(error))
+        rows = [(_shown(each.time_s), each) for each in refusals.lines]
+        return Refused(_shown(refusals.since_s), rows, refusals.dropped)
 
     def _study(self, request: Request) -> Response:
         details = self._client.show(request.path_params["name"])
@@ -78,10 +110,11 @@ class OperatorPages(Pages):
             details=details,
             left=time_left(study, details, now),
             owners=[
-                (each, describe_owner(each, study, details, now), opening_of(each))
+                (each, describe_owner(each, study, details, now), describe_opening(each))
                 for each in details.owners
             ],
-            sealed=None if details.sealed_s is None else time_text(details.sealed_s),
+            sealed=None if details.sealed_s is None else _shown(details.sealed_s),
+            refused=self._refusals(study.name),
             outcome=self._outcome(study) if details.summary.state in _ENDED else None,
         )
 
@@ -122,20 +155,25 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
 def describe_owner(owner: OwnerLine, study: Study, details: StudyDetails, now: datetime) -> str:
     """Whether an owner has come, is awaited, or is late."""
     if owner.received_s is not None:
-        return f"came {time_text(owner.received_s)}"
+        return f"came {_shown(owner.received_s)}"
     if details.summary.state is not StudyState.OPEN:
         return "took no part"
     late = study.deadline is not None and now >= study.deadline
     return "late" if late else "awaited"
 
 
-def opening_of(owner: OwnerLine) -> str:
+def describe_opening(owner: OwnerLine) -> str:
     """What an opener has done."""
     if not owner.opener:
         return ""
     steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
-    done = [f"{what} {time_text(when)}" for what, when in steps if when is not None]
+    done = [f"{what} {_shown(when)}" for what, when in steps if when is not None]
     return ", ".join(done) or "awaited"
+
+
+def _shown(seconds: int) -> str:
+    """Seconds since 1970 UTC, for people."""
+    return show_time(datetime.fromtimestamp(seconds, UTC))
 
 
 def _duration(end: datetime, now: datetime) -> str:

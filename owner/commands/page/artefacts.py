@@ -1,31 +1,56 @@
-"""Files that a site keeps of a study, with their labels."""
+"""Files that a site keeps of a study, with the labels that they carry.
+
+A file is *released* if it says so and all that it claims holds, as `verify` finds out; a name says
+nothing. The study's document and the curator's acknowledgement carry no label: they are read, and
+the signature checked. Whatever else lies in the folder must not leave.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dppca.common.attestation.acknowledgements import read_acknowledgement
+from dppca.common.attestation.model_archives import open_archive
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.verify import read_authority, verify_file
+from dppca.common.errors import DppcaError
 from dppca.common.privacy.labels import Label
-from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical
 from dppca.owner.site.config import Site
+from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
-_KNOWN = {
-    "study.json": ("the study's document", Label.RELEASED),
-    "components.npz": ("the joint components", Label.RELEASED),
-    "acknowledgement.json": ("the curator's acknowledgement", Label.RELEASED),
-    "contradiction.npz": ("a result that leaves this site out", Label.RELEASED),
-    "synthetic-coded.parquet": ("synthetic rows, coded", Label.RELEASED),
-    "synthetic-decoded.parquet": ("synthetic rows", Label.RELEASED),
+_PAPERS = {
+    "study.json": "the study's document, which the curator has too",
+    ACKNOWLEDGEMENT: "the curator's acknowledgement, signed by it",
 }
+"""What others made and sent, with nothing of a row in it."""
+_SAID = {"contradiction.npz": "a result that leaves out what this site contributed"}
+_KINDS = {
+    ".npz": "the joint components",
+    ".parquet": "synthetic rows",
+    ".arrow": "synthetic rows",
+    ".skops": "a classifier",
+    ".json": "a noised summary",
+}
+"""What carries a label, by the end of the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """A file; one that this software does not name is taken for site-only."""
+    """A file and its label.
+
+    Attributes
+    ----------
+    wrong
+        Why a file that says it is released is not taken for it; empty otherwise.
+    """
 
     path: Path
     what: str
     label: Label
+    wrong: str = ""
 
     @property
     def may_leave(self) -> bool:
@@ -33,15 +58,58 @@ class Artefact:
         return self.label is Label.RELEASED
 
 
-def list_artefacts(site: Site, study: Study) -> list[Artefact]:
-    """What is in a study's folder, by name."""
-    folder = site.study_folder(study.name)
-    files = sorted(path for path in folder.glob("[!.]*") if path.is_file())
-    return [_describe(path) for path in files]
+class Artefacts:
+    """Describes a site's files; each is verified once, and again when it has changed."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[tuple[Path, int, int, int], Artefact] = {}
+
+    def list(self, study: str) -> list[Artefact]:
+        """What is in a study's folder, by name."""
+        folder = self._site.study_folder(study)
+        files = sorted(path for path in folder.glob("[!.]*") if path.is_file())
+        return [self._describe(path, path.stat()) for path in files]
+
+    def _describe(self, path: Path, found: os.stat_result) -> Artefact:
+        key = (path, found.st_ino, found.st_size, found.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = _describe(path, read_authority(self._site.ca))
+        return self._known[key]
 
 
-def _describe(path: Path) -> Artefact:
-    if path.name.startswith("model-") and path.suffix == ".skops":
-        return Artefact(path, "a classifier: `verify` says whether it may leave", Label.SITE_ONLY)
-    what, label = _KNOWN.get(path.name, ("made here", Label.SITE_ONLY))
-    return Artefact(path, what, label)
+def _describe(path: Path, ca: bytes | None) -> Artefact:
+    if path.name in _PAPERS:
+        return _describe_paper(path, ca)
+    if path.suffix not in _KINDS:
+        return Artefact(path, "made here", Label.SITE_ONLY)
+    what = _SAID.get(path.name, _KINDS[path.suffix])
+    try:
+        return Artefact(path, what, Label(verify_file(path, ca=ca)["label"]))
+    except DppcaError as error:
+        said = _model_label(path)
+        if said in (None, Label.RELEASED):
+            return Artefact(path, what, Label.SITE_ONLY, wrong=str(error))
+        return Artefact(path, what, said)
+
+
+def _describe_paper(path: Path, ca: bytes | None) -> Artefact:
+    what = _PAPERS[path.name]
+    try:
+        if path.name == ACKNOWLEDGEMENT:
+            read_acknowledgement(path.read_bytes(), KnownParties(ca))
+        else:
+            study_from_canonical(path.read_bytes(), stored=True)
+    except (DppcaError, OSError) as error:
+        return Artefact(path, what, Label.SITE_ONLY, wrong=str(error))
+    return Artefact(path, what, Label.RELEASED)
+
+
+def _model_label(path: Path) -> Label | None:
+    """The label in a model that carries no receipt; None where there is none."""
+    if path.suffix != ".skops":
+        return None
+    try:
+        return Label(str(open_archive(path.read_bytes()).metadata.get("label")))
+    except (DppcaError, OSError, ValueError):
+        return None

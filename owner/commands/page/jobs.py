@@ -1,23 +1,28 @@
 """Work that a page has begun: one piece at a time, in a thread, with its progress.
 
-A contribution goes on whether or not a browser looks, and ends as the command's does. If the
-process is killed, the ledger knows how far it came, and the page goes on from there.
+It goes on whether or not a browser looks, and ends as the command's does. If the process is killed,
+the ledger knows how far it came, and the page goes on from there.
+
+The steward may stop it until its *point of no return*: before that it has changed nothing, and
+having passed it, it is finished. Stopped work is over at once, even where a source of rows does not
+answer: its thread ends when it next counts rows, and cannot pass the point any more.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from dppca.common.console import Progress, say
+from dppca.common.console import Progress, defect_text, say
 from dppca.common.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.agreement import Agreement
+
+_STOPPED = "it was stopped. Nothing was drawn, charged or sent"
 
 
 @dataclass(slots=True)
@@ -26,19 +31,26 @@ class Job:
 
     Attributes
     ----------
-    title, consents
-        What is done, for people; whether it is a contribution.
+    title
+        What is done, for people.
+    consents
+        Whether it is a contribution.
+    review
+        Address of the review that it makes; empty for other work.
     step, done, total, unit
         Where it is; ``total`` 0 where that is not known.
     notes
         What the steward should know, in order.
     error
         Why it ended without a result; its class is ``error_name``.
+    may_stop
+        Whether it is before its point of no return.
     """
 
     study: str
     title: str
-    consents: bool
+    consents: bool = False
+    review: str = ""
     step: str = "starting"
     done: int = 0
     total: int = 0
@@ -47,11 +59,51 @@ class Job:
     error: str | None = None
     error_name: str = ""
     thread: threading.Thread | None = None
+    may_stop: bool = True
+    stopped: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def runs(self) -> bool:
         """Whether it has not ended."""
-        return self.thread is not None and self.thread.is_alive()
+        return self.thread is not None and self.thread.is_alive() and not self.stopped
+
+    def stop(self) -> bool:
+        """End it; False where it has passed the point of no return, or ended before."""
+        with self._lock:
+            if self.may_stop and self.runs and self.error is None:
+                self.stopped = True
+                self.error, self.error_name = _STOPPED, ConsentError.__name__
+            return self.stopped
+
+    def fail(self, error: str, name: str) -> None:
+        """Say why it ended without a result; what was stopped has said so already."""
+        with self._lock:
+            if not self.stopped:
+                self.error, self.error_name = error, name
+
+    def wait(self, most_s: float | None = None) -> None:
+        """Wait until it has ended or was stopped, or for so many seconds."""
+        if self.thread is not None and not self.stopped:
+            self.thread.join(most_s)
+
+    def require_going(self) -> None:
+        """Raise `ConsentError` if it was stopped."""
+        if self.stopped:
+            raise ConsentError(_STOPPED)
+
+    def pass_point(self) -> None:
+        """Pass the point of no return; `ConsentError` if it was stopped before."""
+        with self._lock:
+            self.require_going()
+            self.may_stop = False
+
+    @contextmanager
+    def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
+        """Show the progress of a step; `ConsentError` as it counts on once it was stopped."""
+        self.step, self.done, self.total, self.unit = description, 0, total, unit
+        yield _Counter(self)
+        self.step, self.total = "going on", 0
 
 
 class Jobs:
@@ -69,41 +121,36 @@ class Jobs:
         """The last work for a study, ended or not."""
         return self._last.get(study)
 
-    def start(
-        self, study: str, title: str, work: Callable[[Job], object], *, consents: bool = False
-    ) -> None:
-        """Begin work; `StudyStateError` while other work is under way."""
+    def start(self, job: Job, work: Callable[[Job], object]) -> Job:
+        """Begin work, and pass it on; `StudyStateError` while other work is under way."""
         with self._lock:
             under_way = self.running()
             if under_way is not None:
                 raise StudyStateError(
                     f"{under_way.title} is under way: wait until it has ended. Nothing was done"
                 )
-            job = Job(study, title, consents)
             job.thread = threading.Thread(target=_run, args=(job, work), daemon=True)
-            self._last[study] = job
+            self._last[job.study] = job
             job.thread.start()
-
-    def wait(self) -> None:
-        """Wait until no work is under way."""
-        job = self.running()
-        if job is not None and job.thread is not None:
-            job.thread.join()
+        return job
 
 
 def _run(job: Job, work: Callable[[Job], object]) -> None:
     try:
         work(job)
     except DppcaError as error:
-        job.error, job.error_name = str(error) or error.public, type(error).__name__
+        job.fail(str(error) or error.public, type(error).__name__)
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
-        say("".join(traceback.format_exception(error)).rstrip(), err=True)
-        job.error = "a defect in this software, please report it with the lines in the terminal"
-        job.error_name = type(error).__name__
+        say(defect_text(error), err=True)
+        defect = "a defect in this software, please report it with the lines in the terminal"
+        job.fail(defect, type(error).__name__)
 
 
 class PageDialogue:
     """A `Dialogue` on a page, where the steward has agreed before the rows are read.
+
+    The job may be stopped until the rows are read: before a charge, and before stored bytes are
+    sent again.
 
     Parameters
     ----------
@@ -116,30 +163,37 @@ class PageDialogue:
 
     def begin(self, planned: Review) -> None:
         """See `Dialogue`; what was agreed to must be what is planned now."""
-        if fingerprint(planned) != self._agreed:
-            raise ConsentError(
-                "what would leave, or what it costs, is not what the page showed: look at it again "
-                "and agree again. Nothing was drawn or charged"
-            )
+        self._require_agreed(planned)
+        if planned.is_live:
+            self.tell(f"{planned.request.data_set} has {planned.n_rows} rows now.")
 
     def require_consent(
         self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
     ) -> bool:
-        """See `Dialogue`; it was given on the page."""
-        del planned, state, agreement, counts
+        """See `Dialogue`; it was given on the page, for what is planned still."""
+        del state, agreement, counts
+        self._require_agreed(planned)
+        self._job.pass_point()
         return False
 
     def tell(self, text: str) -> None:
         """See `Dialogue`."""
         self._job.notes.append(text)
 
-    @contextmanager
-    def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
-        """See `Dialogue`."""
-        job = self._job
-        job.step, job.done, job.total, job.unit = description, 0, total, unit
-        yield _Counter(job)
-        job.step, job.total = "going on", 0
+    def progress(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """See `Dialogue`; all but to read rows lies behind the point of no return."""
+        if unit != "rows":
+            self._job.pass_point()
+        return self._job.progress(description, total, unit=unit)
+
+    def _require_agreed(self, planned: Review) -> None:
+        if fingerprint(planned) != self._agreed:
+            raise ConsentError(
+                "what would leave, or what it costs, is not what the page showed: look at it again "
+                "and agree again. Nothing was drawn or charged"
+            )
 
 
 class _Counter(Progress):
@@ -150,16 +204,21 @@ class _Counter(Progress):
     def advance(self, amount: int = 1) -> None:
         super().advance(amount)
         self._job.done = self._done
+        self._job.require_going()
 
 
 def fingerprint(planned: Review) -> str:
-    """Digest of what a steward agrees to: study, data set, rows, numbers, cost, what is left."""
+    """Digest of what a steward agrees to: study, data set, query, rows, numbers, cost, budget.
+
+    Rows of a query may come and go: then the query is agreed to, and how many it has is told.
+    """
     status = planned.budget_status
     figures = (
         planned.study.digest,
-        planned.n_rows,
+        None if planned.is_live else planned.n_rows,
         planned.n_entries,
         planned.request.data_set,
+        planned.request.query_sha256,
         sorted(planned.request.cost_fields().items()),
         status.population,
         status.tied,

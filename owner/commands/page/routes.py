@@ -3,48 +3,67 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from dppca.common.aggregation.sum_messages import SealedSet
+from dppca.common.aggregation.terms import Terms
 from dppca.common.clock import utc_now
-from dppca.common.errors import CallError, DppcaError, NotReadyError
+from dppca.common.console import say
+from dppca.common.errors import CallError, ConsentError, DppcaError, NotReadyError
 from dppca.common.loadings import component_figures
 from dppca.common.pages.faces import study_face
-from dppca.common.pages.guard import Guard, form_of
+from dppca.common.pages.guard import Guard, read_form
 from dppca.common.pages.server import Pages
+from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import budget_document
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.interrupt import report_charges_on_interrupt
+from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.look import Look, look
-from dppca.owner.commands.page.artefacts import list_artefacts
+from dppca.owner.commands.opening import look_at_opening, open_sum
+from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.commands.page.views import contribution_steps, next_step, spectrum
 from dppca.owner.commands.report import compare_kept
+from dppca.owner.commands.studies import list_standings
+from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import decide_step, require_possible
-from dppca.owner.report.page import TEMPLATES as REPORT_TEMPLATES
-from dppca.owner.report.page import Compared, fault_rows
-from dppca.owner.site.config import Site, load_policy
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
+from dppca.owner.site.opener_keys import list_opener_keys
+from dppca.owner.site.policy import load_policy
+from dppca.owner.synthesis.report.page import TEMPLATES as REPORT_TEMPLATES
+from dppca.owner.synthesis.report.page import Compared, fault_rows
 
 TEMPLATES = Path(__file__).parent / "templates"
+_LookKey = tuple[str, str | None, str | None]
+"""A study's name, a data set's name, and the digest that the steward has given."""
+_SOON_S = 1.0
+"""Reviews of small tables are ready by then, and shown without their progress."""
 
 
 class StewardPages(Pages):
     """The pages of a site."""
 
     def __init__(self, site: Site) -> None:
-        super().__init__(TEMPLATES, REPORT_TEMPLATES, who=f"Site {site.name}")
+        who, links = f"Site {site.name}", {"Ledger": "/ledger"}
+        super().__init__(TEMPLATES, REPORT_TEMPLATES, who=who, links=links)
         self._site = site
+        self._before = known_history(site)
         self._jobs = Jobs()
-        self._looks: dict[tuple[str, str | None, str | None], Look] = {}
+        self._looks: dict[_LookKey, Look] = {}
+        self._artefacts = Artefacts(site)
+        self._known: dict[str, Study] = {}
         self._comparisons: dict[str, Compared] = {}
 
     def application(self) -> Guard:
@@ -55,6 +74,9 @@ class StewardPages(Pages):
             Route("/study/{name}", self._study),
             Route("/study/{name}/review", self._review),
             Route("/study/{name}/consent", self._consent, methods=["POST"]),
+            Route("/study/{name}/stop", self._stop, methods=["POST"]),
+            Route("/study/{name}/opening", self._opening),
+            Route("/study/{name}/open", self._open, methods=["POST"]),
             Route("/study/{name}/components", self._components, methods=["POST"]),
             Route("/study/{name}/compare", self._compare, methods=["POST"]),
             Route("/study/{name}/comparison", self._comparison),
@@ -62,29 +84,36 @@ class StewardPages(Pages):
         return self.guarded(routes)
 
     def finish(self) -> str:
-        """Wait for work that is under way, and say how it ended."""
-        job = self._jobs.running()
-        if job is None:
-            return "Nothing was under way."
-        with report_charges_on_interrupt(self._site, job.study):
-            self._jobs.wait()
-        return f"{job.title}: {job.error or 'done'}."
+        """Stop work that has changed nothing yet, wait for other work, and say what was charged."""
+        job, said = self._jobs.running(), ""
+        if job is not None:
+            if not job.stop():
+                say(f"{job.title} is being finished. Ctrl-C again leaves it as it is.", err=True)
+            try:
+                job.wait()
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"interrupted: {self._charges()}") from None
+            said = f"{job.title}: {job.error or 'done'}. "
+        charges = self._charges()
+        return f"{said}{charges[0].upper()}{charges[1:]}."
+
+    def _charges(self) -> str:
+        return charges_text(self._before, known_history(self._site))
 
     def _index(self, request: Request) -> Response:
         del request
         budget = budget_document(self._site.folder, None)
-        history = read_history(self._site.ledger)
         try:
             with connect(self._site) as client:
-                studies, lost = client.studies(), None
+                studies, lost = list_standings(self._site, client, self._known), None
         except CallError as error:
-            studies, lost = (), str(error)
+            studies, lost = [], str(error)
         return self.answer(
             "studies.html",
             budget=budget,
             lost=lost,
             curator=self._site.curator,
-            studies=[(each, next_step(each, history)) for each in studies],
+            studies=[(each, next_step(standing)) for each, standing in studies],
         )
 
     def _ledger(self, request: Request) -> Response:
@@ -96,20 +125,24 @@ class StewardPages(Pages):
         name = _name(request)
         job = self._jobs.of(name)
         if job is not None and job.runs:
-            return self._progress(name, job)
+            return self._progress(job)
         with connect(self._site) as client:
             study, _ = agreed_study(self._site, client, name, study_file=None)
-            found = client.progress(study.digest)
+            progress = client.progress(study.digest)
         history = read_history(self._site.ledger)
+        opener = record_for(history.openers, study, self._site.name)
         shown: dict[str, Any] = {
             "study": study,
-            "face": study_face(study, found.state),
-            "found": found,
+            "face": study_face(study, progress.state),
+            "found": progress,
             "job": job,
             "step": decide_step(history, study.digest),
             "held": history.is_held(study.digest),
-            "artefacts": list_artefacts(self._site, study),
+            "artefacts": self._artefacts.list(study.name),
             "opens": self._site.name in (study.openers or {}),
+            "opener": opener,
+            "key_left": opener is not None
+            and opener.offer.key_id in list_opener_keys(self._site.openers),
             "compared": name in self._comparisons,
         }
         if not components_path(self._site, name).exists():
@@ -127,8 +160,8 @@ class StewardPages(Pages):
             **shown,
         )
 
-    def _progress(self, name: str, job: Job) -> Response:
-        study = kept_study(self._site, name)
+    def _progress(self, job: Job) -> Response:
+        study = kept_study(self._site, job.study)
         return self.answer(
             "progress.html",
             face=study_face(study),
@@ -138,33 +171,41 @@ class StewardPages(Pages):
         )
 
     def _review(self, request: Request) -> Response:
-        return self._show_review(
-            _name(request),
-            request.query_params.get("data-set") or None,
-            (request.query_params.get("digest") or "").strip() or None,
-            again="again" in request.query_params,
-        )
+        """A review, or the progress of the reading that it needs."""
+        name, asked = _name(request), request.query_params
+        data_set, digest = asked.get("data-set") or None, asked.get("digest", "").strip() or None
+        key, job, again = (name, data_set, digest), self._jobs.of(name), "again" in asked
+        address = self._place(name, "/review", data_set, digest)
+        if job is not None and job.review == address and not again:
+            if job.runs:
+                return self._progress(job)
+            if job.error is not None:
+                return self._to(name)  # which says how it ended
+        if key in self._looks and not again:
+            return self._show_review(key)
+        policy, history = load_policy(self._site), read_history(self._site.ledger)
+        charged = any(each.request.study == name for each in history.reservations)
+        if data_set is None and len(policy.data_sets) > 1 and not charged:
+            data_sets = policy.data_sets
+            return self.answer("data_sets.html", name=name, data_sets=data_sets, again=again)
+        with connect(self._site) as client:
+            agreed_study(self._site, client, name, study_file=None)
+
+        def work(job: Job) -> None:
+            looked = look(
+                self._site, name, data_set_name=data_set, digest=digest, progress=job.progress
+            )
+            job.require_going()
+            self._looks[key] = looked
+
+        job = self._jobs.start(Job(name, f"The review of {name}", review=address), work)
+        job.wait(_SOON_S)
+        return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
 
     def _show_review(
-        self,
-        name: str,
-        data_set: str | None,
-        digest: str | None,
-        *,
-        again: bool,
-        wrong: str | None = None,
+        self, key: _LookKey, *, wrong: str | None = None, typed_digest: str | None = None
     ) -> Response:
-        policy = load_policy(self._site)
-        history = read_history(self._site.ledger)
-        charged = any(each.request.study == name for each in history.charges)
-        if data_set is None and len(policy.data_sets) > 1 and not charged:
-            return self.answer("data_sets.html", name=name, data_sets=policy.data_sets)
-        key = name, data_set, digest
-        if again or key not in self._looks:
-            self._looks[key] = look(
-                self._site, name, data_set_name=data_set, digest=digest, quiet=True
-            )
-        seen = self._looks[key]
+        (_, data_set, digest), seen = key, self._looks[key]
         return self.answer(
             "review.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -172,6 +213,7 @@ class StewardPages(Pages):
             face=study_face(seen.study, seen.state),
             seen=seen,
             review=seen.document(),
+            live=seen.review.is_live,
             faults=fault_rows(seen.counted),
             above=seen.counted.above(seen.study.faults),
             spectrum=spectrum(seen),
@@ -180,6 +222,7 @@ class StewardPages(Pages):
             digest=digest,
             agreed=fingerprint(seen.review),
             wrong=wrong,
+            typed_digest=typed_digest,
         )
 
     def _find_refusal(self, seen: Look) -> str | None:
@@ -197,12 +240,14 @@ class StewardPages(Pages):
 
     def _consent(self, request: Request) -> Response:
         """Begin a contribution, if the steward has typed the study's name."""
-        name, form = _name(request), form_of(request)
+        name, form = _name(request), read_form(request)
         data_set, digest = form.get("data-set") or None, form.get("digest", "").strip() or None
-        typed = form.get("name", "").strip()
-        if not hmac.compare_digest(typed.encode(), name.encode()):
+        if not _is_typed(name, form):
+            key = (name, data_set, form.get("looked-digest") or None)
+            if key not in self._looks:
+                return self._to(name)
             wrong = f"To agree, type {name}, the name of the study. Nothing was drawn or charged."
-            return self._show_review(name, data_set, digest, again=False, wrong=wrong)
+            return self._show_review(key, wrong=wrong, typed_digest=digest)
         agreed = form.get("agreed", "")
 
         def work(job: Job) -> None:
@@ -214,9 +259,72 @@ class StewardPages(Pages):
                 digest=digest,
             )
 
-        self._jobs.start(name, f"The contribution to {name}", work, consents=True)
+        begun = self._begin(Job(name, f"The contribution to {name}", consents=True), work)
         self._looks = {key: seen for key, seen in self._looks.items() if key[0] != name}
+        return begun
+
+    def _begin(self, job: Job, work: Callable[[Job], None]) -> Response:
+        """Begin work that a form asks for, if it is not under way: a form may be sent twice."""
+        under_way = self._jobs.of(job.study)
+        if under_way is None or not under_way.runs or under_way.title != job.title:
+            self._jobs.start(job, work)
+        return self._to(job.study)
+
+    def _stop(self, request: Request) -> Response:
+        """Stop the work for a study, if it may be; its page says what came of it."""
+        name = _name(request)
+        job = self._jobs.of(name)
+        if job is not None and not job.stop() and job.runs:
+            job.notes.append("It cannot be stopped any more: it is being finished.")
         return self._to(name)
+
+    def _opening(self, request: Request) -> Response:
+        """What this site, an opener, would open."""
+        digest = request.query_params.get("digest", "").strip() or None
+        return self._show_opening(_name(request), digest)
+
+    def _show_opening(
+        self,
+        name: str,
+        digest: str | None,
+        *,
+        wrong: str | None = None,
+        typed_digest: str | None = None,
+    ) -> Response:
+        seen = look_at_opening(self._site, name, digest=digest)
+        return self.answer(
+            "opening.html",
+            status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
+            study=seen.study,
+            face=study_face(seen.study, seen.found.state),
+            seen=seen,
+            spares=Terms.from_study(seen.study).votes_needed,
+            unverified=() if seen.agreement is None else seen.agreement.unknown,
+            wrong=wrong,
+            typed_digest=typed_digest,
+        )
+
+    def _open(self, request: Request) -> Response:
+        """Begin to open, if the steward has typed the study's name."""
+        name, form = _name(request), read_form(request)
+        digest, agreed = form.get("digest", "").strip() or None, form.get("agreed", "")
+        if not _is_typed(name, form):
+            wrong = f"To agree, type {name}, the name of the study. Nothing was opened or sent."
+            return self._show_opening(name, None, wrong=wrong, typed_digest=digest)
+
+        def work(job: Job) -> None:
+            def agree_to(shown: SealedSet | None) -> None:
+                if shown is not None and shown.digest != agreed:
+                    raise ConsentError(
+                        "the set of uploads is not the one that the page showed: look at it again "
+                        "and agree again. Nothing was opened or sent"
+                    )
+                job.pass_point()
+
+            job.step = "Fetching the set, checking and opening it"
+            open_sum(self._site, name, digest=digest, wait_s=0.0, agree_to=agree_to)
+
+        return self._begin(Job(name, f"The opening of {name}"), work)
 
     def _components(self, request: Request) -> Response:
         name = _name(request)
@@ -228,11 +336,12 @@ class StewardPages(Pages):
         name = _name(request)
 
         def work(job: Job) -> None:
-            job.step = "Drawing synthetic rows and comparing them with this site's own"
-            self._comparisons[name] = compare_kept(self._site, name)
+            job.step = "Drawing synthetic rows"
+            compared = compare_kept(self._site, name, progress=job.progress)
+            job.require_going()
+            self._comparisons[name] = compared
 
-        self._jobs.start(name, f"The comparison for {name}", work)
-        return self._to(name)
+        return self._begin(Job(name, f"The comparison for {name}"), work)
 
     def _comparison(self, request: Request) -> Response:
         name = _name(request)
@@ -247,10 +356,23 @@ class StewardPages(Pages):
         )
 
     def _to(self, name: str) -> Response:
-        place = f"{self.session.place}/study/{name}"
-        return RedirectResponse(place, status_code=HTTPStatus.SEE_OTHER)
+        return RedirectResponse(self._place(name), status_code=HTTPStatus.SEE_OTHER)
+
+    def _place(
+        self, name: str, page: str = "", data_set: str | None = None, digest: str | None = None
+    ) -> str:
+        """Address of a page of a study."""
+        asked = {"data-set": data_set, "digest": digest}
+        query = urlencode({field: value for field, value in asked.items() if value})
+        place = f"{self.session.place}/study/{quote(name, safe='')}{page}"
+        return f"{place}?{query}" if query else place
 
 
 def _name(request: Request) -> str:
     name: str = request.path_params["name"]
     return name
+
+
+def _is_typed(name: str, form: Mapping[str, str]) -> bool:
+    """Whether the steward has agreed, by typing the study's name."""
+    return hmac.compare_digest(form.get("name", "").strip().encode(), name.encode())

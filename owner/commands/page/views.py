@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from dppca.common.messages import StudyState
-from dppca.owner.client.queries import StudySummary
 from dppca.owner.commands.look import Look
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import NextStep, decide_step
+from dppca.owner.render.studies import Standing
 
 _ASSUMED = 24
 
 
-def next_step(study: StudySummary, history: History) -> str:
-    """What a steward may do about a study."""
-    step = decide_step(history, study.digest)
-    if study.state is StudyState.ABORTED:
+def next_step(standing: Standing | None) -> str:
+    """What a steward may do about a study; None for one whose document is refused."""
+    if standing is None:
+        return "Its document is refused: tell the operator."
+    if standing.state is StudyState.ABORTED:
         return "It was ended without a result."
-    if study.state in (StudyState.DECOMPOSED, StudyState.CLOSED):
-        return "Look at the components."
-    if history.is_held(study.digest) or step is NextStep.NOTHING:
-        return "This site has contributed: wait."
-    if study.state is StudyState.SEALED:
-        return "It takes no contribution any more."
-    if step is NextStep.RESERVE:
-        return "Waits for this site: look at what would leave."
-    return "A contribution was charged and not finished: go on with it."
+    if standing.is_held and standing.step is NextStep.RESERVE:
+        return "The curator holds a contribution that this ledger lacks: run `dppca-owner doctor`."
+    if standing.state is StudyState.OPEN:
+        return _next_in_open(standing)
+    if standing.state is StudyState.SEALED:
+        if standing.opens:
+            return "Waits for this site, an opener: look at what would be opened."
+        return "It waits for its openers."
+    return "Look at the components."
+
+
+def _next_in_open(standing: Standing) -> str:
+    if standing.is_held or standing.step is NextStep.NOTHING:
+        later = " Come back then to open it." if standing.opens else ""
+        return f"This site has contributed: wait for the other owners.{later}"
+    if standing.step is NextStep.SEND:
+        return "A contribution was charged and not finished: go on with it."
+    if standing.is_over:
+        return "Its deadline has passed."
+    if standing.step is NextStep.DRAW:
+        return "A contribution was charged and not finished: go on with it."
+    return "Waits for this site: look at what would leave."
 
 
 def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[str, bool]]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
+from dppca.common.errors import NotReadyError
 from dppca.common.messages import Form
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
@@ -134,3 +135,55 @@ def test_operators_see_everything_and_owners_theirs(
     for request in (pb.GetStudyRequest(digest=digest), pb.GetStudyRequest(name=study.name)):
         found = operator.federation.GetStudy(request, timeout=WAIT_S)
         assert found.document == study.canonical_bytes()
+
+
+def _refusals(operator: Party, study: str = "") -> list[pb.Refusal]:
+    request = pb.ListRefusalsRequest(study=study)
+    return list(operator.admin.ListRefusals(request, timeout=WAIT_S).refusals)
+
+
+def test_operators_see_who_was_refused_and_why(
+    study: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    owner = owners["owner-1"]
+    for _ in range(3):
+        refused(lambda: owner.components(study))
+    refused(lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name)))
+    newest, before = _refusals(operator, study.name)
+    assert (newest.party[:9], newest.method, newest.error) == (
+        "operator:",
+        "CloseStudy",
+        "StudyStateError",
+    )
+    assert (before.party, before.method, before.study) == (
+        "owner:owner-1",
+        "DownloadComponents",
+        study.name,
+    )
+    assert (before.error, before.sentence) == ("NotReadyError", NotReadyError.public)
+    assert before.times == 3
+    assert abs(before.time_s - datetime.now(UTC).timestamp()) < WAIT_S
+    assert refused(lambda: _refusals(owner)) == ("PERMISSION_DENIED", "PermissionDeniedError")
+    assert refused(lambda: _refusals(operator, "none")) == ("NOT_FOUND", "UnknownStudyError")
+
+
+def test_no_text_of_a_callers_choice_is_among_the_refusals(
+    curator: Curator, study: Study, operator: Party
+) -> None:
+    before = len(_refusals(operator, study.name))
+    stranger, words = curator.party("stranger-of-words"), []
+    for number in range(200):
+        word = f"<script>{number}</script>"
+        words.append(word)
+        request = pb.GetStudyRequest(name=word)
+        refused(lambda request=request: stranger.federation.GetStudy(request, timeout=WAIT_S))
+    # A study that does not name it is none, also here.
+    refused(lambda: stranger.result(study, wait_s=0))
+    found = _refusals(operator)
+    ours = [each for each in found if each.party == "owner:stranger-of-words"]
+    assert sorted((each.method, each.study, each.times) for each in ours) == [
+        ("GetResult", "", 1),
+        ("GetStudy", "", 200),
+    ]
+    assert not [each for each in found if any(word in str(each) for word in words)]
+    assert len(_refusals(operator, study.name)) == before

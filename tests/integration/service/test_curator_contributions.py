@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.messages import Header
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
@@ -81,7 +81,9 @@ def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_eac
     again = owners["owner-1"].contribute(release, ledger_length=length)
     assert (first.already_stored, again.already_stored) == (False, True)
     assert first.acknowledgement == again.acknowledgement
-    taken, signed_by = read_acknowledgement(first.acknowledgement, Parties(curator.authority.pem))
+    taken, signed_by = read_acknowledgement(
+        first.acknowledgement, KnownParties(curator.authority.pem)
+    )
     assert signed_by == Identity("hub", Role.CURATOR)
     assert taken == Taken(
         study_digest=study.digest,

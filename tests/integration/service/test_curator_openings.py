@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from dppca.common.aggregation.messages import Opening
+from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.attestation.components import check_envelope, check_result
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.sums import require_sum
 from dppca.common.messages import StudyState
 from dppca.common.results import Result, result_from_bytes
@@ -97,7 +97,7 @@ def test_components_follow_from_one_sum_over_all_owners(
     second.open()
     result = finished(sealed)
     assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), Parties(hub.curator.authority.pem))
+    checked = check_envelope(json.loads(result.receipt), KnownParties(hub.curator.authority.pem))
     check_result(result, checked)
     assert checked.evidence is not None
     blobs = hub.curator.state / "blobs"

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from dppca.common.attestation.components import check_envelope, check_result
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.messages import Form, StudyState
 from dppca.common.results import result_from_bytes
 from dppca.common.study import Study
@@ -96,7 +96,7 @@ def test_the_components_carry_a_receipt_that_everybody_signed(
 ) -> None:
     result = result_from_bytes(owners["owner-1"].components(finished), finished)
     assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), Parties(curator.authority.pem))
+    checked = check_envelope(json.loads(result.receipt), KnownParties(curator.authority.pem))
     check_result(result, checked)
     assert checked.curator.name == "hub"
     assert checked.study == finished

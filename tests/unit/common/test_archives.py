@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dppca.common.archives import array_in, read_archive, require_model
-from dppca.common.attestation.frames import (
+from dppca.common.attestation.file_headers import (
     PAGE_BYTES,
     is_compressed,
     require_plain_arrow,

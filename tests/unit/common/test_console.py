@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 
+import click
 import pytest
 
 from dppca.common import console
-from dppca.common.console import Progress, progress, terminable
+from dppca.common.console import Progress, progress, run, terminable
 from tests.support.patience import WAIT_S
 
 
@@ -53,6 +54,30 @@ def test_nothing_is_drawn_where_there_is_no_terminal(
     with progress("Reading rows", 10, unit="rows") as bar:
         bar.advance(10)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_defect_is_told_by_its_places_and_kinds_alone(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines are for a report, and what a library says may quote a row."""
+    value = "Smith"
+
+    @click.command()
+    @click.option("--json", "_json", is_flag=True)
+    def command(_json: bool) -> None:
+        try:
+            float(value)
+        except ValueError:
+            raise KeyError(value)  # noqa: B904 - as a defect does it
+
+    with pytest.raises(SystemExit) as ended:
+        run(command, options)
+    printed = capsys.readouterr()
+    assert ended.value.code == 70
+    assert value not in printed.out + printed.err
+    for told in ("Traceback", __file__, "builtins.ValueError", "builtins.KeyError"):
+        assert told in printed.err
 
 
 # A library that aborts while Python unwinds, as a thread of C++ does that nobody has joined.

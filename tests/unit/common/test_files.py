@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.files import open_to_others, shut, sync
+from dppca.common.errors import SettingError
+from dppca.common.files import open_to_others, read_text, shut, sync
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
@@ -134,3 +135,10 @@ def test_folders_are_not_opened_where_that_is_impossible(
     assert flags == []
     sync(tmp_path / "rows")
     assert flags == [os.O_RDWR], "Windows writes out only what is open for writing"
+
+
+def test_why_a_file_that_was_named_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_bytes("ä".encode("latin-1"))
+    for name, said in (("no.yaml", "No such file"), ("study.yaml", "not text in UTF-8")):
+        with pytest.raises(SettingError, match=said):
+            read_text(tmp_path / name)

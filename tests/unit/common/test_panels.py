@@ -55,6 +55,15 @@ def test_ticks_are_values_at_the_ends_of_cells() -> None:
     }
 
 
+def test_whole_numbers_that_do_not_divide_evenly_make_no_heaps() -> None:
+    ages = list(range(106)) * 3
+    axes = _drawn({"upper": 105, "integer": True}, ages, ages)
+    for patch in axes.patches:
+        assert np.allclose(patch.get_data().values, 1 / 40)
+    assert "whole numbers" in axes.get_xlabel()
+    assert not _drawn({"upper": 79, "integer": True}, ages[:80], [3.0]).get_xlabel()
+
+
 def test_a_spike_has_a_bar_of_its_own_and_the_rest_can_still_be_seen() -> None:
     spiky = {"zero": "separate", "histogram": True}
     rest = [0.1 + 0.19 * i for i in range(40)]

@@ -17,7 +17,9 @@ from dppca.common.relations import (
     LOST_FROM,
     Relations,
     judge_relations,
+    relations_assumption,
     relations_document,
+    relations_lines,
     relations_warning,
 )
 from dppca.common.study import Study
@@ -144,12 +146,27 @@ def test_words_say_which_relations_are_lost() -> None:
     assert "Enough would be: epsilon " in others
 
 
+def test_what_is_assumed_of_numerics_is_said_with_the_part_that_they_must_fill() -> None:
+    assert relations_assumption(_judge(_study(BINARIES), 5_000)) is None
+    warned, fine = (_judge(_study(NUMERICS), rows) for rows in (20, 50_000))
+    assert relations_lines(warned)[:-1] == relations_warning(warned)
+    assert "at less noise" in relations_lines(warned)[-1]
+    assert fine.others is not None
+    assert fine.enough is None
+    (said,) = relations_lines(fine)
+    assert f"less than about {100 * fine.others.noise / fine.others.limit:.2g} % of them" in said
+    for found in (warned, fine):
+        document = relations_document(found)
+        assert document is not None
+        assert document["assumption"] == relations_lines(found)[-1]
+
+
 def test_rows_of_the_unit_ball_and_single_attributes_are_not_judged() -> None:
     ball = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
     for study in (_study(ball, row_norm={}), _study(LABELS[:1])):
         assert judge_relations(study, calibrate(study), owner_rows=[5, 5]) is None
     assert relations_document(None) is None
-    assert relations_warning(None) == []
+    assert relations_lines(None) == []
 
 
 def _strongly_related(n: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -89,7 +89,7 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
         ({"name": None}, "study: name is missing"),
         ({"name": "Big Study"}, "name: a name has 1 to 64"),
         ({"name": "../x"}, "name: a name has 1 to 64"),
-        ({"owners": []}, "owners: must have 1 entries or more"),
+        ({"owners": []}, "owners: must not be empty"),
         ({"owners": ["a", "a"]}, "study: owners must differ"),
         ({"owners": ["a", "B"]}, "owners entry 2: a name"),
         ({"quorum": 4}, "quorum 4 is above the number of owners, 3"),

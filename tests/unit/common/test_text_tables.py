@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.text_tables import text_table
+from dppca.common.text_tables import fit_markdown, text_table
 
 NAMES = ("noise", "epsilon", "captured")
 ROWS = [("laplace", "0.5", "0.912"), ("gaussian", "10", "0.998")]
@@ -30,6 +30,13 @@ def test_in_a_narrow_terminal_each_row_becomes_lines_with_names() -> None:
         "    epsilon 10, captured",
         "    0.998",
     ]
+
+
+def test_tables_of_markdown_are_drawn_for_the_terminal_and_the_rest_stays() -> None:
+    text = "# Noise\n\n| name | is |\n| --- | --- |\n| a\\|b | 1 |\n| c |  |\n\nSaid | so.\n"
+    assert fit_markdown(text, width=None) == text
+    assert fit_markdown(text, width=9) == "# Noise\n\nname  is\na|b   1\nc\n\nSaid | so.\n"
+    assert fit_markdown(text, width=7) == "# Noise\n\na|b\n    is\n    1\nc\n\nSaid | so.\n"
 
 
 WORDS = st.text("abc 012", min_size=1, max_size=12).map(str.strip).filter(bool)

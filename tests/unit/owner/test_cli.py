@@ -319,7 +319,8 @@ PATIENTS = 'patients: {who: All patients, epsilon: "3", delta: "0"'
 def _charge(site: OwnerSite, *, data_set: str = "survey") -> None:
     """Charge 0.7 as the policy says now, or for a data set that it does not name."""
     from dppca.owner.ledger.database import open_ledger
-    from dppca.owner.site.config import load_policy, load_site
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.policy import load_policy
 
     request = request_of(small_study(epsilon="0.7"), data_set=data_set)
     named = {each.name: each.account for each in load_policy(load_site(site.folder)).data_sets}

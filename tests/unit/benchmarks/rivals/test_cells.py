@@ -10,9 +10,9 @@ import pytest
 from benchmarks.performance.environments import GuestError
 from benchmarks.rivals import cells as module
 from benchmarks.rivals.cells import (
-    Cell,
     NotRunError,
     PatienceError,
+    RivalRun,
     find_environment,
     read_cells,
     run_cells,
@@ -27,16 +27,18 @@ class Runs:
         self.splits: list[int] = []
         self.said: list[str] = []
 
-    def cell(self, split: int, error: Exception | None = None, who: str = "one") -> Cell:
+    def cell(self, split: int, error: Exception | None = None, who: str = "one") -> RivalRun:
         def run() -> dict[str, Any]:
             self.splits.append(split)
             if error is not None:
                 raise error
             return {"figure": float(split), "by": {"a": 1.0, "b": 2.0 * split}}
 
-        return Cell({"subject": "fair", "contestant": who, "split": split}, run)
+        return RivalRun({"subject": "fair", "contestant": who, "split": split}, run)
 
-    def run(self, cells: list[Cell], path: Path, *, again: bool = False) -> list[dict[str, Any]]:
+    def run(
+        self, cells: list[RivalRun], path: Path, *, again: bool = False
+    ) -> list[dict[str, Any]]:
         return run_cells(cells, path, again=again, say=self.said.append)
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.rivals.merging import (
-    Site,
+    SiteSums,
     distributed_components,
     merged_components,
     published_deviation,
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(132)
 SHAPES = RNG.standard_normal((3, 6, 6)) * np.array([3.0, 2.0, 1.0, 0.5, 0.3, 0.1])
 TABLES = [RNG.standard_normal((40 * (i + 1), 6)) @ shape for i, shape in enumerate(SHAPES)]
 PARTS = [rows / np.linalg.norm(rows, axis=1).max() for rows in TABLES]
-SITES = [Site(len(rows), np.cov(rows, rowvar=False, bias=True)) for rows in PARTS]
+SITES = [SiteSums(len(rows), np.cov(rows, rowvar=False, bias=True)) for rows in PARTS]
 
 
 def assert_same_space(left: NDArray[np.float64], right: NDArray[np.float64]) -> None:
@@ -40,7 +40,7 @@ def test_sites_that_send_everything_count_the_same_in_dpdispca() -> None:
 
 
 def test_a_negative_eigenvalue_is_sent_as_printed_and_left_out_in_the_sound_form() -> None:
-    site = Site(10, np.diag([1.0, 0.5, -2.0]))
+    site = SiteSums(10, np.diag([1.0, 0.5, -2.0]))
     assert_same_space(
         distributed_components([site], k=1, intermediate=2, signed=False), np.eye(3)[2:]
     )
@@ -58,7 +58,8 @@ def test_merged_subspaces_of_full_rank_count_rows() -> None:
 
 def test_merging_keeps_no_more_than_it_is_asked_for() -> None:
     lost = merged_components(
-        [Site(1, np.diag([2.0, 1.9, 0.0])), Site(1, np.diag([0, 1.9, 2.0]))], k=1
+        [SiteSums(1, np.diag([2.0, 1.9, 0.0])), SiteSums(1, np.diag([0, 1.9, 2.0]))],
+        k=1,
     )
     assert not np.allclose(np.abs(lost), [[0, 1, 0]]), "the sum's leading vector was cut off"
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.rivals import page, parties, pca, synthetic
+from dppca.common.errors import SettingError
 
 MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")
 
@@ -90,3 +94,28 @@ def test_every_cell_of_a_full_run_is_on_the_page() -> None:
         asked = {tuple(cell.facts[each] for each in by) for cell in cells}
         kept = {tuple(cell[each] for each in by) for cell in sections[name]["cells"]}
         assert kept == asked, name
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "JSON_FILE", tmp_path / "comparison.json")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
+    page.keep("nltcs", section(synthetic_cell(), synthetic_cell(contestant="MST", runs=1)))
+
+
+@pytest.mark.usefixtures("committed")
+def test_cells_of_other_contestants_stay_in_their_places() -> None:
+    again = section(synthetic_cell(runs=2), synthetic_cell(contestant="AIM"))
+    merged = page.merge("nltcs", again, synthetic.BY)["cells"]
+    assert [(cell["contestant"], cell["runs"]) for cell in merged] == [
+        ("DPPCA", 2),
+        ("MST", 1),
+        ("AIM", 3),
+    ]
+
+
+@pytest.mark.usefixtures("committed")
+def test_cells_of_two_machines_are_not_mixed() -> None:
+    elsewhere = section(synthetic_cell()) | {"machine": MACHINE | {"processor": "another"}}
+    with pytest.raises(SettingError, match="run all here"):
+        page.merge("nltcs", elsewhere, synthetic.BY)

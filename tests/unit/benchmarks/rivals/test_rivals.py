@@ -14,7 +14,7 @@ from dppca.common.errors import SettingError
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--write", "--only", "DPPCA"], "leave out --splits"),
+        (["--write", "--neighbours", "added"], "leave out --splits"),
         (["--write", "--splits", "1"], "leave out --splits"),
         (["--again", "--as-is"], "leave out one of them"),
     ],

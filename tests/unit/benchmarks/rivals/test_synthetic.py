@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.rivals.judging import judge_rows, read_subject, values_of
+from benchmarks.rivals.judging import draw_values, judge_rows, read_subject
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.rivals.synthetic import (
     CONTESTANTS,
@@ -46,7 +46,7 @@ def test_only_is_a_part_of_a_name() -> None:
 def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
     subject = read_subject("fair")
     codes, _ = attribute_cells(subject, subject.columns)
-    values = values_of(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
+    values = draw_values(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
     assert (np.column_stack(attribute_cells(subject, values)[0]) == np.column_stack(codes)).all()
 
 

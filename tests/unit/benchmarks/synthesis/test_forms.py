@@ -34,7 +34,7 @@ def test_declared_targets_are_those_that_are_predicted() -> None:
 def test_cells_about_an_answer_hold_that_answer_alone() -> None:
     subject = load_subject("fair")
     schema = Schema.from_document(find_form(subject, TARGETED).document)
-    index = schema.index_of("yrs_married")
+    index = schema.find_index("yrs_married")
     cells = schema.cells[index]
     assert cells is not None
     answers = np.array([0.5, 2.5, 6, 9, 13, 16.5, 23])

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.synthesis import grid
 from benchmarks.synthesis.forms import PLAIN, TARGETED
 from benchmarks.synthesis.subjects import SUBJECTS
-from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, Trial, Worth
+from benchmarks.synthesis.trials import BEFORE, FIELD, ONE_NOISE, OWN_NOISE, REAL, GridTrial, Worth
 from dppca.common.errors import DataError
 
 WORTH = Worth({"a": 0.5}, 0.1, {"b": 0.2}, 1.0, "field", None)
@@ -40,13 +40,13 @@ def test_one_noise_for_all_owners_is_for_the_form_that_is_asked_for() -> None:
 
 
 def test_finished_trials_are_not_run_again(tmp_path: Path) -> None:
-    ran: list[Trial] = []
+    ran: list[GridTrial] = []
 
-    def run_trial(trial: Trial) -> Worth:
+    def run_trial(trial: GridTrial) -> Worth:
         ran.append(trial)
         return WORTH
 
-    trials = [Trial("fair", PLAIN, FIELD, "laplace", "1", OWN_NOISE, s, 0) for s in range(3)]
+    trials = [GridTrial("fair", PLAIN, FIELD, "laplace", "1", OWN_NOISE, s, 0) for s in range(3)]
     path = tmp_path / "deeper" / "cells.jsonl"
     grid.run_trials(trials[:2], path, run=run_trial)
     with path.open("a") as file:

@@ -34,5 +34,5 @@ def test_the_plain_demo_releases_no_histogram() -> None:
 
 def test_affairs_are_a_yes_or_no() -> None:
     subject = load_subject("fair")
-    affair = subject.columns[subject.schema.index_of("affair")]
+    affair = subject.columns[subject.schema.find_index("affair")]
     assert np.bincount(affair).tolist() == [4313, 2053]

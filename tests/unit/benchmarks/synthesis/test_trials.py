@@ -13,7 +13,7 @@ from benchmarks.synthesis.trials import (
     ONE_NOISE,
     OWNERS,
     REAL,
-    Trial,
+    GridTrial,
     judge,
     make_study,
     release,
@@ -67,7 +67,7 @@ def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None
 
 @pytest.mark.parametrize(("form", "decoder"), [(PLAIN, BEFORE), (PLAIN, FIELD), (SHAPED, FIELD)])
 def test_a_trial_gives_rows_and_repeats_itself(form: str, decoder: str) -> None:
-    trial = Trial("fair", form, decoder, "gaussian", "1", ONE_NOISE, 0, 0)
+    trial = GridTrial("fair", form, decoder, "gaussian", "1", ONE_NOISE, 0, 0)
     first, second = run_trial(trial), run_trial(trial)
     assert first.method == decoder
     assert first.accuracy == second.accuracy

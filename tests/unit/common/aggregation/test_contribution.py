@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.messages import Opening, Upload, head_limit, upload_limit
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
+from dppca.common.aggregation.sum_messages import Opening, Upload, head_limit, upload_limit
 from dppca.common.errors import SchemaMismatchError, UploadError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration

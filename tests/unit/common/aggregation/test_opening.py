@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.messages import SealedSet, Vote
 from dppca.common.aggregation.opening import Sums, answer, open_set, vote
 from dppca.common.aggregation.seals import make_opener_key, seal
 from dppca.common.aggregation.streams import add_stream
+from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.errors import (
     ConflictError,
     DppcaError,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.messages import Opening, Upload
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import (
     LARGEST,
@@ -17,6 +16,7 @@ from dppca.common.aggregation.pooling import (
     show_set,
     unmask,
 )
+from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.errors import (
     ConflictError,
     GarbledSumError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dppca.common.aggregation.frames import frame
+from dppca.common.aggregation.framing import frame
 from dppca.common.aggregation.streams import add_stream, subtract_stream
 from tests.support.aggregation import federation
 

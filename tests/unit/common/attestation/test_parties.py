@@ -21,7 +21,7 @@ from dppca.common.attestation.acknowledgements import (
     compare,
     read_acknowledgement,
 )
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import load_certificate, make_signer
 from dppca.common.attestation.verify import verification_text, verify_file
 from dppca.common.errors import (
@@ -128,7 +128,7 @@ def test_a_signature_counts_unless_its_key_may_have_been_anothers(
     serial = parse_certificate(credentials.certificate).serial_number
     moment = datetime(revoked.year, revoked.month, revoked.day, tzinfo=UTC)
     since = None if held is None else datetime(held.year, held.month, held.day, tzinfo=UTC)
-    parties = Parties(
+    parties = KnownParties(
         AUTHORITY.pem,
         revoked=RevocationList(1, {serial: moment} if listed else {}),
         held_since=since,
@@ -202,39 +202,41 @@ def test_an_acknowledgement_is_the_same_each_time_and_says_who_signed_what() -> 
     signer = make_signer(AUTHORITY.issue(Role.CURATOR, "hub"))
     content = acknowledge(TAKEN, signer)
     assert content == acknowledge(TAKEN, signer)
-    found, curator = read_acknowledgement(content, Parties(AUTHORITY.pem))
+    found, curator = read_acknowledgement(content, KnownParties(AUTHORITY.pem))
     assert (found, curator.name) == (TAKEN, "hub")
-    assert compare(content, REPORT, Parties(AUTHORITY.pem))["owner"] == "owner-1"
+    assert compare(content, REPORT, KnownParties(AUTHORITY.pem))["owner"] == "owner-1"
 
 
 def test_an_acknowledgement_counts_only_by_a_curator_of_the_authority_in_good_standing() -> None:
     content = _acknowledged()
     with pytest.raises(SignatureError, match="authority"):
-        compare(content, REPORT, Parties(new_authority().pem))
+        compare(content, REPORT, KnownParties(new_authority().pem))
     with pytest.raises(SignatureError, match="no curator"):
-        compare(_acknowledged(role=Role.OPERATOR), REPORT, Parties(AUTHORITY.pem))
+        compare(_acknowledged(role=Role.OPERATOR), REPORT, KnownParties(AUTHORITY.pem))
     with pytest.raises(SettingError, match="--ca"):
-        compare(content, REPORT, Parties(None))
+        compare(content, REPORT, KnownParties(None))
     credentials = AUTHORITY.issue(Role.CURATOR, "hub")
     stolen = acknowledge(TAKEN, make_signer(credentials))
     serial = parse_certificate(credentials.certificate).serial_number
     with pytest.raises(SignatureError, match="revoked"):
-        compare(stolen, REPORT, Parties(AUTHORITY.pem, revoked=RevocationList(1, {serial: NOW})))
+        compare(
+            stolen, REPORT, KnownParties(AUTHORITY.pem, revoked=RevocationList(1, {serial: NOW}))
+        )
 
 
 @pytest.mark.parametrize("field", ["release_id", "payload_sha256"])
 def test_any_other_release_in_its_place_is_a_contradiction(field: str) -> None:
     listed = [{**REPORT["owners"][0], field: "00" * 16}]
     with pytest.raises(ContradictionError, match="in its place"):
-        compare(_acknowledged(), {**REPORT, "owners": listed}, Parties(AUTHORITY.pem))
+        compare(_acknowledged(), {**REPORT, "owners": listed}, KnownParties(AUTHORITY.pem))
     with pytest.raises(ContradictionError, match="leaves owner-1 out"):
-        compare(_acknowledged(), {**REPORT, "owners": []}, Parties(AUTHORITY.pem))
+        compare(_acknowledged(), {**REPORT, "owners": []}, KnownParties(AUTHORITY.pem))
 
 
 def test_an_acknowledgement_of_another_study_says_nothing_of_this_one() -> None:
     for other in ({**REPORT, "study_digest": "00" * 32}, {"study_digest": TAKEN.study_digest}):
         with pytest.raises(SettingError, match="of study abab"):
-            compare(_acknowledged(), other, Parties(AUTHORITY.pem))
+            compare(_acknowledged(), other, KnownParties(AUTHORITY.pem))
 
 
 @given(
@@ -248,7 +250,7 @@ def test_an_acknowledgement_says_nothing_else_than_it_must(field: str, value: An
     except ValueError:  # what canonical JSON does not take
         return
     try:
-        found, _ = read_acknowledgement(content, Parties(AUTHORITY.pem))
+        found, _ = read_acknowledgement(content, KnownParties(AUTHORITY.pem))
     except ReceiptError:
         return
     assert type(getattr(found, field)) is type(getattr(TAKEN, field))
@@ -261,11 +263,11 @@ def test_no_changed_byte_of_an_acknowledgement_changes_what_it_says(place: int, 
     content = bytearray(ACKNOWLEDGED)
     content[place % len(content)] ^= by
     try:
-        read = read_acknowledgement(bytes(content), Parties(AUTHORITY.pem))
+        read = read_acknowledgement(bytes(content), KnownParties(AUTHORITY.pem))
     except (ReceiptError, SignatureError):
         return
     # One certificate can be written in several ways: spare bits of its encoding, line breaks.
-    assert read == read_acknowledgement(ACKNOWLEDGED, Parties(AUTHORITY.pem))
+    assert read == read_acknowledgement(ACKNOWLEDGED, KnownParties(AUTHORITY.pem))
     assert ACKNOWLEDGED.index(b"BEGIN CERTIFICATE") < place % len(content)
 
 

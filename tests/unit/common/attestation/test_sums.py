@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.aggregation.messages import SignedOpening
+from dppca.common.aggregation.sum_messages import SignedOpening
 from dppca.common.attestation.components import Checked, check_envelope, sealed_result
-from dppca.common.attestation.parties import Parties
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SumEvidence, require_sum
 from dppca.common.attestation.verify import verify_file
@@ -99,7 +99,7 @@ def _check(
         "signature": curator.sign(Purpose.COMPONENTS, canonical_json(document)).hex(),
         "certificate": curator.certificate.decode(),
     }
-    return check_envelope(envelope, Parties(done.parties.authority.pem))
+    return check_envelope(envelope, KnownParties(done.parties.authority.pem))
 
 
 def _with_statement(evidence: SumEvidence, place: int, **changes: Any) -> SumEvidence:
@@ -472,7 +472,7 @@ def test_the_sum_of_unmasked_contributions_can_be_checked_too(tmp_path: Path) ->
     proved = make_proved_site(tmp_path)
     result = result_from_bytes(proved.components.read_bytes(), proved.study)
     assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), Parties(proved.ca))
+    checked = check_envelope(json.loads(result.receipt), KnownParties(proved.ca))
 
     def check() -> None:
         require_sum(proved.study, checked.releases, None, result.pooled, tmp_path)

@@ -21,11 +21,11 @@ from dppca.common.plotting import new_figure
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.schema.cells import N_BINS
 from dppca.common.study import Study
-from dppca.deploy.simulation.data import Holdings
 from dppca.deploy.simulation.experiment import _known_target, _require_two_labels, read_columns
+from dppca.deploy.simulation.holdings import Holdings
 from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
-from dppca.owner.report.comparison import CodedTable, code_table, compare
-from dppca.owner.report.page import Compared, marginal_panels, quality_page
+from dppca.owner.synthesis.report.comparison import CodedTable, code_table, compare
+from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
 from tests.support.census import ATTRIBUTES, make_study
 
 STUDY: Study = make_study()
@@ -48,7 +48,7 @@ def _heights(schema: Schema, columns: list[Column], name: str) -> dict[str, floa
     """Bars of the real rows, by the label at the axis or the text beside them."""
     figure = new_figure(4, 3)
     axes = figure.subplots()
-    index = schema.index_of(name)
+    index = schema.find_index(name)
     counts = count_values(schema, columns)
     draw_panel(axes, schema, index, counts[index], counts[index], NAMES)
     figure.draw_without_rendering()

@@ -8,12 +8,12 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from dppca.common.pages.guard import COOKIE, FORM_TOKEN, MOST_BYTES, Guard, Session, form_of
+from dppca.common.pages.guard import COOKIE, FORM_TOKEN, MOST_BYTES, Guard, Session, read_form
 from tests.support.asgi import HOST, Answer, ask
 
 
 async def _secrets(scope: Any, receive: Any, send: Any) -> None:
-    fields = form_of(Request(scope))
+    fields = read_form(Request(scope))
     await PlainTextResponse(f"secret {sorted(fields.items())}")(scope, receive, send)
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import sys
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,13 @@ import pytest
 from jinja2 import UndefinedError
 
 from dppca.common.errors import SettingError
-from dppca.common.pages.rendering import check_server, check_templates, render, render_file
+from dppca.common.pages.rendering import (
+    check_report,
+    check_server,
+    render,
+    render_file,
+    show_time,
+)
 
 HOSTILE = "<script>alert(1)</script>\" onload='x'\x1b]0;owned\x07\u202etxt"
 
@@ -117,11 +124,16 @@ def test_a_value_that_was_forgotten_is_an_error_and_no_gap(folder: Path) -> None
 def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    check_templates()
+    check_report()
     check_server()
     for name in ("jinja2", "starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SettingError, match="pip install jinja2 starlette uvicorn"):
         check_server()
     with pytest.raises(SettingError, match="pip install jinja2"):
-        check_templates()
+        check_report()
+
+
+def test_times_are_shown_to_the_second_in_utc() -> None:
+    for time in ("2026-11-22T20:30:05.9+01:00", datetime(2026, 11, 22, 19, 30, 5, tzinfo=UTC)):
+        assert show_time(time) == "2026-11-22 19:30:05 UTC"

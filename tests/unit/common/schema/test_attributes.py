@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from dppca.common.errors import SettingError
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.schema import ColumnKind, Schema, encode, histogram_cells, label_text
 from dppca.common.schema.attributes import count_days
 from dppca.common.schema.document import canonical_json
-from dppca.common.study_document import load_yaml
+from dppca.common.yaml_documents import load_yaml
 
 AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
@@ -54,12 +54,12 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
 @pytest.mark.parametrize(
     ("attributes", "settings", "says"),
     [
-        ([], {}, "at least 1"),
+        ([], {}, "attributes: must not be empty"),
         ([AGE], {}, "1 coded columns; 2 to 8192"),
         ([AGE, AGE], {}, "attribute names must differ: age"),
         ([WORK, changed(AGE, name="work=Other")], {}, "coded columns must differ: work=Other"),
         ([changed(AGE, name=" age"), SEX], {}, "blanks"),
-        ([changed(AGE, name=""), SEX], {}, "at least 1 character"),
+        ([changed(AGE, name=""), SEX], {}, "name: must not be empty"),
         ([changed(AGE, lower=90), SEX], {}, "lower must be below upper"),
         ([changed(AGE, lower=91), SEX], {}, "lower must be below upper"),
         ([changed(AGE, lower=float("nan")), SEX], {}, "finite"),
@@ -68,14 +68,14 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([changed(AGE, lower=None), SEX], {}, "needs lower and upper"),
         ([changed(AGE, centre=0), SEX], {}, "needs lower and upper"),
         ([changed(AGE, unit="years"), SEX], {}, "unit"),
-        ([AGE, changed(SEX, values=["a"])], {}, "Field required"),
+        ([AGE, changed(SEX, values=["a"])], {}, "attribute sex, values: entry 2 is missing"),
         ([AGE, changed(SEX, values=["a", "a "])], {}, "labels must differ"),
         ([AGE, changed(SEX, values=[1, 1.0])], {}, "labels must differ"),
         ([AGE, changed(SEX, values=["a", None])], {}, "quote words such as null"),
         ([AGE, changed(SEX, values=["a", "  "])], {}, "1 to 256 characters"),
         ([AGE, changed(SEX, missing="x")], {}, "missing must be one of the labels"),
         ([AGE, changed(WORK, categories=["a", "b"])], {}, "three labels at least"),
-        ([AGE, changed(WORK, categories=["a"], unknown="?")], {}, "at least 2 items"),
+        ([AGE, changed(WORK, categories=["a"], unknown="?")], {}, "must have 2 entries or more"),
         ([AGE, changed(WORK, unknown="State")], {}, "a label of its own"),
         ([AGE, changed(WORK, unknown="?", missing="State")], {}, "missing .* or unknown"),
         ([AGE, changed(WORK, type="text")], {}, "numeric"),
@@ -103,7 +103,7 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
 def test_what_is_refused_is_named(
     attributes: list[dict[str, Any]], settings: dict[str, Any], says: str
 ) -> None:
-    with pytest.raises(ValidationError, match=says):
+    with pytest.raises(SettingError, match=says):
         schema(*attributes, **settings)
 
 
@@ -151,9 +151,9 @@ def test_columns_stand_in_the_order_of_the_attributes() -> None:
         ColumnKind.BINARY,
     )
     assert made.layout.groups == ((0, 1), (1, 4), (4, 5))
-    assert made.index_of("sex") == 2
+    assert made.find_index("sex") == 2
     with pytest.raises(KeyError):
-        made.index_of("age ")
+        made.find_index("age ")
 
 
 def test_bins_in_products_have_the_columns_of_a_categorical() -> None:
@@ -204,7 +204,7 @@ def test_thousands_of_attributes_are_read_in_moments() -> None:
     made = schema(*[changed(SEX, name=f"b{i}") for i in range(8192)])
     assert made.layout.n_columns == 8192
     assert made.layout.n_entries == 8192 + 8192 * 8191 // 2
-    with pytest.raises(ValidationError, match="8193 coded columns"):
+    with pytest.raises(SettingError, match="8193 coded columns"):
         schema(*[changed(SEX, name=f"b{i}") for i in range(8193)])
 
 
@@ -282,7 +282,7 @@ def test_a_missing_level_is_said_only_where_it_is_meant() -> None:
         ({**DAY, "lower": "2020-1-1"}, "must be a date such as 2020-01-31"),
         ({**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, "must be a date such as"),
         ({**DAY, "integer": False}, "integer is for type: numeric"),
-        ({**PAIN, "levels": ["no", "yes"]}, "at least 3"),
+        ({**PAIN, "levels": ["no", "yes"]}, "must have 3 entries or more"),
         ({**PAIN, "levels": ["a", "b", "a"]}, "labels must differ"),
         ({**PAIN, "lower": 0}, "lower is for type: numeric"),
     ],
@@ -290,5 +290,5 @@ def test_a_missing_level_is_said_only_where_it_is_meant() -> None:
 def test_what_dates_ordinals_and_levels_cannot_be_is_refused(
     attribute: dict[str, Any], says: str
 ) -> None:
-    with pytest.raises(ValidationError, match=says):
+    with pytest.raises(SettingError, match=says):
         Schema.from_document({"attributes": [attribute, WORK]})

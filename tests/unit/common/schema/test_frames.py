@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -99,6 +101,88 @@ def test_a_frame_that_is_no_table_of_the_schema_is_refused() -> None:
             dppca.encode(less, SCHEMA)
     with pytest.raises(DataError, match="rows: all need the same"):
         dppca.encode({**ROWS.to_pydict(), "ill": ["no"]}, SCHEMA)
+
+
+FRAME = ROWS.to_pandas()
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "a NoneType is no table"),
+        ("rows.csv", "a str is no table"),
+        (np.zeros((50, 6)), "a ndarray is no table"),
+        (FRAME.to_dict(orient="records"), "a list is no table"),
+        (FRAME["ill"], "a Series is no table"),
+        (pl.from_arrow(ROWS).lazy(), "a LazyFrame is no table"),
+        (pd.concat([FRAME, FRAME[["ill"]]], axis=1), "2 columns called ill"),
+        (FRAME.rename(columns={"colour": "Colour "}), "no column colour, but one called 'Colour '"),
+        (FRAME.set_index("ill"), "no column ill"),
+        ({**ROWS.to_pydict(), "ill": "no"}, "column ill of the table is no sequence"),
+        ({**ROWS.to_pydict(), "ill": None}, "column ill of the table is no sequence"),
+        ({**ROWS.to_pydict(), "x0": np.zeros((50, 2))}, "column x0 of the table is no sequence"),
+    ],
+)
+def test_what_is_no_table_of_the_schema_is_refused_in_one_sentence(table: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said) as refused:
+        dppca.encode(table, SCHEMA)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+COLUMNS: dict[str, tuple[str, Callable[[pd.Series], Any]]] = {
+    "text": ("x0", lambda column: column.map(repr)),
+    "objects": ("x0", lambda column: column.astype(object)),
+    "nullable numbers": ("x0", lambda column: column.astype("Float64")),
+    "numbers of Arrow": ("x0", lambda column: column.astype("double[pyarrow]")),
+    "sparse numbers": ("x0", pd.arrays.SparseArray),
+    "categories": ("colour", lambda column: column.astype("category")),
+    "more categories": ("colour", lambda c: pd.Categorical(c, ["blue", "green", "red", "pink"])),
+    "nullable text": ("colour", lambda column: column.astype("string")),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_means_the_same_whatever_holds_it(kind: str) -> None:
+    name, convert = COLUMNS[kind]
+    expected = dppca.encode(ROWS, SCHEMA)
+    odd = FRAME.assign(**{name: convert(FRAME[name])}).iloc[:, ::-1]
+    twice = pd.concat([odd, pd.DataFrame({"more": range(50)}), odd[[]].assign(more=1)], axis=1)
+    np.testing.assert_array_equal(dppca.encode(twice, SCHEMA), expected)
+
+
+def test_whole_numbers_truth_values_and_days_are_read_in_every_library() -> None:
+    attributes: list[dict[str, Any]] = [
+        {"name": "age", "type": "numeric", "lower": 0, "upper": 100, "integer": True},
+        {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-01-03"},
+        {"name": "ill", "type": "binary", "values": ["false", "true"]},
+    ]
+    schema = Schema.from_document({"attributes": attributes, "max_rows_per_person": 1})
+    days = [date(2020, 1, 1), None, date(2020, 1, 3)]
+    rows = {"age": [25, None, 75], "day": days, "ill": [True, False, None]}
+    expected = dppca.encode(rows, schema)
+    assert expected[:, 0].tolist() == [-0.25, 0, 0.25]
+    assert expected[:, 1].tolist() == [-0.5, 0, 0.5]
+    assert expected[:2, 2].tolist() == [0.5, -0.5]
+    nullable = {"age": "Int64", "ill": "boolean"}
+    times = pd.to_datetime(pd.Series(days))
+    tables = [
+        pl.DataFrame(rows),
+        pa.table(rows),
+        pd.DataFrame(rows),
+        pd.DataFrame(rows).astype(nullable),
+        pd.DataFrame(rows).assign(day=times),
+        pd.DataFrame(rows).assign(day=times.dt.tz_localize("UTC")),
+        pd.DataFrame(rows).assign(day=times.dt.strftime("%Y-%m-%d")),
+    ]
+    for table in tables:
+        np.testing.assert_array_equal(dppca.encode(table, schema), expected)
+
+
+def test_text_that_is_no_utf_8_is_no_label_and_no_number() -> None:
+    odd = {**ROWS.to_pydict(), "ill": ["\ud800"] * 50, "x0": ["\ud800"] * 50}
+    coded = dppca.encode(odd, SCHEMA)
+    assert not coded[:, 0].any()
+    assert (coded[:, 4] == -0.5).all()
 
 
 @pytest.mark.parametrize(

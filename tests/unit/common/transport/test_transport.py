@@ -26,6 +26,7 @@ from dppca.common.errors import (
 )
 from dppca.common.transport.channels import (
     CHUNK_BYTES,
+    explain_failure,
     open_channel,
     server_credentials,
     with_retries,
@@ -105,6 +106,9 @@ def test_what_is_wrong_with_credentials_is_named(authority: Authority) -> None:
     refused(authority.issue(Role.OWNER, "owner-1", start=NOW + timedelta(days=1)), "clock")
     refused(authority.issue(Role.OPERATOR, "owner-1"), "operator owner-1")
     refused(good, "not for owner owner-2", name="owner-2")
+    for old in (good, authority.issue(Role.OPERATOR, "alice", **past)):
+        with pytest.raises(IdentityError, match="pki issue --role operator"):
+            check_credentials(old, role=Role.OPERATOR, name=None, now=NOW)
     refused(Credentials(new_authority().pem, good.certificate, good.key), "not signed by")
     refused(Credentials(good.ca, good.certificate, other.key), "does not belong to the certificate")
     refused(Credentials(good.ca, b"nonsense", good.key), "not PEM")
@@ -304,6 +308,13 @@ def test_what_cannot_pass_is_not_repeated() -> None:
     with pytest.raises(ConflictError):
         with_retries(call, deadline_s=100)
     assert len(calls) == 1
+
+
+def test_who_cannot_be_reached_is_named() -> None:
+    failed = _Failure(grpc.StatusCode.UNAVAILABLE, "Connection refused")
+    dialled = DialTarget("hub.example:7443", b"", Role.OPERATOR)
+    said = str(explain_failure(failed, dialled))
+    assert said.startswith("the curator at hub.example:7443 cannot be reached (Connection refused)")
 
 
 def test_a_status_without_our_trailer_is_understood() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 import dppca
-from dppca.common.errors import SettingError
+from dppca.common.errors import SettingError, StudyError
 from dppca.curator.planning.assumptions import power_law
 from dppca.curator.planning.plan import make_plan
 from tests.support.latent_rows import make_latent_study
@@ -36,6 +36,13 @@ def test_a_notebook_marks_the_study_as_it_stands() -> None:
     assert page.count("asked") == 1
     assert page.count("<td>laplace</td>") == page.count("<td>gaussian</td>") == 1
     assert "Study site-test" in page
+
+
+def test_a_path_in_the_place_of_a_study_is_refused() -> None:
+    with pytest.raises(SettingError, match="study_from_yaml"):
+        dppca.plan("study.yaml", rows=700)  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match="not its path"):
+        dppca.study_from_yaml("study.yaml")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
 from dppca.curator.planning.forecaster import GOOD, Feasibility
 from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
-from dppca.curator.planning.report import Seconds, plan_document, plan_text
+from dppca.curator.planning.plan_text import Seconds, plan_document, plan_text
 from tests.support.masked_studies import make_masked_study
 from tests.support.studies import study_document
 
@@ -133,6 +133,13 @@ def test_a_plan_says_in_plain_numbers_what_the_study_would_give() -> None:
     assert "no other noise was compared; Gaussian noise needs a delta (--delta)" in text
 
 
+def test_plain_numbers_of_the_most_variance_there_is_are_said_to_be_the_best_case() -> None:
+    study = _study()
+    best = _plan(study, 1_000, assumption=power_law(study.table.layout, 1, 1))
+    assert "this is the best case" in plan_text(best, SECONDS)
+    assert "this is the best case" not in plan_text(_plan(study, 1_000), SECONDS)
+
+
 def test_the_tables_of_a_plan_fit_into_sixty_columns() -> None:
     plan = _plan(_study(), 1_000, delta=DELTA)
     wide = plan_text(plan, SECONDS).splitlines()
@@ -178,7 +185,7 @@ def test_noise_out_of_all_proportion_has_no_remedy() -> None:
     ("rows", "words"),
     [
         ({"east": 5}, "no rows for west"),
-        ({"east": 5, "west": 5, "north": 5}, "north not in study pilot"),
+        ({"east": 5, "west": 5, "north": 5}, "no owner of study pilot: north"),
         ({"east": 5, "west": 0}, "at least 1 row, but not west"),
     ],
     ids=["missing", "unknown", "none"],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.messages import Upload
+from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.errors import (
     GarbledSumError,
     LimitError,

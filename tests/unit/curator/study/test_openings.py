@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.messages import Opening, opening_limit
+from dppca.common.aggregation.sum_messages import Opening, opening_limit
 from dppca.common.errors import (
     ConflictError,
     DppcaError,

@@ -9,9 +9,9 @@ from dppca.common.errors import NotReadyError, StudyError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.curator.study.sealed_set import (
     is_opened,
+    make_terms,
     missing_openers,
     require_sealed,
-    terms_of,
     wanted_streams,
 )
 from tests.support.census import make_study
@@ -22,12 +22,12 @@ MASKED = MaskedRecords(make_masked_study(5, 5, spares=1, colluders=2))
 
 
 def test_terms_are_the_studys_and_read_once() -> None:
-    assert terms_of(MASKED.made.study) == Terms.from_study(MASKED.made.study)
-    assert terms_of(make_masked_study(5, 5, spares=1, colluders=2).study) is terms_of(
+    assert make_terms(MASKED.made.study) == Terms.from_study(MASKED.made.study)
+    assert make_terms(make_masked_study(5, 5, spares=1, colluders=2).study) is make_terms(
         MASKED.made.study
     )
     with pytest.raises(StudyError, match="trust: aggregate"):
-        terms_of(make_study())
+        make_terms(make_study())
 
 
 @pytest.mark.parametrize("state", sorted(set(StudyState) - {StudyState.SEALED}))

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from dppca.common.errors import SettingError
-from dppca.deploy.containers.topology import Topology, compose_text
 from dppca.deploy.simulation.aggregation import Aggregation, choose_aggregation, write_draft
+from dppca.deploy.simulation.containers.topology import Topology, compose_text
 from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.experiment import with_owners
 from tests.support.masked_studies import make_masked_study

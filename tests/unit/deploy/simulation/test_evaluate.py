@@ -21,6 +21,7 @@ from dppca.deploy.simulation.evaluate import (
     check_target,
     compute_pooled_covariance,
     evaluate,
+    variance_by_chance,
 )
 
 
@@ -65,6 +66,14 @@ def test_captured_variance_does_not_depend_on_the_basis(schema: Schema, rows: An
     expected = captured_variance(covariance, plane)
     assert captured_variance(covariance, turn @ plane) == pytest.approx(expected)
     assert 0 <= expected <= 1
+
+
+def test_random_directions_capture_what_is_said_of_chance(schema: Schema, rows: Any) -> None:
+    covariance = compute_pooled_covariance(schema, rows)
+    rng = np.random.default_rng(0)
+    planes = (np.linalg.qr(rng.normal(size=(5, 2)))[0].T for _ in range(2000))
+    mean = np.mean([captured_variance(covariance, plane) for plane in planes])
+    assert variance_by_chance(covariance, 2) == pytest.approx(mean, abs=0.02)  # 6 deviations
 
 
 def test_real_rows_get_their_own_labels_back(schema: Schema, rows: Any) -> None:

@@ -29,7 +29,10 @@ def test_a_division_that_leaves_an_owner_one_label_of_the_target_is_refused(
         split="by:ill",
         output=tmp_path / "results",
     )
-    with pytest.raises(SettingError, match="owner-1 would hold fewer than two labels of ill"):
+    with pytest.raises(
+        SettingError,
+        match=r"owner-1 would hold fewer than two labels of ill.*another --target or none",
+    ):
         simulate(request, on_step=unreached)
     assert not (tmp_path / "results").exists()
 

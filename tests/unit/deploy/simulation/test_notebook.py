@@ -53,6 +53,22 @@ def test_every_kind_of_table_comes_back_with_labels(kind: str) -> None:
     assert found.study.owners == ("hospital", "clinic")
 
 
+def test_owners_may_have_tables_of_other_libraries_with_columns_in_another_order() -> None:
+    first, second = two_owners().values()
+    owners = {"hospital": first.to_pandas().iloc[:, ::-1], "clinic": pl.from_arrow(second)}
+    found = dppca.simulate(owners, make_study())
+    assert isinstance(found.decoded, pd.DataFrame)
+    expected = dppca.encode(pa.concat_tables([first, second]), make_study().table).mean(axis=0)
+    np.testing.assert_allclose(found.mean_, expected, atol=1e-3)
+
+
+def test_an_owner_whose_table_lacks_a_column_is_named() -> None:
+    owners = two_owners(kind="pandas")
+    owners["clinic"] = owners["clinic"].drop(columns="ill")
+    with pytest.raises(DataError, match=r"^the table of clinic: the table has no column ill$"):
+        dppca.simulate(owners, make_study())
+
+
 def test_with_little_noise_the_components_are_those_of_all_rows_together() -> None:
     study, owners = make_study(), two_owners()
     found = dppca.simulate(owners, study)
@@ -102,6 +118,8 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert found.utility.trtr_accuracy > 0.9
     assert found.utility.tstr_accuracy_decoded > found.utility.majority + 0.2
     assert "the commonest class" in repr(found)
+    assert found.relations is not None
+    assert found.relations["summary"] in repr(found)
     assert "accuracy" not in repr(dppca.simulate(two_owners(), make_study()))
 
 

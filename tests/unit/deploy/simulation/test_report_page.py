@@ -58,6 +58,7 @@ def document(tmp_path: Path) -> dict[str, Any]:
             "above_noise": 1,
             "negative": 0,
             "captured_variance": 0.987,
+            "captured_by_chance": 0.412,
         },
         "utility": {
             "trtr_accuracy": 0.9811,
@@ -88,6 +89,13 @@ the first label|0.4321|0.0987|98.7%|-0.625|0.9811|0.9722|0.9133|0.7444|0.0456|0.
     found = [" ".join(text.split()) for text in [*said.split("|"), "ab" * 32]]
     assert [text for text in found if text not in page] == []
     assert page.count('src="data:image/png;base64,') == 2  # eigenvalues are drawn by the page
+
+
+def test_the_commonest_class_stands_beside_the_owners_accuracies(document: dict[str, Any]) -> None:
+    page = unescape(make_page(document))  # type: ignore[arg-type] # what the page uses of one
+    owners = page[page.index("its own DPPCA-SVM") :]
+    said = owners.index("commonest class would be right on 0.744 of the held-out rows")
+    assert owners.index("0.921") < said < owners.index("</h2>")
 
 
 def test_the_page_needs_nothing_but_itself_and_runs_nothing(document: dict[str, Any]) -> None:

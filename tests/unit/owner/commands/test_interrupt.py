@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dppca.owner.cli import _CHARGE_NOTHING, COMMANDS
-from dppca.owner.commands.interrupt import interrupted_text
+from dppca.owner.commands.interrupt import charges_text, entered_text
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
-from dppca.owner.ledger.entries import ReleaseKind
+from dppca.owner.ledger.entries import Disowning, Recovery, ReleaseKind
 from dppca.owner.ledger.reading import read_history
 from tests.support.ledgers import NOW, drawn, ledger_files, request_of, small_study
 from tests.support.owner_site import OwnerSite
@@ -160,7 +160,7 @@ def _steps(folder: Path) -> list[History]:
 
 AGAIN = "run `dppca-owner contribute study-1`"
 SAID: dict[str, Callable[[str], bool]] = {
-    "nothing": lambda text: text == "interrupted: nothing was charged by this command",
+    "nothing": lambda text: text == "nothing was charged by this command",
     "reserved": lambda text: "was kept or sent yet" in text and AGAIN in text,
     "stored": lambda text: "may have arrived" in text and "the same bytes" in text,
     "sent": lambda text: text.endswith("study-1 has arrived at the curator"),
@@ -170,18 +170,62 @@ SAID: dict[str, Callable[[str], bool]] = {
 def test_every_step_of_a_contribution_is_told_from_the_others(tmp_path: Path) -> None:
     steps = _steps(tmp_path)
     for number, (after, name) in enumerate(zip(steps, SAID, strict=True)):
-        text = interrupted_text(steps[0], after, STUDY.name)
+        text = charges_text(steps[0], after, STUDY.name)
         assert [each for each, right in SAID.items() if right(text)] == [name]
         assert ("study study-1 was charged to population survey (epsilon 1, delta 0)" in text) == (
             number > 0
         )
-        assert "nothing was charged" in interrupted_text(after, after, STUDY.name)
-        assert interrupted_text(steps[0], after, "other").endswith("by this command")
+        assert "nothing was charged" in charges_text(after, after, STUDY.name)
+        assert charges_text(steps[0], after, "other").endswith("by this command")
+
+
+def test_an_interrupted_recovery_says_what_it_entered() -> None:
+    request = request_of(STUDY)
+    charged = Recovery(1, "", bytes(16), request, n_rows=5, payload_sha256="")
+    refused = Disowning(2, "", bytes([1] * 16), "other", "", "Key stolen.")
+    before = History()
+    after = History(recoveries={bytes(16): charged}, disowned={refused.release_id: refused})
+    assert entered_text(before, before).endswith("nothing was charged")
+    assert entered_text(after, after).endswith("nothing was charged")
+    text = entered_text(before, after)
+    assert "the contribution to other was disowned" in text
+    assert "charged to population survey (epsilon 1, delta 0)" in text
+    assert text.endswith("charges nothing twice")
+    assert "it is not known" in entered_text(None, after)
+
+
+@pytest.mark.parametrize("command", ["contribute", "train", "report", "ledger"])
+def test_an_interrupt_while_a_command_that_may_charge_begins_promises_nothing(
+    site: OwnerSite, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"dppca.owner.commands.{command}.load_site", stopped)
+    line = {
+        "contribute": "contribute site-test",
+        "train": "train site-test --target ill",
+        "report": "report site-test",
+        "ledger": "ledger recover",
+    }
+    message = _interrupted(site.run(*line[command].split()))
+    assert message == "interrupted: `dppca-owner budget` shows whether anything was charged"
+
+
+def test_an_interrupted_recovery_that_asks_has_charged_nothing(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dppca.owner.commands.ledger.connect", stopped)
+    message = _interrupted(site.run("ledger", "recover"))
+    assert message == "interrupted: nothing was entered in the ledger, and nothing was charged"
 
 
 def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
     for before, after in ((None, History()), (History(), None)):
-        assert "it is not known whether anything was charged" in interrupted_text(
+        assert "it is not known whether anything was charged" in charges_text(
             before, after, STUDY.name
         )
 

@@ -28,7 +28,7 @@ from dppca.owner.release.summary import (
     read_summary,
     request_summary,
 )
-from dppca.owner.report.comparison import code_table
+from dppca.owner.synthesis.report.comparison import code_table
 from tests.support.latent_rows import make_latent_study, make_rows, save_rows
 from tests.support.ledgers import account_of
 from tests.support.owner_site import OwnerSite
@@ -72,6 +72,8 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     text = page.read_text()
     assert "SITE-ONLY" in text
     assert "colour=red" in text
+    assert document["relations"]["pairs"] == 15
+    assert document["relations"]["summary"] in text
     assert text.count('src="data:image/png;base64,') == 2
     assert not (site.folder / "ledger.sqlite").exists()
 

@@ -21,7 +21,7 @@ from dppca.common.privacy.labels import Label
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
 from dppca.owner.models.estimators import OWN_METHODS
 from dppca.owner.models.loader import load_model
-from dppca.owner.synthesis.tables import read_label
+from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows
 from tests.support.owner_site import OwnerSite, error_of
 from tests.support.trained_site import N_ROWS, make_trained_site
@@ -67,7 +67,7 @@ def _predictions(model: str, folder: Path, rows: Path) -> list[str]:
         "predict", "--model", str(copy), "--data", str(rows), "--output", str(output)
     )
     assert (code, found["label"]) == (0, "site-only")
-    assert read_label(output) is Label.SITE_ONLY
+    assert read_metadata(output)["label"] == Label.SITE_ONLY
     return pa.parquet.read_table(output)["predicted"].to_pylist()
 
 

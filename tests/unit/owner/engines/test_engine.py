@@ -11,8 +11,9 @@ from deltalake import write_deltalake
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
-from dppca.owner.engines.engine import LocalEngine, open_engine
+from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.kernel import Answer
+from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
 from dppca.owner.records.locations import LakeLocation, local_files, locate_files
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files

@@ -21,6 +21,7 @@ from dppca.owner.engines.kernel import (
     Failure,
     Fingerprint,
     Work,
+    answer_batches,
     answer_part,
     fingerprint_document,
     take_fingerprint,
@@ -78,9 +79,11 @@ def test_a_study_from_before_names_were_checked_is_read_too(tmp_path: Path) -> N
     pq.write_table(pa.table({name: pa.array(cells) for name, cells in rows.items()}), path)
     table = open_table(path, schema)
     (part,) = make_manifest(table, slots=1)
-    found = answer(part, Work(schema.canonical_bytes().decode(), take_fingerprint()))
+    work = Work(schema.canonical_bytes().decode(), take_fingerprint())
     expected = moments_of_table(table, schema)
-    np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
+    batches = pq.read_table(path).to_batches(4)
+    for found in (answer(part, work), answer_batches(0, batches, work.to_json())):
+        np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
 
 
 def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) -> None:

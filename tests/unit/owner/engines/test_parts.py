@@ -97,6 +97,18 @@ def test_a_database_is_refused_with_what_to_do(tmp_path: Path) -> None:
         make_manifest(open_table(place, MIXED), slots=2)
 
 
+def test_parts_are_of_the_files_that_were_opened(tmp_path: Path) -> None:
+    """Otherwise rows of another export could be added up than those that the steward was shown."""
+    folder = write_files(mixed_rows(100), tmp_path / "rows", 2)
+    table = opened(folder)
+    first = min(folder.iterdir())
+    content = first.read_bytes()
+    first.unlink()
+    first.write_bytes(content)
+    with pytest.raises(DataError, match="was replaced while it was read"):
+        make_manifest(table, slots=2)
+
+
 def test_a_file_that_has_gone_is_said_without_its_name(tmp_path: Path) -> None:
     folder = write_files(mixed_rows(50), tmp_path / "rows", 2)
     table = opened(folder)

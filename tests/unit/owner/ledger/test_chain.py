@@ -20,8 +20,8 @@ from dppca.owner.ledger.entries import (
     Reservation,
     commitment,
     time_text,
-    to_document,
 )
+from dppca.owner.ledger.entry_documents import to_document
 from tests.support.ledgers import NOW, request_of, rows_of, small_study
 
 STUDY, OTHER = small_study("study-1"), small_study("study-2")

@@ -20,7 +20,8 @@ from dppca.common.errors import (
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import Ledger, open_ledger
-from dppca.owner.ledger.entries import ReleaseKind, Reservation, from_document, to_document
+from dppca.owner.ledger.entries import ReleaseKind, Reservation
+from dppca.owner.ledger.entry_documents import from_document, to_document
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.ledger.reading import read_history
 from tests.support.ledgers import (

@@ -39,7 +39,7 @@ from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
 from dppca.owner.records import open_table
-from dppca.owner.synthesis.tables import read_label
+from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import LABELS, make_latent_study, make_result, make_rows, save_rows
 
 N_ROWS = 600
@@ -164,6 +164,7 @@ def test_rows_of_one_class_teach_nothing(result: Result, study: Study, tmp_path:
     ("changes", "says"),
     [
         ({"target": "x0"}, "x0 is numeric; a target can be ill, colour"),
+        ({"target": "Color"}, r"Color is no attribute of the study \(did you mean colour\?\)"),
         ({"target": "income"}, "income is no attribute of the study; a target can be ill, colour"),
         ({"kernel": "poly"}, "kernel is 'poly'; it must be 'linear' or 'rbf'"),
         ({"C": 0.0}, "C is 0.0; it must be above 0"),
@@ -342,7 +343,7 @@ def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_p
     assert found.equals(pq.read_table(tmp_path / "b.parquet"))
     assert found["row"].to_pylist() == list(range(1, N_ROWS + 1))
     assert set(found["predicted"].to_pylist()) == {"no", "yes"}
-    assert read_label(tmp_path / "a.parquet") is Label.SITE_ONLY
+    assert read_metadata(tmp_path / "a.parquet")["label"] == Label.SITE_ONLY
 
 
 def test_accuracy_counts_rows_with_a_known_target_only(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import closing
@@ -16,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Schema
+from dppca.common.schema import UNKNOWN, Schema
 from dppca.common.transport.tls import Role
-from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.records import databases, moments_of_table, open_table
 from dppca.owner.records.databases import DRIVERS, DatabaseFacts, examine_database
 from dppca.owner.records.locations import DatabaseLocation, Secret
 from dppca.owner.records.queries import POSTGRESQL
@@ -132,7 +134,7 @@ def test_what_would_write_is_refused(
         (
             "SELECT age, CASE WHEN age = 99 THEN pg_terminate_backend(pg_backend_pid())::text "
             "ELSE town END AS town FROM {rows}",
-            "stopped in the middle",
+            "ended the connection",
         ),
     ],
 )
@@ -172,6 +174,72 @@ def test_a_view_that_changes_type_is_coded_by_the_same_rules(
     assert town.tolist() == [0]
 
 
+def test_how_a_role_is_set_up_changes_no_cell(postgres: PostgresServer) -> None:
+    schema = Schema.model_validate(
+        {
+            "attributes": [
+                {"name": "at", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
+                {"name": "on", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
+                {"name": "took", "type": "categorical", "categories": ["1 day", "P1D", "2 days"]},
+                {"name": "raw", "type": "numeric", "lower": 0, "upper": 100},
+                {"name": "x", "type": "numeric", "lower": 0, "upper": 1},
+            ]
+        }
+    )
+    settings = {
+        "timezone": "'Asia/Tokyo'",
+        "datestyle": "'German'",
+        "intervalstyle": "'iso_8601'",
+        "bytea_output": "'escape'",
+        "extra_float_digits": "'-9'",
+    }
+    postgres.run(
+        "DROP TABLE IF EXISTS moments",
+        "DROP ROLE IF EXISTS abroad",
+        'CREATE TABLE moments (at timestamptz, "on" date, took interval, raw bytea, x float8)',
+        "INSERT INTO moments VALUES "
+        "('2020-12-31 23:30+00', '2020-01-31', '1 day', '42', 0.1 + 0.2::float8)",
+        "CREATE ROLE abroad LOGIN",
+        "GRANT SELECT ON moments TO abroad",
+        *(f"ALTER ROLE abroad SET {name} = {value}" for name, value in settings.items()),
+    )
+    for role in ("postgres", "abroad"):
+        (cells,) = open_table(postgres.place(table="moments", role=role), schema).batches()
+        days = [np.datetime64("1970-01-01") + int(column[0]) for column in cells[:2]]
+        assert list(map(str, days)) == ["2020-12-31", "2020-01-31"], "its day in UTC, as in Parquet"
+        assert [column[0] for column in cells[2:]] == [0, 42, 0.1 + 0.2]
+    postgres.run("DROP OWNED BY abroad", "DROP ROLE abroad")
+
+
+def test_texts_of_no_encoding_are_cells_like_others(postgres: PostgresServer) -> None:
+    postgres.run("DROP DATABASE IF EXISTS plain")
+    postgres.run("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
+    postgres.run_in(
+        "plain",
+        "CREATE TABLE people (age text, town text)",
+        "INSERT INTO people VALUES ('7', 'Ulm'), ('8', convert_from('\\xe9', 'SQL_ASCII'))",
+        "DO $$ BEGIN EXECUTE format('CREATE TABLE named (age text, town text, %I text)', "
+        "convert_from('\\xe9', 'SQL_ASCII')); END $$",
+    )
+    place = replace(postgres.place(table="people"), secret=Secret("PLAIN"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAIN", postgres.address(database="plain"))
+        ((_, town),) = open_table(place, SCHEMA).batches()
+        assert town.tolist() == [0, UNKNOWN]
+        assert "a column whose name is no UTF-8: name columns in a query" in _refusal(
+            replace(place, table="named")
+        )
+
+
+def test_rows_are_of_the_moment_when_they_are_first_asked_for(postgres: PostgresServer) -> None:
+    """Else a table that is emptied and filled after the settings are made would seem empty."""
+    postgres.run("DROP TABLE IF EXISTS late", "CREATE TABLE late (age int)")
+    place = postgres.place(table="late")
+    with databases._transaction(place) as connection:
+        postgres.run("INSERT INTO late VALUES (1)")
+        assert databases._count(place, connection, "SELECT * FROM late") == 1
+
+
 def test_a_view_that_loses_a_column_is_an_error(postgres: PostgresServer) -> None:
     postgres.run(
         "DROP VIEW IF EXISTS losing", "CREATE VIEW losing AS SELECT 7 AS age, 'Ulm' AS town"
@@ -199,6 +267,76 @@ def test_a_server_that_is_killed_in_the_middle_ends_the_reading() -> None:
 
         assert "the connection was lost" in _refusal(place, reads_until_it_is_killed)
         assert "cannot be reached" in _refusal(place)
+
+
+def test_a_query_that_is_cancelled_in_the_middle_says_so(postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS many",
+        "DROP ROLE IF EXISTS slow",
+        "CREATE TABLE many AS "
+        "SELECT i % 100 AS age, 'Ulm' AS town FROM generate_series(1, 500000) i",
+        "CREATE ROLE slow LOGIN",
+        "GRANT SELECT ON many TO slow",
+    )
+
+    def reads_until_it_is_ended(place: DatabaseLocation) -> None:
+        for _ in open_table(place, SCHEMA).batches(1000):
+            postgres.run(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'slow'"
+            )
+
+    refused = _refusal(postgres.place(table="many", role="slow"), reads_until_it_is_ended)
+    assert "longer than the role's statement_timeout" in refused
+    postgres.run("DROP TABLE many", "DROP ROLE slow")
+
+
+def test_a_table_that_another_session_holds_is_not_waited_for(
+    postgres: PostgresServer, rows: str
+) -> None:
+    # Who waits sees a table that was emptied and filled meanwhile as an empty one.
+    with postgres.connection() as other, closing(other.cursor()) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f'TRUNCATE "{rows}"')
+        assert "holds the table locked" in _refusal(postgres.place(table=rows))
+        cursor.execute("ROLLBACK")
+    assert _reads(postgres.place(table=rows)) == N_ROWS
+
+
+def test_a_role_that_hides_all_rows_is_told_from_an_empty_file(postgres: PostgresServer) -> None:
+    postgres.run("DROP TABLE IF EXISTS nobody", "CREATE TABLE nobody (age int, town text)")
+    assert "the role's rights leave" in _refusal(postgres.place(table="nobody"))
+
+
+def test_why_a_connection_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    credentials = new_authority().issue(Role.CURATOR, "warehouse")
+    monkeypatch.setenv("PGPORT", str(port))
+    with postgres_server(tls=(port, credentials.certificate, credentials.key)) as server:
+        server.run(
+            "CREATE ROLE known LOGIN PASSWORD 'right'",
+            "CREATE ROLE closed NOLOGIN",
+            "CREATE ROLE full_up LOGIN CONNECTION LIMIT 0",
+        )
+        rules = "local all all trust\nhost all known 127.0.0.1/32 scram-sha-256\n"
+        (server.folder / "data" / "pg_hba.conf").write_text(rules)
+        server.run("SELECT pg_reload_conf()")
+        tcp = f"127.0.0.1:{port}/postgres"
+        for address, message in (
+            (server.address("nobody"), "it refuses the role"),
+            (server.address("closed"), "it refuses the role"),
+            (server.address("full_up"), "no room or connection left"),
+            (server.address(database="nowhere"), "there is no such database"),
+            (f"postgresql://known:{MARKED}@{tcp}", "it refuses the role"),
+            (f"postgresql://known@{tcp}?passfile=/dev/null", "it refuses the role"),
+            (f"postgresql://postgres:{MARKED}@{tcp}", "it refuses the role"),
+            (f"postgresql://known:{MARKED}@{tcp}?sslmode=verify-full", "speak TLS as asked"),
+            ("postgresql:///?service=nowhere", "no such service"),
+            (f"postgresql://known:{MARKED}@127.0.0.1:1/x", "cannot be reached"),
+        ):
+            monkeypatch.setenv("DSN", address)
+            place = DatabaseLocation("postgresql", "survey", secret=Secret("DSN"), table="t")
+            assert message in _refusal(place)
 
 
 def test_strange_names_are_quoted(postgres: PostgresServer) -> None:
@@ -252,6 +390,23 @@ def test_sqlite_may_change_type_from_cell_to_cell(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_a_column_that_a_query_of_sqlite_gives_twice_is_not_chosen_by_its_place(
+    tmp_path: Path,
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "rows.db")) as connection, connection:
+        connection.execute("CREATE TABLE people (age, town)")
+        connection.execute("INSERT INTO people VALUES (30, 'Ulm')")
+    query = tmp_path / "query.sql"
+    place = DatabaseLocation("sqlite", "survey", database=tmp_path / "rows.db", query=query)
+    query.write_text("SELECT * FROM people JOIN people AS others ON true")
+    assert "more than one column called age, town" in _refusal(place)
+    query.write_text("SELECT age + 1 AS Age, people.*, 'x' AS \"sex:1\" FROM people")
+    table = open_table(place, SCHEMA)
+    assert table.extra_columns == ("Age", "sex:1")
+    ((age, _),) = table.batches()
+    assert age.tolist() == [30]
+
+
 def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
     place = _sqlite(tmp_path / "rows.db", (1, "Ulm"), (2, "Bern"))
     with closing(sqlite3.connect(tmp_path / "rows.db")) as writer:
@@ -268,11 +423,47 @@ def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
     assert _reads(place) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT age, town FROM nowhere", "there is no such table"),
+        ("SELECT password AS age, town FROM rows", "a column that the query names is not there"),
+        ("SELECT age town FRM rows", "no SQL that the database takes"),
+    ],
+)
+def test_what_sqlite_refuses_is_said_without_quoting_it(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    place = _sqlite(tmp_path / "rows.db", (1, "Ulm"))
+    (tmp_path / "query.sql").write_text(text)
+    asked = replace(place, table="", query=tmp_path / "query.sql")
+    assert message in _refusal(asked)
+
+
+def test_a_file_of_sqlite_that_another_program_holds_is_said(tmp_path: Path) -> None:
+    place = _sqlite(tmp_path / "rows.db", (1, "Ulm"))
+    # Of one process locks would not count.
+    holds = (
+        "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "held.execute('BEGIN EXCLUSIVE'); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holds, tmp_path / "rows.db"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert "another program writes to it" in _refusal(place)
+        other.communicate()
+    assert _reads(place) == 1
+
+
 def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
     place = DatabaseLocation("sqlite", "survey", database=tmp_path / "rows.db", table="rows")
     assert "no database file" in _refusal(place)
     (tmp_path / "rows.db").write_text(f"{MARKED}\n" * 100)
-    assert "cannot be read" in _refusal(place)
+    assert "no database of SQLite" in _refusal(place)
 
 
 def test_a_driver_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: Any) -> None:

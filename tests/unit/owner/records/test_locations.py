@@ -10,6 +10,7 @@ import pytest
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.records import require_readable
 from dppca.owner.records.locations import FileLocation, Secret, locate_files
+from dppca.owner.site.policy import find_shared_rows
 
 HIDDEN = "AKIA0MARKED"
 
@@ -19,9 +20,7 @@ def _locate(text: str, folder: Path = Path("/site")) -> FileLocation:
 
 
 def _share(one: str, other: str, folder: Path = Path("/site")) -> bool:
-    first, second = _locate(one, folder), _locate(other, folder)
-    marks, others = {*first.marks()}, {*second.marks()}
-    return bool(marks & (others | {*second.inside()}) or {*first.inside()} & others)
+    return any(find_shared_rows({each: _locate(each, folder) for each in (one, other)}))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +65,13 @@ def test_an_address_of_a_store_is_called_by_the_data_sets_name(address: str) -> 
         ("s3://bucket/rows", "s3://bucket//rows/2024?region=eu"),
         ("s3://bucket", "s3://bucket/rows/a.parquet"),
         ("s3://bucket/rows", "s3://bucket/rows/*.parquet"),
+        ("s3://bucket/rows/*.parquet", "s3://bucket/rows/a.parquet"),
+        ("s3://bucket/*/a.csv", "s3://bucket/rows/*"),
+        ("s3://bucket/*/a.csv", "s3://bucket/rows"),
+        ("s3://bucket/rows/**", "s3://bucket/rows/deep/a.csv"),
+        ("s3://bucket/**/a.csv", "s3://bucket/rows/deep/*.csv"),
+        ("s3://bucket/**/a.csv", "s3://bucket/a.csv"),
+        ("s3://bucket/rows/**", "s3://bucket/rows/**/*.csv"),
     ],
 )
 def test_a_folder_of_a_store_shares_rows_with_what_is_in_it(one: str, other: str) -> None:
@@ -77,6 +83,26 @@ def test_other_folders_and_stores_share_nothing() -> None:
     addresses = ["s3://bucket/rows", "s3://bucket/rows2", "s3://other/rows", "gs://bucket/rows"]
     for one, other in combinations(addresses, 2):
         assert not _share(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://bucket/rows/2023*.csv", "s3://bucket/rows/2024*.csv"),
+        ("s3://bucket/rows/*.csv", "s3://bucket/rows/*.parquet"),
+        ("s3://bucket/rows/*.csv", "s3://bucket/rows/deep/a.csv"),
+        ("s3://bucket/rows/*.csv", "s3://bucket/rows/a.parquet"),
+        ("s3://bucket/*/a.csv", "s3://bucket/rows/*/a.csv"),
+        ("s3://bucket/rows/**/a.csv", "s3://bucket/other/a.csv"),
+        ("s3://bucket/rows/*", "gs://bucket/rows/*"),
+        ("s3://bucket/rows/*", "rows/a.csv"),
+    ],
+)
+def test_patterns_of_a_store_that_name_no_file_in_common_share_nothing(
+    one: str, other: str
+) -> None:
+    assert not _share(one, other)
+    assert not _share(other, one)
 
 
 def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Path) -> None:
@@ -94,6 +120,10 @@ def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Pat
 def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no data file"):
         require_readable(_locate("rows", tmp_path))
+    for name, said in (("rows.csv", "is empty"), ("rows.xlsx", "not known by its suffix")):
+        (tmp_path / name).touch()
+        with pytest.raises(DataError, match=said):
+            require_readable(_locate(name, tmp_path))
 
 
 def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(
@@ -109,3 +139,10 @@ def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(
     assert "marked" not in str(caught.value)
     monkeypatch.setenv("DSN", "marked")
     assert Secret("DSN").read("the address") == "marked"
+
+
+def test_a_mark_that_an_editor_puts_first_is_no_part_of_an_address(tmp_path: Path) -> None:
+    kept = tmp_path / "survey.dsn"
+    kept.write_text("postgresql://db/x\n", encoding="utf-8-sig")
+    kept.chmod(0o600)
+    assert Secret(path=kept).read("the address of survey") == "postgresql://db/x"

@@ -35,6 +35,7 @@ def test_more_or_less_than_one_statement_is_refused_and_not_repeated(text: str) 
         ("SELECT ';)' , \";(\" , $$;)$$, $a$ $$;) $a$, 'it''s;'", None),
         ("WITH q AS (SELECT 1 AS x) SELECT x FROM q", None),
         ("SELECT f((1), '(')", None),
+        (r"SELECT E'\' --' AS a, e'it\\' AS b, ';' AS c, DATE'2020-01-31' AS d", None),
     ],
 )
 def test_one_statement_is_kept_without_its_end_and_comments(text: str, kept: str | None) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.records.spark_sessions import (
     asking,
     is_local,
+    name_causes,
+    read_setting,
     require_private_cluster,
     require_private_remote,
+    start_settings,
 )
 
 
@@ -93,3 +99,70 @@ def test_what_spark_raises_is_said_in_other_words(
 def test_an_error_of_ours_is_left_as_it_is() -> None:
     with pytest.raises(DataError, match="as it is"), asking("survey"):
         raise DataError("as it is")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"PYSPARK_SUBMIT_ARGS": "pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": "--master local[2,4] pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": "--conf spark.master=local[*] x", "SPARK_HOME": "/opt/spark"},
+        {"PYSPARK_SUBMIT_ARGS": "--master='local[2]' x", "SPARK_CONF_DIR": "/etc/spark"},
+    ],
+)
+def test_spark_on_this_machine_alone_is_started_on_loopback(environment: dict[str, str]) -> None:
+    settings = start_settings(environment)
+    assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.authenticate"] == "true"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"SPARK_HOME": "/opt/spark"},
+        {"SPARK_CONF_DIR": "/etc/spark", "PYSPARK_SUBMIT_ARGS": "pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": "--master=spark://hub:7077 pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": "--conf spark.master=k8s://https://hub:443 pyspark-shell"},
+        {"PYSPARK_SUBMIT_ARGS": '--master "local-cluster[2,1,1024]" pyspark-shell'},
+    ],
+)
+def test_executors_elsewhere_have_to_reach_the_session(environment: dict[str, str]) -> None:
+    settings = start_settings(environment)
+    assert not {name for name in settings if name.startswith("spark.driver")}
+    assert settings["spark.network.crypto.enabled"] == "true"
+
+
+def test_a_setting_is_what_connections_were_made_with_and_not_what_a_session_was_told() -> None:
+    told, used = {"spark.authenticate": "true"}, {"spark.master": "yarn"}
+
+    def settings(values: dict[str, str]) -> Any:
+        return SimpleNamespace(get=lambda name, default: values.get(name, default))
+
+    session = SimpleNamespace(
+        conf=settings(told), sparkContext=SimpleNamespace(getConf=lambda: settings(used))
+    )
+    assert read_setting(session, "spark.authenticate") is None
+    assert read_setting(session, "spark.master") == "yarn"
+    remote = type("SparkSession", (), {"conf": settings(told)})
+    remote.__module__ = "pyspark.sql.connect.session"
+    assert read_setting(remote(), "spark.authenticate") == "true"
+    assert read_setting(object(), "spark.authenticate") is None, "not shown"
+
+
+def test_a_start_that_fails_is_told_by_kinds_and_by_no_message() -> None:
+    def java(name: str, cause: Any = None) -> Any:
+        return SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getName=lambda: name), getCause=lambda: cause
+        )
+
+    error: Any = type("Py4JJavaError", (Exception,), {})("hidden-word")
+    error.java_exception = java("org.apache.spark.SparkException", java("java.net.BindException"))
+    assert name_causes(error) == (
+        "Py4JJavaError, org.apache.spark.SparkException, java.net.BindException"
+    )
+    ended: Any = type("PySparkRuntimeError", (Exception,), {})("hidden-word")
+    ended.getCondition = lambda: "JAVA_GATEWAY_EXITED"
+    assert name_causes(ended) == "PySparkRuntimeError, JAVA_GATEWAY_EXITED"
+    assert name_causes(OSError("hidden-word")) == "OSError"

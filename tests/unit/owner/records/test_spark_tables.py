@@ -102,6 +102,20 @@ def test_a_table_that_is_read_by_jdbc_is_refused(
         _open(_Session("parquet", plan=plan), monkeypatch)
 
 
+@pytest.mark.parametrize(
+    ("plan", "in_steps"),
+    [
+        ("*(1) ColumnarToRow\n+- FileScan parquet", False),
+        ("HashAggregate\n+- Exchange hashpartitioning(x#1, 200)", True),
+        ("BroadcastHashJoin\n:- BroadcastExchange HashedRelation", True),
+    ],
+)
+def test_a_view_that_moves_rows_between_tasks_is_made_in_steps(
+    plan: str, in_steps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _open(_Session("", plan=plan), monkeypatch).in_steps is in_steps
+
+
 def test_names_are_quoted_and_one_table_is_one_data_set_whatever_its_version() -> None:
     one = SparkLocation(("Lake", "clinic", "a b"), 1, "")
     assert one.quoted == "`Lake`.`clinic`.`a b`"

@@ -170,6 +170,35 @@ def test_a_folder_with_something_else_in_it_is_refused(
     assert "year=1" not in str(refused.value), "a folder's name may be a value"
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "message"),
+    [
+        ("latest.csv", "part.csv", "1 links to files that it holds already"),
+        ("again", "..", "links to files that it holds already"),
+        ("gone.csv", "nowhere.csv", "1 names that lead to no file"),
+    ],
+)
+def test_a_link_neither_counts_rows_twice_nor_leaves_them_out(
+    tmp_path: Path, name: str, target: str, message: str
+) -> None:
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    (rows / "part.csv").write_text("town,age,year\nUlm,1,2020\n")
+    (rows / name).symlink_to(rows if target == ".." else target)
+    with pytest.raises(DataError, match=message):
+        open_table(rows, SCHEMA)
+    part = FileLocation(str(rows / "part*"), "survey")
+    assert open_table(part, SCHEMA).n_rows == 1
+    (rows / name).unlink()
+    (tmp_path / "elsewhere.csv").write_text("town,age,year\nUlm,1,2020\n")
+    (rows / name).symlink_to(tmp_path / "elsewhere.csv")
+    (rows / name).rename(rows / "linked.csv")
+    assert open_table(rows, SCHEMA).n_rows == 2, "a link to another file is a file"
+    (rows / "hard.csv").hardlink_to(rows / "part.csv")
+    with pytest.raises(DataError, match="1 links to files"):
+        open_table(rows, SCHEMA)
+
+
 def test_a_folder_without_data_and_a_pattern_of_nothing_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no data file"):
         open_table(tmp_path, SCHEMA)

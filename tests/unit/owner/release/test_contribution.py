@@ -30,7 +30,7 @@ from dppca.owner.release.contribution import (
     require_possible,
     review,
 )
-from dppca.owner.render.texts import review_text
+from dppca.owner.render.review import review_text
 from tests.support.ledgers import BUDGET, NOW, account_of, request_of, small_study
 
 ID = bytes(16)

@@ -17,7 +17,7 @@ from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set, request_contribution
-from dppca.owner.site.config import DataSet, Policy
+from dppca.owner.site.policy import DataSet, Policy
 from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of, small_study
 from tests.support.owner_site import OwnerSite
 from tests.support.trained_site import make_trained_site

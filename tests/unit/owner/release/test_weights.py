@@ -34,7 +34,7 @@ from dppca.owner.release.weights import (
 )
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_result
-from dppca.owner.synthesis.tables import read_label
+from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
 from tests.support.owner_site import OwnerSite, error_of
@@ -126,7 +126,7 @@ def test_predictions_with_little_noise_are_mostly_right(
     )
     assert (code, found["rows"], found["label"]) == (0, N_ROWS, "site-only")
     assert found["accuracy"] > 0.8
-    assert read_label(output) is Label.SITE_ONLY
+    assert read_metadata(output)["label"] == Label.SITE_ONLY
 
 
 def test_the_gaussian_charges_rho(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from dppca.owner.site.agreement import (
     require_verified,
     signing_key,
 )
-from dppca.owner.site.config import AggregateRule, DataSet, Site, load_site
+from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import enrol
+from dppca.owner.site.policy import AggregateRule, DataSet
 from tests.support.ledgers import account_of, small_study
 from tests.support.masked_studies import MaskedStudy, make_masked_study
 

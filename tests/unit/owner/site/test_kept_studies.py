@@ -19,7 +19,7 @@ from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.queries import StudyProgress
+from dppca.owner.client.questions import StudyProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import (
     keep_study,

@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -54,6 +57,13 @@ BINARY = Schema.from_document(
 COPIED = (None, 0, 1, 0, 3, 3)
 TREE = frozenset(frozenset((child, of)) for child, of in enumerate(COPIED) if of is not None)
 Rows = NDArray[np.float64]
+
+
+KINDS: dict[str, Callable[[pa.Table], Any]] = {
+    "pandas": lambda table: table.to_pandas(),
+    "polars": pl.from_arrow,
+    "arrow": lambda table: table,
+}
 
 
 def people(n_rows: int = 3_000) -> Rows:
@@ -159,7 +169,7 @@ def test_noise_that_can_be_drawn_again_is_never_released(fit: Fit) -> None:
 def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
     m: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each party: noise on counts by its scale, choices by theirs; never more than epsilon."""
+    """Each party draws noise on counts by its scale, choices by theirs; never more than epsilon."""
     chosen: list[int] = []
 
     def watched(scores: Any, *, scale: int, entropy: Any) -> int:
@@ -260,6 +270,8 @@ def test_rows_outside_the_schema_are_refused(fit: Fit) -> None:
 def test_no_party_one_attribute_and_unit_balls_are_refused() -> None:
     with pytest.raises(DataError, match="no parties"):
         DPSUBN3(epsilon=1, schema=SCHEMA).fit([])
+    with pytest.raises(SettingError, match=r"fit\(\[rows\]\)"):
+        DPSUBN3(epsilon=1, schema=SCHEMA).fit(np.zeros((5, 4)))
     ball = {"max_rows_per_person": 1, "row_norm": {}}
     columns = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(2)]
     with pytest.raises(SettingError, match="unit ball"):
@@ -304,3 +316,52 @@ def test_a_family_out_of_order_is_refused() -> None:
     for families in ((Family(0, (1,)), Family(1, ())), (Family(0, ()), Family(0, ()))):
         with pytest.raises(SettingError, match="out of order"):
             Network(families)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_are_read_by_names_and_labels_and_rows_come_back_so(kind: str) -> None:
+    rows = people()
+    labels = [SCHEMA.attributes[place].labels for place in (2, 3)]  # type: ignore[union-attr]
+    columns = {
+        "ward": [labels[1][int(code)] for code in rows[:, 3]],
+        "ill": [labels[0][int(code)] for code in rows[:, 2]],
+        "person": range(len(rows)),
+        "visits": rows[:, 1],
+        "age": rows[:, 0],
+    }
+    frame = KINDS[kind](pa.table(columns))
+    made = [
+        make(epsilon="1", schema=SCHEMA, entropy=SEEDED, random_state=1)
+        for make in (PrivBayes, DPSUBN3)
+        for _ in range(2)
+    ]
+    for ours, theirs, given in ((made[0], made[1], False), (made[2], made[3], True)):
+        ours.fit([frame] if given else frame)
+        theirs.fit([rows] if given else rows)
+        drawn, codes = ours.sample(200), theirs.sample(200)
+        assert type(drawn) is type(frame)
+        table = pa.table(drawn)
+        assert table.column_names == [attribute.name for attribute in SCHEMA.attributes]
+        assert np.array_equal(table["age"].to_numpy(), codes[:, 0])
+        assert table["ward"].to_pylist() == [labels[1][int(code)] for code in codes[:, 3]]
+        assert list(ours.feature_names_in_) == table.column_names
+
+
+def test_missing_numbers_that_are_a_level_are_counted_and_drawn_as_one() -> None:
+    """False alarms: the share is drawn from counts with noise of a thousandth, seeded."""
+    lab = {"name": "lab", "type": "numeric", "lower": 0, "upper": 10}
+    level = {**lab, "missing": "level", "histogram": True}
+    ill = {"name": "ill", "type": "binary", "values": ["no", "yes"]}
+    schema = Schema.from_document({"max_rows_per_person": 1, "attributes": [level, ill]})
+    rng, n_rows = np.random.default_rng(4), 3_000
+    gone = rng.random(n_rows) < 0.3
+    rows = {"lab": np.where(gone, np.nan, rng.normal(6, 1, n_rows).clip(0, 10))}
+    frame = pd.DataFrame(rows | {"ill": np.where(gone, "yes", "no")})
+    fitted = PrivBayes(epsilon="20", schema=schema, entropy=SEEDED, random_state=1).fit(frame)
+    drawn = fitted.sample(20_000)
+    missing = drawn["lab"].isna()
+    assert abs(missing.mean() - gone.mean()) < 0.02
+    assert ((drawn["ill"] == "yes") == missing).mean() > 0.95
+    without = Schema.from_document({"max_rows_per_person": 1, "attributes": [lab, ill]})
+    with pytest.raises(DataError, match="does not say what they count as"):
+        PrivBayes(epsilon="20", schema=without).fit(frame)

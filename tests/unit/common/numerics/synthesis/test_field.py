@@ -270,3 +270,19 @@ def test_a_numeric_with_rare_values_far_out_is_fitted_without_its_histogram() ->
     fit = _fit(schema, encode(schema, [gain, years, group]), noise=2e-3)
     assert fit.converged
     assert fit.fitted.misfit < 0.3
+
+
+def test_numerics_that_fill_a_small_part_of_their_bounds_keep_their_relation() -> None:
+    """Chains that stray into cells where nobody is would make up the product by themselves."""
+    bounds = {"type": "numeric", "lower": 0, "upper": 250}
+    flags = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]
+    named = [{"name": name, **bounds} for name in ("systolic", "diastolic")]
+    schema = Schema.from_document({"attributes": [*named, *flags]})
+    rng = np.random.default_rng(6)
+    apart = rng.normal(size=(2, 20_000))
+    systolic = 120 + 15 * apart[0]
+    diastolic = 70 + 12 * (0.8 * apart[0] + 0.6 * apart[1])
+    rest = [np.int32(rng.random(20_000) < 0.3) for _ in flags]
+    drawn = _coded(schema, _fit(schema, encode(schema, [systolic, diastolic, *rest])), 20_000)
+    assert abs(np.corrcoef(drawn[:, :2].T)[0, 1] - 0.8) < 0.2
+    assert abs(drawn[:, :2].std(axis=0) / 2**10 - (0.06, 0.048)).max() < 0.005

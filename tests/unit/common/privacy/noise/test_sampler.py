@@ -152,3 +152,44 @@ def _cell_middle(decay: LogConcaveLaw, shift: int, cell: int) -> int:
     """Return the 32-bit word in the middle of a cell's share of the unit interval."""
     histogram = build_envelope(decay, shift)
     return int(histogram.upper[cell - 1] + histogram.lower[cell]) // 2
+
+
+@pytest.mark.parametrize("scale", [1, 2, 6])
+def test_small_noise_has_the_probabilities_of_its_formula(scale: int) -> None:
+    """The seeds are fixed, so nothing is left to chance; a fresh seed fails once in 10^4 runs."""
+    x, n = np.arange(-60, 61), 200_000
+    laws = {
+        discrete_laplace: np.exp(-np.abs(x) / scale),
+        discrete_gaussian: np.exp(-(x**2) / (2 * scale)),
+    }
+    for sampler, law in laws.items():
+        expected = n * law / law.sum()
+        drawn = sampler(scale, n, entropy=SeededEntropy(149))
+        counts = np.bincount(np.clip(drawn, -60, 60) + 60, minlength=len(x))
+        often = expected > 10
+        deviations = (counts - expected)[often] / np.sqrt(expected[often])
+        assert np.abs(deviations).max() < 5
+        assert counts[~often].sum() < expected[~often].sum() + 60
+
+
+@pytest.mark.parametrize("bits", [20, 40, 60])
+def test_large_noise_has_the_size_of_its_formula_and_uses_every_bit(bits: int) -> None:
+    """Bounds are five standard deviations and more; the seeds are fixed."""
+    n, scale = 100_000, 1 << bits
+    laplace = discrete_laplace(scale, n, entropy=SeededEntropy(149))
+    gaussian = discrete_gaussian(scale**2, n, entropy=SeededEntropy(149))
+
+    assert np.abs(laplace / scale).mean() == pytest.approx(1, abs=0.02)
+    assert np.square(gaussian / scale).mean() == pytest.approx(1, abs=0.025)
+    for drawn in (laplace, gaussian):
+        assert (drawn / scale).mean() == pytest.approx(0, abs=0.025)
+        assert (drawn & 1).mean() == pytest.approx(0.5, abs=0.01)
+        assert (np.abs(drawn) >> (bits // 2) & 1).mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_probabilities_fall_within_a_cell_of_the_envelope_too() -> None:
+    """A cell is 1/32 of the scale; the bound is four standard deviations, the seed is fixed."""
+    drawn = np.abs(discrete_laplace(1 << 20, 1_000_000, entropy=SeededEntropy(149)))
+
+    upper_half = (drawn >> 14 & 1).mean()
+    assert upper_half == pytest.approx(1 / (1 + np.exp(1 / 64)), abs=0.002)

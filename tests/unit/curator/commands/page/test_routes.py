@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn, cast
 
+import grpc
 import pytest
 
 from dppca.common.messages import StudyState
-from dppca.curator.commands.page.routes import describe_owner, opening_of, time_left
-from dppca.curator.operator.client import OwnerLine, StudyDetails, StudyLine
+from dppca.common.pages.guard import COOKIE
+from dppca.common.transport.status import from_rpc_error
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.curator.commands.page.routes import (
+    OperatorPages,
+    describe_opening,
+    describe_owner,
+    time_left,
+)
+from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails, StudyLine
+from tests.support.asgi import ask
 from tests.support.census import make_study
+from tests.support.patience import WAIT_S
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
@@ -71,7 +86,30 @@ def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
 
 
 def test_an_opener_has_voted_and_opened_or_is_awaited() -> None:
-    assert opening_of(_owner(voted_s=0)) == ""
-    assert opening_of(_owner(opener=True)) == "awaited"
-    said = opening_of(_owner(opener=True, voted_s=0, opened_s=60))
-    assert said == "voted 1970-01-01T00:00:00+00:00, opened 1970-01-01T00:01:00+00:00"
+    assert describe_opening(_owner(voted_s=0)) == ""
+    assert describe_opening(_owner(opener=True)) == "awaited"
+    said = describe_opening(_owner(opener=True, voted_s=0, opened_s=60))
+    assert said == "voted 1970-01-01 00:00:00 UTC, opened 1970-01-01 00:01:00 UTC"
+
+
+def test_an_earlier_version_of_the_curator_does_not_tell_its_refusals() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))  # which knows no RPC at all
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with (
+        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
+        pytest.raises(grpc.RpcError) as caught,
+    ):
+        rpc.AdminStub(channel).ListRefusals(pb.ListRefusalsRequest(), timeout=WAIT_S)
+    server.stop(None)
+
+    class Earlier:
+        def refusals(self, _: str) -> NoReturn:
+            raise from_rpc_error(caught.value, role=Role.OPERATOR)
+
+    pages = OperatorPages(cast("OperatorClient", Earlier()), "hub:7443", ca=b"")
+    session = pages.session
+    cookie = f"{COOKIE}={session.cookie}"
+    answer = ask(pages.application(), f"{session.place}/refusals", cookie=cookie)
+    assert answer.status == 200
+    assert "does not tell what it has refused" in answer.body

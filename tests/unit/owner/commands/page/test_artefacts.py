@@ -1,26 +1,92 @@
-"""What this software does not know by name is not for others."""
+"""Every file has the label that is in it, once what it claims holds; its name says nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dppca.owner.commands.page.artefacts import list_artefacts
-from dppca.owner.site.config import Site
-from tests.support.census import make_study
+import pytest
+
+from dppca.common.privacy.labels import Label
+from dppca.owner.commands.page.artefacts import Artefact, Artefacts
+from dppca.owner.models.loader import load_model
+from dppca.owner.site.config import load_site
+from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
+from dppca.owner.synthesis.tables import read_metadata
+from tests.support.owner_site import OwnerSite
+from tests.support.trained_site import make_trained_site
+
+RELEASED = {
+    "components.npz",
+    "synthetic-coded.parquet",
+    "synthetic-decoded.parquet",
+    "model-ill-dp-svm.skops",
+    "model-ill-pca-dpsvm.skops",
+    "quality-summary.json",
+    "study.json",
+}
+SITE_ONLY = {"model-ill-linear.skops", "notes.txt"}
 
 
-def test_files_have_labels_and_an_unknown_one_must_not_leave(tmp_path: Path) -> None:
-    study = make_study()
-    folder = tmp_path / "studies" / study.name
-    folder.mkdir(parents=True)
-    names = ("components.npz", "report.html", "model-sex-linear.skops", "notes.txt", ".draft")
-    for name in names:
-        (folder / name).touch()
-    site = Site(tmp_path, "owner-1", "127.0.0.1:1")
-    found = {each.path.name: each.may_leave for each in list_artefacts(site, study)}
-    assert found == {
-        "components.npz": True,
-        "report.html": False,
-        "model-sex-linear.skops": False,
-        "notes.txt": False,
-    }
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> OwnerSite:
+    """A site with every kind of file."""
+    folder = tmp_path_factory.mktemp("every-kind")
+    site = make_trained_site(folder / "site", budget='epsilon: "10", delta: "1e-6"')[0]
+    train = ("train", "site-test", "--target", "ill", "--method")
+    for line in (
+        ("synthesize", "site-test", "--rows", "200"),
+        (*train, "dppca-svm"),
+        (*train, "dp-svm", "--epsilon", "0.5", "--delta", "1e-9", "--yes"),
+        (*train, "pca-dpsvm", "--epsilon", "1", "--components", "2", "--yes"),
+        ("report", "site-test", "--release", "--epsilon", "0.5", "--yes"),
+    ):
+        code, document = site.run(*line)
+        assert code == 0, document
+    (site.folder / "studies/site-test/notes.txt").touch()
+    (site.folder / "studies/site-test/.draft").touch()
+    return site
+
+
+def _listed(site: OwnerSite) -> dict[str, Artefact]:
+    found = Artefacts(load_site(site.folder)).list("site-test")
+    return {each.path.name: each for each in found}
+
+
+def test_a_file_is_shown_with_the_label_that_is_in_it(made: OwnerSite) -> None:
+    listed = _listed(made)
+    assert {name for name, each in listed.items() if each.may_leave} == RELEASED
+    assert {name for name, each in listed.items() if not each.may_leave} == SITE_ONLY
+    assert not [each.wrong for each in listed.values() if each.wrong]
+    for name, each in listed.items():
+        if name.endswith(".skops"):
+            assert each.label is load_model(each.path).label
+        elif name.endswith(".parquet"):
+            assert each.label.value == read_metadata(each.path)["label"]
+
+
+@pytest.mark.parametrize("name", sorted(RELEASED))
+def test_a_file_that_does_not_verify_must_not_leave(made: OwnerSite, name: str) -> None:
+    path = made.folder / "studies/site-test" / name
+    before = path.read_bytes()
+    listing = Artefacts(load_site(made.folder))
+    assert {each.path.name for each in listing.list("site-test") if each.may_leave} == RELEASED
+    try:
+        path.write_bytes(before[: len(before) // 2] + b"x" + before[len(before) // 2 :])
+        found = {each.path.name: each for each in listing.list("site-test")}
+        assert found[name].label is Label.SITE_ONLY
+        assert found[name].wrong
+    finally:
+        path.write_bytes(before)
+
+
+def test_a_name_releases_nothing(made: OwnerSite) -> None:
+    folder = made.folder / "studies/site-test"
+    model = (folder / "model-ill-linear.skops").read_bytes()
+    others = "components-2.npz", "model-ill-dp-svm-2.skops", "synthetic-2.parquet", ACKNOWLEDGEMENT
+    for other in others:
+        path: Path = folder / other
+        path.write_bytes(model)
+        try:
+            assert not _listed(made)[other].may_leave
+        finally:
+            path.unlink()

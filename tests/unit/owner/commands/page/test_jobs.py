@@ -9,12 +9,14 @@ from decimal import Decimal
 import pytest
 
 from dppca.common.errors import ConsentError, DataError, StudyStateError
+from dppca.common.messages import StudyState
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review
 from tests.support.census import make_study
 from tests.support.ledgers import account_of
+from tests.support.patience import WAIT_S
 
 
 def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -> Review:
@@ -31,23 +33,111 @@ def test_only_what_was_on_the_page_is_agreed_to() -> None:
         _review(data_set="other"),
         _review(budget="4"),
         replace(planned, study=make_study(name="other")),
+        replace(planned, request=replace(planned.request, query_sha256="0" * 64)),
     ):
         with pytest.raises(ConsentError, match="Nothing was drawn or charged"):
             PageDialogue(job, fingerprint(planned)).begin(other)
     with pytest.raises(ConsentError):
         PageDialogue(job, "").begin(planned)
+    live = replace(planned, request=replace(planned.request, query_sha256="0" * 64))
+    PageDialogue(job, fingerprint(live)).begin(replace(live, n_rows=101))
 
 
 def test_one_piece_of_work_at_a_time() -> None:
     jobs, go = Jobs(), threading.Event()
-    jobs.start("a", "The first", lambda _: go.wait())
+    first = jobs.start(Job("a", "The first"), lambda _: go.wait())
     with pytest.raises(StudyStateError, match="The first is under way"):
-        jobs.start("b", "The second", lambda _: None)
+        jobs.start(Job("b", "The second"), lambda _: None)
     go.set()
-    jobs.wait()
-    jobs.start("b", "The second", lambda _: None)
-    jobs.wait()
+    first.wait()
+    jobs.start(Job("b", "The second"), lambda _: None).wait()
     assert [jobs.of(name) is not None for name in ("a", "b", "c")] == [True, True, False]
+
+
+def test_work_that_is_stopped_is_over_though_its_source_does_not_answer() -> None:
+    jobs, answers, ends = Jobs(), threading.Event(), threading.Event()
+
+    def read(job: Job) -> None:
+        try:
+            with job.progress("Reading rows", 10, unit="rows") as bar:
+                answers.wait()
+                bar.advance(5)
+        finally:
+            ends.set()
+
+    job = jobs.start(Job("a", "It"), read)
+    assert job.stop()
+    assert (job.runs, jobs.running()) == (False, None)
+    jobs.start(Job("b", "The next"), lambda _: None).wait()
+    answers.set()
+    assert ends.wait(WAIT_S)
+    assert job.error is not None
+    assert "Nothing was drawn, charged or sent" in job.error
+    assert job.error_name == "ConsentError"
+
+
+def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
+    job, go = Job("a", "It"), threading.Event()
+    Jobs().start(job, lambda _: go.wait())
+    job.pass_point()
+    assert not job.stop()
+    go.set()
+    job.wait()
+    assert job.error is None
+
+    job, go = Job("a", "It"), threading.Event()
+    Jobs().start(job, lambda _: go.wait())
+    assert job.stop()
+    with pytest.raises(ConsentError, match="Nothing was drawn"):
+        job.pass_point()
+    go.set()
+
+
+def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
+    planned = _review()
+    for pass_on in (
+        lambda dialogue: dialogue.require_consent(planned, StudyState.OPEN, None, ""),
+        lambda dialogue: dialogue.progress("Sending", 10, unit="bytes"),
+    ):
+        go = threading.Event()
+        job = Jobs().start(Job("a", "It", consents=True), lambda _, go=go: go.wait())
+        dialogue = PageDialogue(job, fingerprint(planned))
+        dialogue.begin(planned)
+        with dialogue.progress("Reading rows", 10, unit="rows"):
+            assert job.may_stop
+        pass_on(dialogue)
+        assert not job.stop()
+        go.set()
+        job.wait()
+        assert job.error is None
+
+
+def test_rows_that_came_after_consent_are_not_agreed_to() -> None:
+    job = Job("census", "x", consents=True)
+    dialogue = PageDialogue(job, fingerprint(_review()))
+    dialogue.begin(_review())
+    with pytest.raises(ConsentError, match="not what the page showed"):
+        dialogue.require_consent(_review(n_rows=101), StudyState.OPEN, None, "")
+    assert job.may_stop
+
+
+def test_how_work_ends_that_was_stopped_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    go, ended = threading.Event(), threading.Event()
+
+    def fail(_: Job) -> None:
+        go.wait()
+        ended.set()
+        raise KeyError("a driver's own")
+
+    job = Jobs().start(Job("a", "It"), fail)
+    assert job.stop()
+    go.set()
+    assert ended.wait(WAIT_S)
+    assert job.thread is not None
+    job.thread.join(WAIT_S)
+    assert job.error is not None
+    assert "Nothing was drawn, charged or sent" in job.error
+    assert "KeyError" in capsys.readouterr().err
 
 
 def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,10 +147,8 @@ def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFix
         def work(_: Job) -> None:
             raise error
 
-        jobs.start("a", "It", work)
-        jobs.wait()
-        job = jobs.of("a")
-        assert job is not None
+        job = jobs.start(Job("a", "It"), work)
+        job.wait()
         return job
 
     job = fail(DataError("the file is gone"))
@@ -68,7 +156,9 @@ def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFix
     job = fail(KeyError("a value of a row"))
     assert job.error is not None
     assert "a value of a row" not in job.error
-    assert "KeyError" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "KeyError" in printed
+    assert "a value of a row" not in printed
 
 
 def test_progress_is_counted_for_the_page() -> None:

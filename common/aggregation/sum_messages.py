@@ -1,0 +1,447 @@
+"""The messages of a masked sum, and their bytes.
+
+Every class has `to_bytes`, and `from_bytes`, which takes the terms: they say how large each part
+may be, and nothing larger is read. What was read is well formed, not yet believed:
+`dppca.common.aggregation.opening` and `pooling` say what must hold of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from dppca.common.aggregation.framing import frame, unframe, unframe_head
+from dppca.common.aggregation.seals import SEAL_OVERHEAD
+from dppca.common.aggregation.streams import SEED_BYTES
+from dppca.common.aggregation.terms import Terms
+from dppca.common.errors import ConflictError, LimitError, SignatureError, UploadError
+from dppca.common.names import is_party_name
+from dppca.common.signing import Purpose, is_signed
+
+_HASH = 32
+_NAME = 64
+_SIGNATURE = 72  # DER of two numbers below 2**256
+_COUNT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What an owner signs of its upload. Digests are raw.
+
+    Attributes
+    ----------
+    terms
+        `Terms.digest`, as bytes.
+    payload_sha256
+        Digest of the masked vector.
+    seals_sha256
+        Digest of the seal to each opener, in the openers' order.
+    """
+
+    terms: bytes
+    owner: str
+    payload_sha256: bytes
+    seals_sha256: tuple[bytes, ...]
+
+    def to_bytes(self) -> bytes:
+        """The canonical form."""
+        return frame(
+            "statement",
+            self.terms,
+            self.owner.encode(),
+            self.payload_sha256,
+            b"".join(self.seals_sha256),
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes, terms: Terms) -> Self:
+        """Read; `UploadError` or `LimitError` where it is no statement under these terms."""
+        sealed = _HASH * len(terms.openers)
+        digest, owner, payload, seals = unframe("statement", content, (_HASH, _NAME, _HASH, sealed))
+        _require_length("the statement's seals", seals, sealed)
+        _require_length("the digest of the masked vector", payload, _HASH)
+        return cls(_terms(digest, terms), _name(owner), payload, _cut(seals, _HASH))
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What an owner sends, once.
+
+    Attributes
+    ----------
+    signature
+        The owner's (DER), for `Purpose.UPLOAD`, over the statement.
+    seals
+        To each opener, in the openers' order: seeds of the streams that it holds.
+    payload
+        The masked vector with its guards, ``n_words`` little-endian words.
+    """
+
+    statement: Statement
+    signature: bytes
+    seals: tuple[bytes, ...]
+    payload: bytes
+
+    def to_bytes(self) -> bytes:
+        """The canonical form."""
+        return frame(
+            "masked upload",
+            self.statement.to_bytes(),
+            self.signature,
+            b"".join(self.seals),
+            self.payload,
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes, terms: Terms) -> Self:
+        """Read; `UploadError` or `LimitError` where it is no upload under these terms."""
+        size, payload_size = seal_bytes(terms), 8 * terms.n_words
+        sealed = size * len(terms.openers)
+        statement, signature, seals, payload = unframe(
+            "masked upload",
+            content,
+            (_statement_bytes(terms), _SIGNATURE, sealed, payload_size),
+        )
+        _require_length("the seals of an upload", seals, sealed)
+        _require_length("the masked vector", payload, payload_size)
+        return cls(Statement.from_bytes(statement, terms), signature, _cut(seals, size), payload)
+
+    @classmethod
+    def read_head(cls, content: bytes, terms: Terms) -> Self:
+        """As `from_bytes`, of the first `head_limit` bytes or more; the payload is left out."""
+        size = seal_bytes(terms)
+        sealed = size * len(terms.openers)
+        limits = (_statement_bytes(terms), _SIGNATURE, sealed)
+        statement, signature, seals = unframe_head("masked upload", content, limits)
+        _require_length("the seals of an upload", seals, sealed)
+        return cls(Statement.from_bytes(statement, terms), signature, _cut(seals, size), b"")
+
+    def head(self, terms: Terms) -> bytes:
+        """The bytes of an upload before its payload."""
+        parts = (self.statement.to_bytes(), self.signature, b"".join(self.seals))
+        return frame("masked upload", *parts) + _number(8 * terms.n_words)
+
+
+def head_limit(terms: Terms) -> int:
+    """Most bytes of an upload before its payload."""
+    sealed = seal_bytes(terms) * len(terms.openers)
+    return _room("masked upload", (_statement_bytes(terms), _SIGNATURE, sealed))
+
+
+def upload_limit(terms: Terms) -> int:
+    """Most bytes of an upload; the payload is the last ``8 * n_words`` of them."""
+    return head_limit(terms) + _COUNT + 8 * terms.n_words
+
+
+def opening_limit(terms: Terms) -> int:
+    """Most bytes of an opening."""
+    return _room("signed opening", (_opening_bytes(terms), _SIGNATURE, 8 * terms.n_words))
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSeal:
+    """What an opener is shown of an owner's upload: all but the masked vector and others' seals."""
+
+    statement: Statement
+    signature: bytes
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealedSet:
+    """The set of owners to add up, as one opener is shown it.
+
+    Attributes
+    ----------
+    entries
+        One for each owner, names ascending.
+    """
+
+    opener: str
+    entries: tuple[SignedSeal, ...]
+
+    def to_bytes(self) -> bytes:
+        """The canonical form."""
+        parts = [
+            part
+            for entry in self.entries
+            for part in (entry.statement.to_bytes(), entry.signature, entry.seal)
+        ]
+        return frame(
+            "sealed set", self.opener.encode(), _number(len(self.entries)), frame("entries", *parts)
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes, terms: Terms) -> Self:
+        """Read; `UploadError` or `LimitError` where it is no set under these terms."""
+        limits = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
+        opener, said, entries = unframe("sealed set", content, _sealed_set_limits(terms))
+        count = _parse_number(said)
+        if count > len(terms.members):
+            raise LimitError(f"a set has {count:,} owners; the study has {len(terms.members):,}")
+        parts = iter(unframe("entries", entries, limits * count))
+        return cls(
+            _name(opener),
+            tuple(
+                SignedSeal(Statement.from_bytes(statement, terms), signature, seal)
+                for statement, signature, seal in zip(parts, parts, parts, strict=True)
+            ),
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the statements, hexadecimal; the same for every opener."""
+        return set_digest(entry.statement for entry in self.entries)
+
+
+def sealed_set_limit(terms: Terms) -> int:
+    """Most bytes of a set as one opener is shown it."""
+    return _room("sealed set", _sealed_set_limits(terms))
+
+
+def _sealed_set_limits(terms: Terms) -> tuple[int, ...]:
+    entry = _room("", (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))) - len(frame(""))
+    return (_NAME, _COUNT, len(frame("entries")) + len(terms.members) * entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """An opener's word that it opens this set and no other.
+
+    Attributes
+    ----------
+    terms, set_digest
+        Hexadecimal.
+    signature
+        The opener's (DER), for `Purpose.VOTE`.
+    """
+
+    terms: str
+    set_digest: str
+    opener: str
+    signature: bytes
+
+    def signed(self) -> bytes:
+        """What the signature covers."""
+        return frame(
+            "vote", bytes.fromhex(self.terms), bytes.fromhex(self.set_digest), self.opener.encode()
+        )
+
+    def to_bytes(self) -> bytes:
+        """The canonical form."""
+        return frame("signed vote", self.signed(), self.signature)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, terms: Terms) -> Self:
+        """Read; `UploadError` or `LimitError` where it is no vote under these terms."""
+        limits = (_HASH, _HASH, _NAME)
+        body, signature = unframe("signed vote", content, (_room("vote", limits), _SIGNATURE))
+        digest, chosen, opener = unframe("vote", body, limits)
+        _require_length("the digest of the set", chosen, _HASH)
+        return cls(_terms(digest, terms).hex(), chosen.hex(), _name(opener), signature)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedOpening:
+    """An opening with the digest of its sum in place of the sum.
+
+    Attributes
+    ----------
+    total_sha256
+        Digest of `Opening.total`, 32 bytes. The others are as there.
+    """
+
+    terms: str
+    set_digest: str
+    opener: str
+    streams: tuple[int, ...]
+    total_sha256: bytes
+    signature: bytes
+
+    def signed(self) -> bytes:
+        """What the signature covers."""
+        return frame(
+            "opening",
+            bytes.fromhex(self.terms),
+            bytes.fromhex(self.set_digest),
+            self.opener.encode(),
+            b"".join(_number(stream) for stream in self.streams),
+            self.total_sha256,
+        )
+
+    @staticmethod
+    def read_head(content: bytes, terms: Terms) -> SignedOpening:
+        """Read what comes before the sum in an opening's bytes; raises as `Opening.from_bytes`."""
+        limits = (_opening_bytes(terms), _SIGNATURE)
+        body, signature = unframe_head("signed opening", content, limits)
+        if content != frame("signed opening", body, signature) + _number(8 * terms.n_words):
+            raise UploadError("an opening is not as long as it says")
+        return _read_opening(body, signature, terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An opener's sum of some of its streams over a set.
+
+    Attributes
+    ----------
+    streams
+        Places in `Terms.holders`, ascending.
+    total
+        Sum of their masks over the set, ``n_words`` little-endian words.
+    signature
+        The opener's (DER), for `Purpose.OPENING`.
+    """
+
+    terms: str
+    set_digest: str
+    opener: str
+    streams: tuple[int, ...]
+    total: bytes = b""
+    signature: bytes = b""
+
+    def without_total(self) -> SignedOpening:
+        """What stays of it in a receipt."""
+        total_sha256 = hashlib.sha256(self.total).digest()
+        return SignedOpening(
+            self.terms, self.set_digest, self.opener, self.streams, total_sha256, self.signature
+        )
+
+    def signed(self) -> bytes:
+        """What the signature covers; the digest of the total stands for it."""
+        return self.without_total().signed()
+
+    def to_bytes(self) -> bytes:
+        """The canonical form."""
+        return frame("signed opening", self.signed(), self.signature, self.total)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, terms: Terms) -> Self:
+        """Read; `UploadError` or `LimitError` where it is no opening under these terms."""
+        size = 8 * terms.n_words
+        body, signature, total = unframe(
+            "signed opening", content, (_opening_bytes(terms), _SIGNATURE, size)
+        )
+        said = _read_opening(body, signature, terms)
+        _require_length("the sum of an opening", total, size)
+        if hashlib.sha256(total).digest() != said.total_sha256:
+            raise UploadError("an opening is not what it says of itself")
+        return cls(said.terms, said.set_digest, said.opener, said.streams, total, signature)
+
+
+def set_digest(statements: Iterable[Statement]) -> str:
+    """SHA-256 of owners' statements in their order, hexadecimal.
+
+    Signatures are left out: anybody can change one into another that is valid too.
+    """
+    return hashlib.sha256(frame("set", *(each.to_bytes() for each in statements))).hexdigest()
+
+
+def seal_bytes(terms: Terms) -> int:
+    """Length of a seal: every opener holds equally many streams."""
+    return SEED_BYTES * len(terms.held(terms.openers[0])) + SEAL_OVERHEAD
+
+
+def require_signed(
+    terms: Terms, who: str, purpose: Purpose, content: bytes, signature: bytes
+) -> None:
+    """Raise unless a member signed a content.
+
+    Raises
+    ------
+    PermissionDeniedError
+        The terms do not name it.
+    SignatureError
+        Its key did not sign this.
+    """
+    if not is_signed(terms.public_key(who), purpose, content, signature):
+        raise SignatureError(f"a {purpose.value} of {who} was changed, or not signed by its key")
+
+
+def require_vote(terms: Terms, chosen: str, vote: Vote) -> None:
+    """Raise unless an opener voted for the set with this digest.
+
+    Raises
+    ------
+    PermissionDeniedError, SignatureError
+        It is of no opener, or not signed by the opener's key.
+    ConflictError
+        It is for another set or study.
+    """
+    terms.opener_key(vote.opener)
+    require_same_set(terms, chosen, vote)
+    require_signed(terms, vote.opener, Purpose.VOTE, vote.signed(), vote.signature)
+
+
+def require_same_set(terms: Terms, chosen: str, said: Vote | Opening | SignedOpening) -> None:
+    """Raise `ConflictError` unless a vote or opening is for this set under these terms."""
+    if (said.terms, said.set_digest) != (terms.digest, chosen):
+        raise ConflictError(f"what {said.opener} sent is for another set or study")
+
+
+def _statement_bytes(terms: Terms) -> int:
+    return _room("statement", (_HASH, _NAME, _HASH, _HASH * len(terms.openers)))
+
+
+def _read_opening(body: bytes, signature: bytes, terms: Terms) -> SignedOpening:
+    digest, chosen, opener, streams, total_sha256 = unframe("opening", body, _opening_limits(terms))
+    _require_length("the digest of the set", chosen, _HASH)
+    _require_length("the digest of the sum", total_sha256, _HASH)
+    if len(streams) % _COUNT:
+        raise UploadError("an opening is not what it says of itself")
+    return SignedOpening(
+        _terms(digest, terms).hex(),
+        chosen.hex(),
+        _name(opener),
+        tuple(_parse_number(each) for each in _cut(streams, _COUNT)),
+        total_sha256,
+        signature,
+    )
+
+
+def _opening_limits(terms: Terms) -> tuple[int, ...]:
+    return (_HASH, _HASH, _NAME, _COUNT * len(terms.holders), _HASH)
+
+
+def _opening_bytes(terms: Terms) -> int:
+    return _room("opening", _opening_limits(terms))
+
+
+def _room(kind: str, limits: tuple[int, ...]) -> int:
+    return len(frame(kind)) + sum(limits) + 4 * len(limits)
+
+
+def _terms(digest: bytes, terms: Terms) -> bytes:
+    if digest.hex() != terms.digest:
+        raise UploadError("a message is of another study, or of one whose document was changed")
+    return digest
+
+
+def _name(content: bytes) -> str:
+    try:
+        name = content.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise UploadError("a name in a message is not ASCII") from error
+    if not is_party_name(name):
+        raise UploadError(f"{name!r} in a message is not a name of a party")
+    return name
+
+
+def _require_length(what: str, content: bytes, length: int) -> None:
+    if len(content) != length:
+        raise UploadError(f"{what}: {len(content):,} bytes, not {length:,}")
+
+
+def _cut(content: bytes, size: int) -> tuple[bytes, ...]:
+    return tuple(content[at : at + size] for at in range(0, len(content), size))
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(_COUNT, "big")
+
+
+def _parse_number(content: bytes) -> int:
+    _require_length("a number", content, _COUNT)
+    return int.from_bytes(content, "big")

@@ -1,0 +1,162 @@
+"""The components of a study for Python: a result file as a value, once it has been verified.
+
+A result file names no columns: its receipt holds the study, and the study's schema names them. So
+files of every version have names, and the signed arrays are the same as ever
+(docs/decisions/0137-components-with-names.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.archives import read_archive
+from dppca.common.attestation.components import ComponentsReceipt
+from dppca.common.attestation.verify import verify_components
+from dppca.common.errors import ArtefactError
+from dppca.common.html_tables import html_table
+from dppca.common.loadings import MOST_LOADINGS, Loading, largest_loadings
+from dppca.common.packages import require_package
+from dppca.common.results import Result, result_from_bytes
+from dppca.common.study import Study
+from dppca.common.transport.revoked import RevocationList
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Joint components of a study, named as in scikit-learn's PCA; p coded columns, k kept.
+
+    Attributes
+    ----------
+    components_
+        float64, shape (k, p): rows are components, of length 1.
+    explained_variance_
+        float64, shape (k,), descending, squared coded units; noise is part of it.
+    mean_
+        float64, shape (p,), coded units; None for unit-ball rows without sums.
+    feature_names
+        Names of the p columns; a category's indicator is called ``attribute=category``.
+    eigenvalues
+        float64, shape (p,), descending: the kept ones, and the others.
+    noise_edge
+        What noise alone reaches, in the units of the eigenvalues.
+    n_rows
+        Rows of all owners that took part.
+    study
+        What was asked for, with the schema that codes rows.
+    receipt
+        What the curator signed; None in a file of an earlier version.
+    """
+
+    components_: NDArray[np.float64]
+    explained_variance_: NDArray[np.float64]
+    mean_: NDArray[np.float64] | None
+    feature_names: tuple[str, ...]
+    eigenvalues: NDArray[np.float64]
+    noise_edge: float
+    n_rows: int
+    study: Study
+    receipt: ComponentsReceipt | None
+
+    def largest_loadings(self, most: int = MOST_LOADINGS) -> tuple[tuple[Loading, ...], ...]:
+        """The largest loadings of each component by magnitude, descending."""
+        return largest_loadings(self.study.table, self.components_, most=most)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Loadings, shape (p, k): one row for each column, named; ``component 1`` is the first.
+
+        `SettingError` where pandas is not installed.
+        """
+        require_package("pandas", purpose="to_frame")
+        import pandas as pd
+
+        names = [f"component {number + 1}" for number in range(len(self.components_))]
+        index = pd.Index(self.feature_names, name="column")
+        return pd.DataFrame(self.components_.T, index=index, columns=names)
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the components with their largest loadings."""
+        rows = [
+            (
+                str(number),
+                f"{variance:.4g}",
+                "yes" if variance > self.noise_edge else "no",
+                ", ".join(f"{each.value:+.2f} {each.name}" for each in loadings),
+            )
+            for number, (variance, loadings) in enumerate(
+                zip(self.explained_variance_, self.largest_loadings(), strict=True), start=1
+            )
+        ]
+        caption = (
+            f"{self.study.name}: {len(self.components_)} components of "
+            f"{len(self.feature_names)}, from {self.n_rows} rows"
+        )
+        head = ("component", "variance", "above noise", "largest loadings")
+        return html_table(head, rows, caption=caption)
+
+
+def read_result(
+    path: Path | str,
+    *,
+    ca: bytes | None = None,
+    revoked: RevocationList | None = None,
+    study: Study | None = None,
+) -> Components:
+    """Read the result file of a study, and check every signature, digest and claim in it.
+
+    Parameters
+    ----------
+    ca
+        PEM of the authority that certified the parties. Without it the certificates in the file
+        are taken as they are, which shows that the file is whole but not who made it.
+    revoked
+        The authority's revocation list.
+    study
+        Needed for a file of an earlier version, which carries no receipt: nothing is signed then.
+        Otherwise only compared.
+
+    Raises
+    ------
+    ArtefactError
+        The file cannot be read, is no result, is of another study, or carries no receipt and
+        ``study`` is not given.
+    ReceiptError, SignatureError, AlteredError
+        Names the part at fault.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
+    receipt = None
+    try:
+        members = read_archive(content).members
+    except ArtefactError as error:
+        raise ArtefactError(f"{path}: {error}") from error
+    if study is None or "receipt.npy" in members:
+        checked, _ = verify_components(content, ca=ca, revoked=revoked)
+        if study is not None and study.digest != checked.study.digest:
+            raise ArtefactError("the result is of another study")
+        study, receipt = checked.study, checked.document
+    return make_components(result_from_bytes(content, study), study, receipt)
+
+
+def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:
+    """A result with the names of its study."""
+    return Components(
+        components_=result.vectors,
+        explained_variance_=result.eigenvalues[: result.header.count],
+        mean_=result.mean,
+        feature_names=study.table.column_names,
+        eigenvalues=result.eigenvalues,
+        noise_edge=result.header.noise_edge,
+        n_rows=result.header.n_rows,
+        study=study,
+        receipt=receipt,
+    )

@@ -1,0 +1,108 @@
+"""What ``dppca-owner verify`` and ``dppca-curator verify`` share: options and what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dppca.common.attestation.documents import VerificationDocument
+from dppca.common.console import emit
+from dppca.common.errors import SettingError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def verification_options(command: _Command) -> _Command:
+    """FILE and what it is to be held against."""
+    for option in (
+        click.option(
+            "--acknowledgement",
+            "acknowledgements",
+            type=_FILE,
+            multiple=True,
+            help="A curator's signed acknowledgement of a contribution, which FILE must list. May "
+            "be given several times.",
+        ),
+        click.option(
+            "--held-since",
+            type=click.DateTime(["%Y-%m-%d"]),
+            help="You have held FILE unchanged since this day (UTC): certificates that were "
+            "revoked later are accepted, and shown.",
+        ),
+        click.option(
+            "--uploads",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Folder of what owners and openers sent, each file named by its SHA-256, as in "
+            "the curator's blobs/: add it up, and compare the sum with FILE's.",
+        ),
+        click.option("--crl", type=_FILE, help="The authority's revocation list."),
+        click.option(
+            "--ca",
+            type=_FILE,
+            help="The authority's certificate; without it, the parties' names are not checked.",
+        ),
+        click.argument("file", type=_FILE),
+    ):
+        command = option(command)
+    return command
+
+
+def verify(
+    file: Path,
+    *,
+    ca: Path | None,
+    crl: Path | None,
+    held_since: datetime | None,
+    acknowledgements: Sequence[Path],
+    uploads: Path | None,
+    own: Callable[[str], Path] | None = None,
+    as_json: bool,
+) -> None:
+    """Verify a file and print what holds.
+
+    Parameters
+    ----------
+    held_since
+        Naive, UTC: the beginning of a day.
+    own
+        Where this site keeps its acknowledgement for a study, by the study's name.
+    """
+    from dppca.common.attestation.acknowledgements import compare, read_study_digest
+    from dppca.common.attestation.parties import KnownParties
+    from dppca.common.attestation.verify import (
+        read_authority,
+        read_revoked,
+        verification_text,
+        verify_file,
+    )
+
+    authority = read_authority(ca)
+    revoked = read_revoked(crl, ca=authority)
+    since = None if held_since is None else held_since.replace(tzinfo=UTC)
+    report = verify_file(file, ca=authority, revoked=revoked, held_since=since, uploads=uploads)
+    held = [_content(path) for path in acknowledgements]
+    if own is not None and authority is not None and report["study"]:
+        path = own(report["study"])
+        kept = _content(path) if path.is_file() else b""
+        held += [kept] if kept and read_study_digest(kept) == report["study_digest"] else []
+    parties = KnownParties(authority, revoked=revoked, held_since=since)
+    agreeing = [compare(content, report, parties) for content in held]
+    document: VerificationDocument = {
+        "command": "verify",
+        "file": str(file),
+        **report,
+        "acknowledged": agreeing,
+    }
+    emit(document, verification_text(document, agreeing), as_json=as_json)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,130 @@
+"""Tables of counts, exactly and with noise: each party's own noise, and the sum of all.
+
+For S sets of attributes, rows are counted in the cells of each set: S tables of integers. A
+replaced row leaves one cell of each table and enters another, or stays, so it moves them by
+
+    L1 <= 2 S                                                                                   (1)
+
+whatever the sizes, and that is met by any two rows without a value in common. Exact discrete
+Laplace noise for (1) goes on every cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_laplace, check_range
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.sensitivity import Relation, Sensitivity
+
+Codes = NDArray[np.int64]
+Attributes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PooledCounts:
+    """Noised tables of all parties together.
+
+    Attributes
+    ----------
+    tables
+        By set of attributes in ascending order; the axes are in that order.
+    cell_variance
+        Variance of each cell's noise, all parties' together.
+    calibration
+        Calibration of one party's noise.
+    """
+
+    tables: dict[Attributes, NDArray[np.int64]]
+    cell_variance: float
+    calibration: Calibration
+
+    def marginal(self, attributes: Attributes) -> NDArray[np.int64]:
+        """The table of a set in ascending order, of the first set that holds it."""
+        holder = next(each for each in self.tables if set(attributes) <= set(each))
+        others = tuple(axis for axis, each in enumerate(holder) if each not in attributes)
+        summed: NDArray[np.int64] = self.tables[holder].sum(axis=others)
+        return summed
+
+
+def count_rows(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Rows in each cell of a set of attributes; the axes are in the order given."""
+    shape = tuple(sizes[each] for each in attributes)
+    counts = np.bincount(joint_codes(codes, attributes, sizes), minlength=prod(shape))
+    return counts.astype(np.int64).reshape(shape)
+
+
+def joint_codes(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """One code for the values of several attributes together, the last varying fastest."""
+    joint = np.zeros(len(codes), np.int64)
+    for each in attributes:
+        joint = joint * sizes[each] + codes[:, each]
+    return joint
+
+
+def release_counts(
+    parties: Sequence[Codes],
+    sets: Sequence[Attributes],
+    sizes: Sequence[int],
+    *,
+    epsilon: Decimal,
+    max_rows_per_person: int,
+    entropy: EntropySource,
+) -> PooledCounts:
+    """Count every party's rows in the cells of each set, noise them, and add them up.
+
+    Parameters
+    ----------
+    epsilon
+        Each party's, for all sets together.
+
+    Raises
+    ------
+    RangeError
+        The counts could leave the range of exact integers.
+    """
+    calibration = calibrate_laplace(
+        counts_sensitivity(len(sets)), epsilon=epsilon, max_rows_per_person=max_rows_per_person
+    )
+    shapes = [tuple(sizes[each] for each in attributes) for attributes in sets]
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    check_range(
+        calibration,
+        resolution_bits=0,
+        max_rows=sum(map(len, parties)),
+        n_entries=int(ends[-1]),
+        n_owners=len(parties),
+        largest_weight=Fraction(1),
+    )
+    total = np.zeros(ends[-1], np.int64)
+    for codes in parties:
+        counts = [count_rows(codes, attributes, sizes).ravel() for attributes in sets]
+        total += add_noise(np.concatenate(counts), calibration, entropy=entropy)
+    tables = [
+        part.reshape(shape) for part, shape in zip(np.split(total, ends[:-1]), shapes, strict=True)
+    ]
+    return PooledCounts(
+        tables=dict(zip(sets, tables, strict=True)),
+        cell_variance=2.0 * calibration.width**2 * len(parties),
+        calibration=calibration,
+    )
+
+
+def counts_sensitivity(n_sets: int) -> Sensitivity:
+    """Equation (1), and its L2 likewise: each table has two cells that move by one."""
+    return Sensitivity(
+        l1=2 * n_sets, l2_squared=2 * n_sets, resolution_bits=0, relation=Relation.REPLACE_ONE
+    )
+
+
+def maximal_sets(sets: Sequence[Attributes]) -> list[Attributes]:
+    """The sets that no other one holds, once each, in their order; others are their sums."""
+    once = list(dict.fromkeys(sets))
+    return [each for each in once if not any(set(each) < set(other) for other in once)]

@@ -1,0 +1,151 @@
+"""Which relations between attributes a release shows above its noise, from released values alone.
+
+For columns i, j of two attributes a release leaves a covariance T_ij with noise of variance S_ij
+(`dppca.common.numerics.synthesis.targets`, equation (1)). Rows are a sample of people besides, and
+means are not known exactly, so under no relation at all ::
+
+    var T_ij = S_ij + var mu_i var mu_j + v_i v_j / n                                     (1)
+
+The chance of an entry as large as the one found is that of the noise's law with this variance: the
+normal law, or the sum of m Laplace laws, whose tail is ``2 sum_j C(2m-j-1, m-j) 2^(j-2m) Q(j, x)``
+with x in units of one law's scale and Q the tail of a gamma law. (One of two gamma variables, each
+of m waiting times, is the larger by j of them: a race of fair coins.) A pair of attributes has the
+least chance of its entries times their number (Bonferroni). Pairs stand above the noise by the
+procedure of Benjamini and Hochberg: on average at most 5 % of those that are called so have no
+relation.
+
+What rows show is a different question: the field believes of T_ij the part ``T g / (g + S)``, with
+g the prior's variance (`coupling_scales`). Where nothing of an attribute stands above the noise,
+and no believed correlation is above `FAINT`, the rows have it on its own for practical purposes. An
+attribute may be neither: the rows show relations of it, and any one of them may be noise.
+
+Limits: relations are covariances of coded columns: of a numeric's score, unless its bins have
+products. What a numeric does to another only by its square is not seen, here or in the rows.
+
+Reference: Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, 1995.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincc, ndtr
+
+from dppca.common.numerics.synthesis.targets import FieldTargets
+
+FALSE_SHARE = 0.05
+"""Of the pairs that are said to stand above the noise, at most so many do not, on average."""
+FAINT = 0.1
+"""A correlation up to which two attributes of the rows are on their own: 1 % of a variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What of the relations between A attributes stands above the noise.
+
+    Attributes
+    ----------
+    above
+        Shape (A, A), symmetric: pairs whose relation stands above the noise.
+    believed
+        Shape (A, A), symmetric: the largest correlation, in size, that the field believes between a
+        column of one attribute and one of the other.
+    noise
+        Shape (A,): standard deviation of the noise of a correlation of the attribute with another,
+        of the two columns where it is least; the median over the others.
+    """
+
+    above: NDArray[np.bool_]
+    believed: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Shape (A,): attributes that the rows have on their own for practical purposes."""
+        alone: NDArray[np.bool_] = ~self.above.any(axis=0) & (self.believed.max(axis=0) <= FAINT)
+        return alone
+
+
+def find_visible(
+    targets: FieldTargets,
+    scales: NDArray[np.float64],
+    groups: Sequence[tuple[int, int]],
+    *,
+    n_rows: int,
+    laplace_noises: int | None,
+) -> Visibility:
+    """Judge every pair of attributes.
+
+    Parameters
+    ----------
+    scales
+        tau of each pair of columns, shape (p, p): `coupling_scales`.
+    groups
+        First column of each attribute and the one after its last.
+    n_rows
+        Rows of all owners, at least 1.
+    laplace_noises
+        How many Laplace laws of one scale an entry's noise is the sum of; None of normal noise.
+    """
+    spread = np.outer(targets.variance, targets.variance)
+    variance = (
+        targets.noise_variance
+        + np.outer(targets.mean_variance, targets.mean_variance)
+        + spread / n_rows
+    )
+    chance = _tail(np.abs(targets.products) / np.sqrt(variance), laplace_noises)
+    prior = (scales * spread) ** 2
+    part = prior / (prior + targets.noise_variance)
+    correlation = np.abs(targets.products) * part / np.sqrt(spread)
+    of_correlation = np.sqrt(targets.noise_variance / spread)
+    starts = [start for start, _ in groups]
+    widths = [stop - start for start, stop in groups]
+    chances = np.outer(widths, widths) * _of_pairs(
+        np.minimum, np.where(targets.between, chance, 1.0), starts
+    )
+    pairs = np.triu_indices(len(groups), 1)
+    above = np.zeros(chances.shape, bool)
+    above[pairs] = _not_by_chance(np.minimum(chances[pairs], 1.0))
+    believed = _of_pairs(np.maximum, np.where(targets.between, correlation, 0.0), starts)
+    noise = _of_pairs(np.minimum, np.where(targets.between, of_correlation, np.inf), starts)
+    others = ~np.eye(len(groups), dtype=bool)
+    return Visibility(
+        above | above.T,
+        believed,
+        np.median(noise[others].reshape(len(groups), -1), axis=1),
+    )
+
+
+def _of_pairs(
+    ufunc: np.ufunc, entries: NDArray[np.float64], starts: Sequence[int]
+) -> NDArray[np.float64]:
+    """The least or largest entry, shape (p, p), of each pair of attributes, shape (A, A)."""
+    found: NDArray[np.float64] = ufunc.reduceat(ufunc.reduceat(entries, starts, axis=0), starts, 1)
+    return found
+
+
+def _tail(deviations: NDArray[np.float64], laplace_noises: int | None) -> NDArray[np.float64]:
+    """Chance that noise of standard deviation 1 is as far from 0, in either direction."""
+    if laplace_noises is None:
+        normal: NDArray[np.float64] = 2 * ndtr(-deviations)
+        return normal
+    m, x = laplace_noises, deviations * np.sqrt(2 * laplace_noises)
+    tail = np.zeros_like(deviations)
+    for j in range(1, m + 1):
+        tail += comb(2 * m - j - 1, m - j) * 2.0 ** (1 + j - 2 * m) * gammaincc(j, x)
+    return tail
+
+
+def _not_by_chance(chances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which of some chances are small enough, by Benjamini and Hochberg; shape as given."""
+    order = np.argsort(chances, kind="stable")
+    bounds = FALSE_SHARE * np.arange(1, len(chances) + 1) / len(chances)
+    passed = np.flatnonzero(chances[order] <= bounds)
+    called = np.zeros(len(chances), bool)
+    if len(passed):
+        called[order[: passed[-1] + 1]] = True
+    return called

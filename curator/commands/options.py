@@ -1,0 +1,81 @@
+"""Options that operators' commands share: which curator, and whose credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dppca.common.clock import utc_now
+
+if TYPE_CHECKING:
+    from dppca.common.transport.tls import Credentials
+    from dppca.curator.operator.client import OperatorClient
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def connection(command: _Command) -> _Command:
+    """Add the options for the curator's address and the operator's credentials."""
+    command = click.option(
+        "--credentials",
+        envvar="DPPCA_CREDENTIALS",
+        type=click.Path(path_type=Path, file_okay=False),
+        required=True,
+        help="Folder with the operator's certificate.pem, key.pem and ca.pem.",
+        show_envvar=True,
+    )(command)
+    return click.option(
+        "--curator",
+        envvar="DPPCA_CURATOR",
+        required=True,
+        metavar="HOST:PORT",
+        help="Where the curator listens.",
+        show_envvar=True,
+    )(command)
+
+
+def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Studies of the curator, where the environment or the line so far says which."""
+    from dppca.common.completion import ASK_S, find_names
+
+    def ask() -> list[str]:
+        curator, credentials = context.params.get("curator"), context.params.get("credentials")
+        if curator is None or credentials is None:
+            return []
+        with as_operator(curator, credentials) as client:
+            return [each.name for each in client.studies(deadline_s=ASK_S)]
+
+    return find_names((ask,), begun)
+
+
+study_argument = click.argument("name", shell_complete=complete_study)
+
+
+def as_operator(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
+    """A connection to a curator, with credentials that were checked before."""
+    from dppca.common.transport.tls import Role, check_credentials
+    from dppca.curator.config import parse_address
+    from dppca.curator.operator.client import OperatorClient
+
+    parse_address(curator)
+    loaded = credentials_in(credentials)
+    check_credentials(loaded, role=Role.OPERATOR, name=None, now=utc_now())
+    return OperatorClient(curator, loaded)
+
+
+def credentials_in(folder: Path) -> Credentials:
+    """The PEM files in an operator's folder."""
+    from dppca.common.files import CredentialFolder
+    from dppca.common.transport.tls import load_credentials
+
+    return load_credentials(CredentialFolder(folder))
+
+
+def time_text(seconds: int) -> str:
+    """Seconds since 1970 UTC, as people and programs read them."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

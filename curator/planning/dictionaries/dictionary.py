@@ -1,0 +1,129 @@
+"""What a data dictionary says of one column, whatever its format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from dppca.common.errors import SettingError
+
+
+class EntryType(StrEnum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    INTEGER = "integer"
+    DATE = "date"
+    LABEL = "label"
+    ORDINAL = "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One column.
+
+    Attributes
+    ----------
+    lower, upper
+        Bounds as a study file has them; None where the dictionary says none.
+    labels
+        As they stand in the data, of a `LABEL` or an `ORDINAL`; none where none are listed.
+    unknown
+        A label of its own for what is missing or not listed.
+    note
+        For the person who reads the draft: what the column means.
+    """
+
+    name: str
+    kind: EntryType
+    lower: str | None = None
+    upper: str | None = None
+    labels: tuple[str, ...] = ()
+    unknown: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A column that no attribute was made of, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """A dictionary that was read; every column of it is an entry or an omission."""
+
+    form: str
+    entries: tuple[Entry, ...]
+    omitted: tuple[Omission, ...]
+
+
+FREE_TEXT = "free text"
+IDENTIFIER = "it identifies people"
+
+
+def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionary:
+    """Put entries and omissions apart.
+
+    Raises
+    ------
+    SettingError
+        Two columns have one name, or there is none that a study can use.
+    """
+    numbers: dict[str, int] = {}
+    for number, column in enumerate(columns, start=1):
+        first = numbers.setdefault(column.name, number)
+        if first < number:
+            raise SettingError(
+                f"the {form} has one name for its columns {first} and {number}: give each its own"
+            )
+    entries = tuple(column for column in columns if isinstance(column, Entry))
+    if not entries:
+        raise SettingError(
+            f"the {form} has no column that a study can use: numbers, dates, or labels that are "
+            "listed"
+        )
+    omitted = tuple(column for column in columns if isinstance(column, Omission))
+    return Dictionary(form, entries, omitted)
+
+
+def number_text(value: object) -> str | None:
+    """A bound as a study file has it; None where it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):  # a whole number of JSON has any length
+        return None
+    if not math.isfinite(number):
+        return None
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def date_text(value: object) -> str | None:
+    """A bound such as ``2020-01-31``, without a time of day; None where it is no date."""
+    try:
+        return date.fromisoformat(str(value)[:10]).isoformat()
+    except ValueError:
+        return None
+
+
+def bound_text(kind: EntryType, value: object) -> str | None:
+    """A bound of one kind of column."""
+    return date_text(value) if kind is EntryType.DATE else number_text(value)
+
+
+def name_labels(pairs: Sequence[tuple[str, str]]) -> str:
+    """What codes stand for, for a note; empty where each stands for itself."""
+    named = [f"{code} = {meaning}" for code, meaning in pairs if meaning not in ("", code)]
+    return "; ".join(named)
+
+
+def join_notes(*notes: str) -> str:
+    """Those that say something, on one line."""
+    return ". ".join(" ".join(note.split()).rstrip(".") for note in notes if note.strip())

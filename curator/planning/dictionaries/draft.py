@@ -1,0 +1,142 @@
+"""A study file, drafted from a data dictionary.
+
+What the dictionary and the operator do not say is left blank on purpose, with a comment that says
+what belongs there: no bound, no budget and no number of rows per person has a default.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dppca.common.names import one_line
+from dppca.curator.planning.dictionaries.dictionary import Dictionary, Entry, EntryType
+
+DECIDE = "DECIDE"
+"""Stands in the comment of everything that is blank."""
+_WIDTH = 100
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
+_NOT_PLAIN = {"true", "false", "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the operator says beside the dictionary; None or empty where it is left blank."""
+
+    name: str | None = None
+    owners: tuple[str, ...] = ()
+    epsilon: str | None = None
+    delta: str | None = None
+    rows_per_person: int | None = None
+    target: str | None = None
+    histograms: bool = False
+
+
+def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
+    """The study file's text.
+
+    Parameters
+    ----------
+    source
+        Name of the dictionary's file, for the head.
+    """
+    lines = [
+        f"# A study, drafted from {one_line(source)}, a {dictionary.form}. Where {DECIDE} stands,",
+        "# something is left blank on purpose. Bounds and labels come from documentation and from",
+        "# people who know the subject, never from rows: a choice made from data is outside the",
+        "# privacy guarantee. `dppca-curator study check` says what is still wrong or missing.",
+        "",
+        _field("name", choices.name, "a short name: a-z 0-9 . _ -"),
+        _field(
+            "owners",
+            f"[{', '.join(choices.owners)}]" if choices.owners else None,
+            "the names in the owners' certificates, such as [hospital, clinic]",
+        ),
+        "",
+        "privacy:",
+        "  mechanism: laplace" if choices.delta is None else "  mechanism: gaussian",
+        "  "
+        + _field(
+            "epsilon",
+            choices.epsilon and f'"{choices.epsilon}"',
+            'what each owner\'s release may cost a person, such as "1.0"',
+        ),
+        *([] if choices.delta is None else [f'  delta: "{choices.delta}"']),
+        "",
+        "components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}",
+        "",
+        "schema:",
+        "  "
+        + _field(
+            "max_rows_per_person",
+            None if choices.rows_per_person is None else str(choices.rows_per_person),
+            "the most rows that one person may have at one owner",
+        ),
+        "  sum_weight: 0.5",
+        *([] if choices.target is None else [f"  targets: [{scalar(choices.target)}]"]),
+        "  attributes:",
+        *(line for entry in dictionary.entries for line in _attribute(entry, choices)),
+    ]
+    if dictionary.omitted:
+        lines += ["", "# Left out; add what the study is about:"]
+        lines += [f"#   {one_line(each.name)}: {each.reason}" for each in dictionary.omitted]
+    return "\n".join(lines) + "\n"
+
+
+def open_places(text: str) -> list[str]:
+    """What a draft leaves blank: each line's field, with its attribute where it is of one."""
+    places, attribute = [], ""
+    for line in text.splitlines():
+        if line.startswith("    - name: "):
+            attribute = line.removeprefix("    - name: ").strip('"')
+        if f"# {DECIDE}" in line:
+            field = line.strip().partition(":")[0].removeprefix("- ")
+            places.append(f"{field} of {attribute}" if line.startswith("      ") else field)
+    return places
+
+
+def scalar(text: str) -> str:
+    """Text as YAML has it: bare words, or quoted."""
+    bare = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
+    if entry.note:
+        note = one_line(entry.note)
+        yield f"    # {note if len(note) <= _WIDTH else note[: _WIDTH - 1] + '…'}"
+    yield f"    - name: {scalar(entry.name)}"
+    if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
+        yield from (f"      {line}" for line in _labels(entry))
+    else:
+        yield f"      type: {'date' if entry.kind is EntryType.DATE else 'numeric'}"
+        yield f"      {_field('lower', entry.lower, 'a public bound; what is below counts as it')}"
+        yield f"      {_field('upper', entry.upper, 'a public bound; what is above counts as it')}"
+        if entry.kind is EntryType.INTEGER:
+            yield "      integer: true"
+    if choices.histograms and entry.kind is not EntryType.LABEL and len(entry.labels) != 2:
+        yield "      histogram: true"
+
+
+def _labels(entry: Entry) -> Iterator[str]:
+    labels = [scalar(label) for label in entry.labels]
+    n_labels = len(labels) + (entry.unknown is not None)
+    if entry.kind is EntryType.ORDINAL and n_labels != 2:
+        kind, field = "ordinal", "levels"
+    else:
+        kind, field = (
+            ("binary", "values")
+            if n_labels == 2 and not entry.unknown
+            else ("categorical", "categories")
+        )
+    yield f"type: {kind}"
+    listed = f"[{', '.join(labels)}]" if n_labels >= 2 else None
+    yield _field(field, listed, "the labels that can occur, two at least, such as [no, yes]")
+    if entry.unknown is not None and entry.kind is EntryType.LABEL:
+        yield f"unknown: {scalar(entry.unknown)}"
+
+
+def _field(name: str, value: str | None, meaning: str) -> str:
+    return f"{name}: {value}" if value is not None else f"{name}: # {DECIDE}: {meaning}"

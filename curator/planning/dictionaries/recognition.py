@@ -1,0 +1,81 @@
+"""Reads a file as the dictionary that it is; refuses one that holds rows."""
+
+from __future__ import annotations
+
+import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from pathlib import Path
+
+from dppca.common.errors import SettingError
+from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
+from dppca.curator.planning.dictionaries.dictionary import Dictionary
+from dppca.curator.planning.dictionaries.json_forms import read_json
+from dppca.curator.planning.dictionaries.table_forms import read_table
+
+_ROWS = [
+    ".parquet",
+    ".pq",
+    ".arrow",
+    ".feather",
+    ".gz",
+    ".xlsx",
+    ".xls",
+    ".sav",
+    ".dta",
+    ".sas7bdat",
+]
+
+
+def read_dictionary(path: Path) -> Dictionary:
+    """Read a public data dictionary.
+
+    Raises
+    ------
+    SettingError
+        The file cannot be read, is too large, or is no dictionary; the message begins with its
+        name and quotes nothing of what it holds.
+    """
+    if path.suffix.lower() in _ROWS:
+        raise SettingError(
+            f"{path}: this is a file of rows, not a data dictionary: give the dictionary as CSV or "
+            "JSON"
+        )
+    try:
+        return _read(_text(path))
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from error
+
+
+def _read(text: str) -> Dictionary:
+    if text.lstrip()[:1] not in ("{", "["):
+        return read_table(text)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        # Without its cause, which would quote the text.
+        raise SettingError(
+            "it begins like JSON and is none: mend it; lines of JSON are rows, and are not read"
+        ) from None
+    return read_json(document)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise SettingError(f"the file cannot be read: {error.strerror}") from error
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise SettingError(
+            f"the file is larger than {MAX_DOCUMENT_BYTES >> 20} MiB: give a dictionary of the "
+            "columns that the study is about, not of everything, and no rows"
+        )
+    # Spreadsheets write UTF-16, with its mark, where they say "Unicode text".
+    encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        raise SettingError(
+            "this is no text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,217 @@
+"""Dictionaries that are tables: DPPCA's own, REDCap's, and concepts of OMOP.
+
+A table is known by its header alone. No message quotes a cell, because the file may turn out to
+hold rows of people.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+
+from dppca.common.errors import SettingError
+from dppca.curator.planning.dictionaries.dictionary import (
+    FREE_TEXT,
+    IDENTIFIER,
+    Dictionary,
+    Entry,
+    EntryType,
+    Omission,
+    bound_text,
+    join_notes,
+    make_dictionary,
+    name_labels,
+)
+
+OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "description")
+NO_DICTIONARY = (
+    "this is no data dictionary: it looks like a table of rows, which `study new` never reads, "
+    "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
+    f"a line for each column, under the header {','.join(OWN_COLUMNS)}; or it is REDCap's, OMOP's "
+    "list of concepts, a Frictionless table schema or a JSON Schema"
+)
+_OWN_KINDS = {
+    **{kind.value: kind for kind in EntryType},
+    "numeric": EntryType.NUMBER,
+    "binary": EntryType.LABEL,
+    "categorical": EntryType.LABEL,
+    "int": EntryType.INTEGER,
+    "float": EntryType.NUMBER,
+}
+_OWN_NAMES = {  # other words that tables have for our columns
+    "min": "lower",
+    "minimum": "lower",
+    "max": "upper",
+    "maximum": "upper",
+    "values": "labels",
+    "categories": "labels",
+    "levels": "labels",
+}
+_REDCAP = {  # the header of the file, and the names of its API
+    "Variable / Field Name": "field_name",
+    "Field Type": "field_type",
+    "Field Label": "field_label",
+    "Choices, Calculations, OR Slider Labels": "select_choices_or_calculations",
+    "Text Validation Type OR Show Slider Number": "text_validation_type_or_show_slider_number",
+    "Text Validation Min": "text_validation_min",
+    "Text Validation Max": "text_validation_max",
+    "Identifier?": "identifier",
+}
+_TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
+_OMOP_COLUMNS = {"concept_id", "concept_name", "domain_id"}
+_OMOP_NAMES = {"meas value": "value_as"}
+
+
+def read_table(text: str) -> Dictionary:
+    """Read a dictionary that is separated by commas, semicolons or tabs, as its header is.
+
+    Raises
+    ------
+    SettingError
+        The header is of no dictionary, or a line is not as the header asks.
+    """
+    header = text.partition("\n")[0]
+    separator = max(",;\t", key=header.count)
+    # OMOP's vocabularies are tables by tabs in which a quote is a character like others.
+    bare = separator == "\t" and set(header.lower().split("\t")) >= _OMOP_COLUMNS
+    quotechar = None if bare else '"'
+    try:
+        lines = list(
+            csv.reader(StringIO(text), delimiter=separator, quotechar=quotechar, strict=True)
+        )
+    except csv.Error as error:
+        raise SettingError("this is no CSV file: a quote is not closed, or stands alone") from error
+    names = [_REDCAP.get(name.strip(), name.strip().lower()) for name in lines[0]] if lines else []
+    if {"field_name", "field_type"} <= set(names):
+        read, form = _read_redcap, "data dictionary of REDCap"
+    elif set(names) >= _OMOP_COLUMNS:
+        read, form = _read_omop, "list of OMOP concepts"
+    elif {"name", "type"} <= set(names):
+        read, form = _read_own, "data dictionary"
+        names = [name if name in OWN_COLUMNS else _OWN_NAMES.get(name, name) for name in names]
+        if len(set(names)) < len(names):
+            raise SettingError("the header of the data dictionary says one thing twice")
+    else:
+        raise SettingError(NO_DICTIONARY)
+    rows = [
+        (number, dict(zip(names, (cell.strip() for cell in line), strict=False)))
+        for number, line in enumerate(lines[1:], start=2)
+        if any(line)
+    ]
+    if any(len(line) > len(names) for line in lines):
+        raise SettingError(f"the {form} has a line with more fields than its header")
+    return make_dictionary(form, list(read(rows)))
+
+
+_Rows = Sequence[tuple[int, Mapping[str, str]]]
+
+
+def _read_own(rows: _Rows) -> Iterator[Entry | Omission]:
+    for number, row in rows:
+        name, kind = row.get("name", ""), _OWN_KINDS.get(row.get("type", "").lower())
+        if kind is None or not name:
+            raise SettingError(
+                f"line {number} of the data dictionary: name must not be empty, and type is one of "
+                f"{', '.join(EntryType)}. A file that holds rows of people is not for `study new`"
+            )
+        labels = tuple(filter(None, (label.strip() for label in row.get("labels", "").split("|"))))
+        bounds = {}
+        for side in ("lower", "upper"):
+            bounds[side] = bound_text(kind, row.get(side, ""))
+            if row.get(side) and bounds[side] is None:
+                wanted = (
+                    "a date such as 2020-01-31"
+                    if kind is EntryType.DATE
+                    else "a number such as 10.5"
+                )
+                raise SettingError(f"line {number} of the data dictionary: {side} must be {wanted}")
+        unknown = row.get("unknown") or None
+        if unknown is not None and kind is not EntryType.LABEL:
+            raise SettingError(
+                f"line {number} of the data dictionary: unknown is of columns of type label; for a "
+                "number add `missing: level` to the study, with `histogram: true`"
+            )
+        yield Entry(
+            name,
+            kind,
+            lower=bounds["lower"],
+            upper=bounds["upper"],
+            labels=labels,
+            unknown=unknown,
+            note=row.get("description", ""),
+        )
+
+
+def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:
+    """Codes are the labels, as in an export of raw values; what they stand for is a note."""
+    for number, row in rows:
+        name, kind = row.get("field_name", ""), row.get("field_type", "").lower()
+        if not name:
+            raise SettingError(f"line {number} of the data dictionary has no field name")
+        if name == "record_id" or row.get("identifier", "").lower() in ("y", "yes", "1"):
+            yield Omission(name, IDENTIFIER)
+        elif kind == "checkbox":
+            for code, meaning in _choices(row):
+                column = f"{name}___{code.lower().replace('-', '_')}"
+                note = join_notes(row.get("field_label", ""), meaning)
+                yield Entry(column, EntryType.LABEL, labels=("0", "1"), note=note)
+        else:
+            yield _redcap_entry(name, kind, row)
+
+
+def _redcap_entry(name: str, kind: str, row: Mapping[str, str]) -> Entry | Omission:
+    label, check = row.get("field_label", ""), _redcap_check(row)
+    if kind in _TWO:
+        pairs = list(zip(("0", "1"), _TWO[kind], strict=True))
+    elif kind in ("radio", "dropdown"):
+        pairs = _choices(row)
+    elif kind == "calc":
+        return Entry(name, EntryType.NUMBER, note=label)
+    elif kind == "slider":
+        lower, upper = row.get("text_validation_min"), row.get("text_validation_max")
+        return Entry(name, EntryType.INTEGER, lower or "0", upper or "100", note=label)
+    elif kind == "text" and check is not None:
+        lower, upper = (
+            bound_text(check, row.get(f"text_validation_{side}", "").replace(",", "."))
+            for side in ("min", "max")
+        )
+        return Entry(name, check, lower, upper, note=label)
+    else:
+        return Omission(name, FREE_TEXT if kind in ("text", "notes") else f"a field of type {kind}")
+    labels = tuple(code for code, _ in pairs)
+    return Entry(name, EntryType.LABEL, labels=labels, note=join_notes(label, name_labels(pairs)))
+
+
+def _redcap_check(row: Mapping[str, str]) -> EntryType | None:
+    check = row.get("text_validation_type_or_show_slider_number", "").lower()
+    if check == "integer":
+        return EntryType.INTEGER
+    if check.startswith("number"):
+        return EntryType.NUMBER
+    return EntryType.DATE if check.startswith("date") else None
+
+
+def _choices(row: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Codes and meanings of ``1, Never | 2, Often``."""
+    choices = row.get("select_choices_or_calculations", "").split("|")
+    parts = [choice.partition(",") for choice in choices if choice.strip()]
+    return [(code.strip(), meaning.strip()) for code, _, meaning in parts]
+
+
+def _read_omop(rows: _Rows) -> Iterator[Entry | Omission]:
+    """A column for each domain, as its tables have one; concepts are its labels."""
+    answers: dict[str, list[tuple[str, str]]] = {}
+    for number, row in rows:
+        code, domain = row.get("concept_id", ""), row.get("domain_id", "").lower()
+        if not code.isdecimal() or not domain:
+            raise SettingError(
+                f"line {number} of the list of concepts: concept_id must be a whole number, and "
+                "domain_id must not be empty"
+            )
+        if row.get("standard_concept", "S") == "S" and not row.get("invalid_reason"):
+            answers.setdefault(domain, []).append((code, row.get("concept_name", "")))
+    for domain, pairs in answers.items():
+        name = f"{_OMOP_NAMES.get(domain, domain).replace(' ', '_')}_concept_id"
+        labels = tuple(code for code, _ in pairs)
+        yield Entry(name, EntryType.LABEL, labels=labels, unknown="0", note=name_labels(pairs))

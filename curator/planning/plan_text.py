@@ -1,0 +1,353 @@
+"""A plan for people and for machines; every figure of the text is in the document, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import sqrt
+
+from dppca.common.amounts import decimal_text
+from dppca.common.relations import relations_document, relations_lines
+from dppca.common.text_tables import text_table
+from dppca.curator.planning.choices import Choice
+from dppca.curator.planning.documents import (
+    PlanChoice,
+    PlanForecast,
+    PlanNoise,
+    StudyPlanDocument,
+)
+from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanLine, PlanNeed
+from dppca.curator.planning.plan import StudyPlan
+
+_SHOWN = 8  # eigenvalues
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """What a study of the planned size takes, in seconds.
+
+    The noise of one owner and the decomposition are those of one core of this machine; the transfer
+    is that of one owner's bytes, up and down, at ``megabits`` a second.
+    """
+
+    draw: float
+    decompose: float
+    transfer: float
+    megabits: float
+
+
+def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
+    """Everything a plan says, as JSON."""
+    study = plan.study
+    return {
+        "command": "plan",
+        "study": study.name,
+        "digest": study.digest,
+        "verdict": plan.asked.verdict.value,
+        "asked": _line(plan.asked),
+        "rows": dict(plan.rows),
+        "assumption": {
+            "source": plan.assumption.source,
+            "eigenvalues": [float(value) for value in plan.assumption.eigenvalues],
+        },
+        "components": plan.k,
+        "draws": plan.draws,
+        "forecasts": [_line(line) for line in plan.lines],
+        "needs": [
+            {
+                "mechanism": need.mechanism.value,
+                "captured": GOOD,
+                "epsilon": None if need.epsilon is None else decimal_text(need.epsilon),
+                "rows_per_owner": need.rows_per_owner,
+                "owners": need.owners,
+            }
+            for need in plan.needs
+        ],
+        "choices": [_choice(choice) for choice in plan.choices],
+        "trusts": [
+            {
+                "trust": each.trust.value,
+                "colluders": each.colluders,
+                "honest": each.honest,
+                "factor": sqrt(each.mechanisms),
+                "if_more_collude": each.collusion,
+                "forecast": _line(each.line),
+            }
+            for each in plan.trusts
+        ],
+        "relations": relations_document(plan.relations),
+        "recommended": {
+            "mechanism": plan.recommended.value,
+            "reason": plan.reason,
+            "resolution_bits": plan.resolution_bits,
+        },
+        "bytes": {"up": plan.bytes_up, "down": plan.bytes_down},
+        "seconds": {
+            "draw": seconds.draw,
+            "decompose": seconds.decompose,
+            "transfer": seconds.transfer,
+            "megabits": seconds.megabits,
+        },
+    }
+
+
+def plan_text(plan: StudyPlan, seconds: Seconds, *, width: int | None = None) -> str:
+    """The same for people; ``width`` is that of a terminal."""
+    parts = [
+        _head(plan),
+        _plain(plan),
+        _table(plan, width),
+        _answers(plan),
+        _trusts(plan, width),
+        relations_lines(plan.relations),
+        _choices(plan, width),
+        _costs(plan, seconds),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _line(line: PlanLine) -> PlanForecast:
+    document: PlanForecast = {
+        "mechanism": line.mechanism.value,
+        "epsilon": decimal_text(line.epsilon),
+        "delta": decimal_text(line.delta),
+        "noise": line.noise,
+        "verdict": line.verdict.value,
+    }
+    forecast = line.forecast
+    if forecast is None:
+        return document
+    return {
+        **document,
+        "captured": forecast.captured,
+        "captured_low": forecast.captured_low,
+        "captured_high": forecast.captured_high,
+        "chance": forecast.chance,
+        "angle": forecast.angle,
+        "largest_angle": forecast.largest_angle,
+        "count": forecast.count,
+        "above": forecast.above,
+        "noise_edge": forecast.noise_edge,
+    }
+
+
+def _choice(choice: Choice) -> PlanChoice:
+    def noise(rows: float) -> PlanNoise:
+        return {"rows": rows, "share": rows / choice.n_rows}
+
+    def optional(rows: float | None) -> PlanNoise | None:
+        return None if rows is None else noise(rows)
+
+    table = choice.table
+    return {
+        "choice": choice.words,
+        "sum_weight": table.sum_weight,
+        "histograms": [table.attributes[index].name for index, _ in table.layout.histograms],
+        "products_of_bins": list(table.products_of_bins),
+        "targets": list(table.targets),
+        "product": noise(choice.product),
+        "target_product": optional(choice.target_product),
+        "column_sum": optional(choice.column_sum),
+        "cell": optional(choice.cell),
+        "factor": choice.factor,
+        "gains": list(choice.gains),
+        "costs": list(choice.costs),
+    }
+
+
+def _head(plan: StudyPlan) -> list[str]:
+    study, p = plan.study, plan.study.table.layout.n_columns
+    values = "  ".join(f"{value:.3g}" for value in plan.assumption.eigenvalues[:_SHOWN])
+    return [
+        f"Study {study.name}: {len(study.owners)} owners, {sum(plan.rows.values())} rows together, "
+        f"{p} coded columns",
+        f"Assumed, not measured: {plan.assumption.source}",
+        f"  {values}{'  ...' if p > _SHOWN else ''}",
+        f"Forecast from {plan.draws} rehearsals; captured is the share of the variance that as "
+        "many best components would capture",
+    ]
+
+
+_BEST_CASE = (
+    "  this is the best case: no table has more variance than is assumed, and most have much less; "
+    "--spectrum says what you expect"
+)
+
+
+def _plain(plan: StudyPlan) -> list[str]:
+    """What the study as it stands would give, in whole parts of a hundred."""
+    asked, forecast = plan.asked, plan.asked.forecast
+    if forecast is None:
+        return []
+    p = plan.study.table.layout.n_columns
+    return [
+        f"In plain numbers, at epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value}):",
+        f"  {forecast.above} of {p} components would stand above the noise; "
+        f"{forecast.count} would be kept",
+        "  of each 100 parts of variance that as many components can hold at best, those kept "
+        f"would hold {_parts(forecast.captured)} ({_parts(forecast.captured_low)} to "
+        f"{_parts(forecast.captured_high)} in nine runs of ten); directions drawn at random would "
+        f"hold {_parts(forecast.chance)}",
+        *([_BEST_CASE] if plan.assumption.is_best_case else []),
+    ]
+
+
+def _parts(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _table(plan: StudyPlan, width: int | None) -> list[str]:
+    names = (
+        "  mechanism",
+        "epsilon",
+        "noise edge",
+        "above",
+        "kept",
+        "captured",
+        "9 runs of 10",
+        "by chance",
+        "angle",
+        "verdict",
+    )
+    rows: list[tuple[str, ...]] = []
+    for line in plan.lines:
+        start = f"{'*' if line.asked else ' '} {line.mechanism.value}", decimal_text(line.epsilon)
+        forecast = line.forecast
+        if forecast is None:
+            why = "" if plan.study.honest is None else ", or its noise is too small for shares"
+            said = f"{line.verdict.value}: its integers could leave their range{why}"
+            rows.append((*start, *[""] * (len(names) - 3), said))
+            continue
+        rows.append(
+            (
+                *start,
+                f"{forecast.noise_edge:.3g}",
+                str(forecast.above),
+                str(forecast.count),
+                f"{forecast.captured:.3f}",
+                f"{forecast.captured_low:.3f} to {forecast.captured_high:.3f}",
+                f"{forecast.chance:.3f}",
+                f"{forecast.angle:.0f}°",
+                line.verdict.value,
+            )
+        )
+    right = range(1, len(names) - 1)
+    return [*text_table(names, rows, width=width, right=right), "  * as the study asks"]
+
+
+def _answers(plan: StudyPlan) -> list[str]:
+    asked = plan.asked
+    lines = [_verdict(plan)]
+    for need in plan.needs:
+        lines += _need(plan, need)
+    recommended = plan.recommended
+    place = ", as the study has it" if recommended is asked.mechanism else " instead"
+    lines.append(f"Recommended: the {recommended.value} mechanism{place}: {plan.reason}")
+    bits = plan.study.table.resolution_bits
+    if plan.resolution_bits != bits:
+        lines.append(
+            f"Recommended: resolution_bits {plan.resolution_bits} instead of {bits}: "
+            + ("finer, for rounding would be felt" if plan.resolution_bits > bits else "as good")
+        )
+    return lines
+
+
+def _verdict(plan: StudyPlan) -> str:
+    asked, name = plan.asked, plan.study.name
+    words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value})"
+    if asked.verdict is Feasibility.WORKS:
+        return f"Study {name} works at {words}, if the assumption holds"
+    if asked.verdict is Feasibility.IN_PART:
+        return f"Study {name} works in part at {words}: its smaller components are mostly noise"
+    why = (
+        "not even the first assumed component stands above the noise"
+        if asked.forecast is not None and asked.forecast.above == 0
+        else "most of what it would find is noise"
+    )
+    return f"THIS STUDY CANNOT WORK at {words}: {why}"
+
+
+def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
+    start = f"{need.mechanism.value.capitalize()}: {plan.k} components are captured to {GOOD:g}"
+    if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
+        return [f"{start} at no epsilon within reach"]
+    mean_rows = sum(plan.rows.values()) / len(plan.rows)
+    lines = [f"{start} from epsilon {decimal_text(need.epsilon)} on"]
+    if need.rows_per_owner > mean_rows:
+        asked = decimal_text(plan.asked.epsilon)
+        lines.append(
+            f"  at epsilon {asked} it takes about {need.rows_per_owner} rows of each owner, or "
+            f"{need.owners} owners of {mean_rows:.0f} rows"
+        )
+    return lines
+
+
+def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
+    """Whom owners may trust, and what it does to the noise; nothing where one kind is shown."""
+    if len(plan.trusts) < 2:
+        return []
+    lines = [
+        "Whom owners trust: the noise of the sum beside one mechanism's, at the epsilon asked for"
+    ]
+    rows: list[tuple[str, ...]] = []
+    for place, each in enumerate(plan.trusts):
+        words = f"{'*' if place == 0 else ' '} trust: {each.trust.value}"
+        if each.colluders is not None:
+            words += f", colluders: {each.colluders} (h = {each.honest})"
+        forecast = each.line.forecast
+        captured = "-" if forecast is None else f"{forecast.captured:.3f}"
+        verdict = each.line.verdict.value
+        rows.append((words, f"{sqrt(each.mechanisms):.2f} times", captured, verdict))
+    names = ("", "noise", "captured", "verdict")
+    lines += text_table(names, rows, width=width, right=(1, 2))
+    lines += [
+        f"  aggregate, if more collude: {each.collusion['words']}"
+        for each in plan.trusts
+        if each.collusion is not None
+    ]
+    lines.append(
+        "  aggregate: the curator sees one sum; the figure is computational, and holds while so "
+        "many owners are honest"
+    )
+    return lines
+
+
+def _choices(plan: StudyPlan, width: int | None) -> list[str]:
+    """One table of the noise, then a line for what each choice gains and costs."""
+    n_rows = plan.choices[0].n_rows
+    names = ("", "product", "with a target", "column sum", "cell", "product beside the study")
+    rows: list[tuple[str, ...]] = []
+    for each in plan.choices:
+        figures = (each.product, each.target_product, each.column_sum, each.cell)
+        cells = (_rows(figure, n_rows) for figure in figures)
+        rows.append((f"  {each.words}", *cells, f"{each.factor:.2f} times"))
+    lines = [
+        f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",
+        *text_table(names, rows, width=width, right=range(1, len(names) - 1)),
+    ]
+    for each in plan.choices[1:]:
+        lines.append(f"  {each.words}:")
+        lines += [f"    gain: {words}" for words in each.gains]
+        lines += [f"    cost: {words}" for words in each.costs]
+    return lines
+
+
+def _rows(rows: float | None, n_rows: int) -> str:
+    return "-" if rows is None else f"{rows:.4g} ({100 * rows / n_rows:.2g} %)"
+
+
+def _costs(plan: StudyPlan, seconds: Seconds) -> list[str]:
+    epsilon, delta = plan.asked.epsilon, plan.asked.delta
+    per_owner = f"epsilon {decimal_text(epsilon)}"
+    per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""
+    return [
+        f"Each owner: charged {per_owner}, once; sends {_size(plan.bytes_up)} and receives about "
+        f"{_size(plan.bytes_down)}",
+        f"Time on a machine like this: {seconds.draw:.2g} s for an owner's noise, "
+        f"{seconds.transfer:.2g} s for its bytes at {seconds.megabits:g} Mbit/s, "
+        f"{seconds.decompose:.2g} s for the curator's decomposition",
+    ]
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes} bytes" if n_bytes < 10_000 else f"{n_bytes / 1e6:.3g} MB"

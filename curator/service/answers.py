@@ -1,0 +1,145 @@
+"""What callers are shown of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dppca.common.errors import UnknownStudyError
+from dppca.common.messages import Form
+from dppca.common.transport.codec import state_to_wire
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.service.calls import Caller
+from dppca.curator.service.recent_refusals import Refusal
+from dppca.curator.study.study_record import (
+    Contribution,
+    LedgerHead,
+    OwnerHistory,
+    Settlement,
+    StudyRecord,
+)
+
+
+def is_visible(caller: Caller, record: StudyRecord) -> bool:
+    """Owners see studies that name them; operators all."""
+    return not caller.is_owner or caller.name in record.study.owners
+
+
+def require_visible(caller: Caller, record: StudyRecord) -> None:
+    """Refuse anybody who may not see a study, as if there were no such study.
+
+    From then on it is the study that the call concerns.
+    """
+    if not is_visible(caller, record):
+        raise UnknownStudyError(f"study {record.study.name} does not name {caller.name}")
+    caller.concern(record.study.name)
+
+
+def study_summary(record: StudyRecord, caller: Caller) -> pb.StudySummary:
+    """A study in one line."""
+    return pb.StudySummary(
+        name=record.study.name,
+        digest=record.digest,
+        state=state_to_wire(record.state),
+        contributed=caller.is_owner and caller.name in record.contributed,
+        contributions=len(record.contributions),
+        owners=len(record.study.owners),
+        created_s=record.created_s,
+        release_id=_own_release(record, caller),
+    )
+
+
+def _own_release(record: StudyRecord, caller: Caller) -> bytes:
+    own = record.find_contribution(caller.name) if caller.is_owner else None
+    return b"" if own is None else own.release_id
+
+
+def chain_to_wire(chain: LedgerHead | None) -> tuple[int, bytes]:
+    """Length and head of a chain; 0 and empty for none."""
+    return (0, b"") if chain is None else (chain.length, chain.head)
+
+
+def held_contribution(
+    record: StudyRecord, contribution: Contribution, acknowledgement: bytes
+) -> pb.HeldContribution:
+    """A contribution as its owner may read it, with what the curator signs of it."""
+    return pb.HeldContribution(
+        study=record.study.name,
+        study_digest=record.digest,
+        release_id=contribution.release_id,
+        receipt=contribution.receipt,
+        signature=contribution.signature,
+        certificate=contribution.certificate,
+        received_s=contribution.received_s,
+        acknowledgement=acknowledgement,
+    )
+
+
+def seen_owner(
+    owner: str, history: OwnerHistory, records: Iterable[StudyRecord]
+) -> pb.ShowOwnerResponse:
+    """What has been seen of an owner, contributions in the order in which they came."""
+    length, head = chain_to_wire(history.chain)
+    contributions = [
+        (r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None
+    ]
+    return pb.ShowOwnerResponse(
+        ledger_length=length,
+        ledger_head=head,
+        contributions=[
+            pb.SeenContribution(
+                study=name,
+                received_s=c.received_s,
+                ledger_length=c.chain.length,
+                ledger_head=c.chain.head,
+            )
+            for name, c in sorted(contributions, key=lambda pair: pair[1].received_s)
+        ],
+        settlements=[settlement_to_wire(each) for each in history.settlements],
+    )
+
+
+def settlement_to_wire(settlement: Settlement) -> pb.Settlement:
+    """A settlement as operators read it."""
+    length, head = chain_to_wire(settlement.chain)
+    return pb.Settlement(
+        settled_s=settlement.settled_s,
+        by=settlement.by,
+        reason=settlement.reason,
+        seen_length=settlement.seen.length,
+        seen_head=settlement.seen.head,
+        ledger_length=length,
+        ledger_head=head,
+    )
+
+
+def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
+    """What one owner has sent."""
+    status = pb.OwnerStatus(name=owner)
+    contribution = record.find_contribution(owner)
+    if contribution is not None:
+        status.contributed = True
+        status.n_rows = contribution.n_rows
+        status.bytes = contribution.n_bytes
+        status.received_s = contribution.received_s
+    coded = record.find_publication(owner, Form.CODED)
+    decoded = record.find_publication(owner, Form.DECODED)
+    status.synthetic_coded_rows = 0 if coded is None else coded.n_rows
+    status.synthetic_decoded_rows = 0 if decoded is None else decoded.n_rows
+    vote = record.find_vote(owner)
+    status.opener = owner in (record.study.openers or {})
+    status.voted_s = 0 if vote is None else vote.received_s
+    status.opened_s = max((o.received_s for o in record.openings if o.opener == owner), default=0)
+    return status
+
+
+def refusal_to_wire(refusal: Refusal) -> pb.Refusal:
+    """What an operator is told of a refusal."""
+    return pb.Refusal(
+        time_s=refusal.time_s,
+        times=refusal.times,
+        party=refusal.party,
+        study=refusal.study,
+        method=refusal.method,
+        error=refusal.error,
+        sentence=refusal.sentence,
+    )

@@ -1,0 +1,102 @@
+"""What a daemon has refused lately, for its operators.
+
+The log has every refusal with its reason (but no more than so many lines a minute); this is what an
+operator looks at first: who was refused, where, how often, and by which rule. It lives in memory,
+and ends with the process.
+
+Nothing in it is text that a caller has chosen: a party's name was certified by the authority, a
+study's is one that the curator has and the party may see, methods and errors have names of this
+software, and the sentence is the error's constant one. It is bounded: refusals of one party by one
+rule are one entry with a number, a party has `MOST_PER_PARTY` entries, and where all have more than
+`MOST`, the oldest goes of whoever has most. So nobody crowds out another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dppca.common.errors import DppcaError
+
+MOST_PER_PARTY = 20
+MOST = 400
+
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Calls of one party that one rule has refused.
+
+    Attributes
+    ----------
+    time_s, times
+        When the last of them was, in seconds since 1970 UTC, and how many they were.
+    party
+        ``ROLE:NAME``, such as ``owner:hospital``; empty where no good certificate came.
+    study
+        Empty where the call named none that the party may see.
+    method, error, sentence
+        Name of the RPC, of the error's class, and that class's public sentence.
+    """
+
+    time_s: int
+    times: int
+    party: str
+    study: str
+    method: str
+    error: str
+    sentence: str
+
+
+class RecentRefusals:
+    """The list of one daemon; used from its event loop alone.
+
+    Parameters
+    ----------
+    clock
+        The present, aware.
+
+    Attributes
+    ----------
+    since_s
+        When it was begun, in seconds since 1970 UTC.
+    dropped
+        How many entries it has had no room for since.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self.since_s = int(clock().timestamp())
+        self.dropped = 0
+        self._entries: dict[_Key, Refusal] = {}  # the newest is the last
+
+    def add(self, error: DppcaError, *, party: str, study: str, method: str) -> None:
+        """Remember a refusal."""
+        kind = type(error)
+        key = (party, study, method, kind.__name__)
+        before = self._entries.pop(key, None)
+        self._entries[key] = Refusal(
+            time_s=int(self._clock().timestamp()),
+            times=1 if before is None else before.times + 1,
+            party=party,
+            study=study,
+            method=method,
+            error=kind.__name__,
+            sentence=kind.public,
+        )
+        held = Counter(each.party for each in self._entries.values())
+        if held[party] > MOST_PER_PARTY:
+            self._drop_oldest(party)
+        elif len(self._entries) > MOST:
+            self._drop_oldest(held.most_common(1)[0][0])
+
+    def newest(self, study: str = "") -> list[Refusal]:
+        """Newest first; of one study, or of all."""
+        return [each for each in reversed(self._entries.values()) if study in ("", each.study)]
+
+    def _drop_oldest(self, party: str) -> None:
+        del self._entries[next(key for key, each in self._entries.items() if each.party == party)]
+        self.dropped += 1

@@ -1,0 +1,97 @@
+"""The report of a study that ``docker compose up`` has run, from the folder it ran in.
+
+It is the report of `dppca.deploy.simulation.experiment`. Seconds are of the last ``up``, which
+finds what an earlier one has made; those of ``components`` hold the wait for other owners.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dppca.common.errors import ArtefactError, NotReadyError
+from dppca.common.study_document import study_from_mapping
+from dppca.common.testbed import CommandAnswer
+from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
+from dppca.deploy.simulation.documents import SimulationDocument
+from dppca.deploy.simulation.experiment import ExperimentRequest, write_findings
+from dppca.deploy.simulation.holdings import Holdings, read_table
+from dppca.deploy.simulation.runner import FederationRun, OwnerRun, owner_run
+
+
+def report_folder(folder: Path) -> SimulationDocument:
+    """Write the report of a folder that `folder.write_folder` wrote, into ``results``.
+
+    Raises
+    ------
+    NotReadyError
+        The study has not been run to its end.
+    ArtefactError
+        The folder is of another kind, or its rows are gone.
+    """
+    started = time.monotonic()
+    trial = _read(folder / TRIAL)
+    results = folder / RESULTS
+    if not (results / "components.npz").is_file():
+        raise NotReadyError(
+            f"{results} holds no results yet: run `docker compose up` in {folder} to its end first"
+        )
+    study = study_from_mapping(_read(results / "study.json")["document"], stored=True)
+    files = {owner: _find_rows(folder / ROWS / owner) for owner in study.owners}
+    held_out = folder / ROWS / (HELD_OUT + files[study.owners[0]].suffix)
+    tables = {owner: read_table(path) for owner, path in files.items()}
+    first = tables[study.owners[0]]
+    held = Holdings(
+        tables, read_table(held_out) if held_out.exists() else first.slice(0, 0), held_out
+    )
+    owners = tuple(_owner(results / name, target=trial["target"]) for name in study.owners)
+    forms = (results / f"synthetic-{form}.parquet" for form in ("coded", "decoded"))
+    coded, decoded = forms
+    request = ExperimentRequest(
+        command="report",
+        study=study,
+        data=files,
+        target=trial["target"],
+        seed=trial["seed"],
+        split=trial["split"],
+        output=results,
+    )
+    run = FederationRun(study, owners, results / "components.npz", coded=coded, decoded=decoded)
+    return write_findings(request, run, held, started=started)
+
+
+def _find_rows(folder: Path) -> Path:
+    """The file of an owner's rows."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    if len(files) != 1:
+        raise ArtefactError(
+            f"{folder} does not hold one file of rows: the report compares results with the rows "
+            "that `dppca-simulate compose` put there"
+        )
+    return files[0]
+
+
+def _owner(accounts: Path, *, target: str | None) -> OwnerRun:
+    """What an owner's commands reported, how long they took, and how good its model is."""
+    took = _read(accounts / "milliseconds.json")
+    answers = {
+        step: CommandAnswer({} if step == "train" else _read(accounts / f"{step}.json"), ms / 1000)
+        for step, ms in took.items()
+    }
+    judged = None if target is None else _read(accounts / "predict.json")["accuracy"]
+    return owner_run(accounts.name, answers, judged)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtefactError(
+            f"{path} is missing or damaged: name a folder that `dppca-simulate compose` wrote"
+        ) from error
+    if not isinstance(document, dict):
+        raise ArtefactError(f"{path} is of another kind")
+    return document

@@ -1,0 +1,182 @@
+"""The folder of a study in containers: compose file, study, each owner's rows, README."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dppca.common.errors import SettingError
+from dppca.deploy.simulation.aggregation import write_draft
+from dppca.deploy.simulation.containers.subnets import choose_subnets
+from dppca.deploy.simulation.containers.topology import Placement, Topology, compose_text
+from dppca.deploy.simulation.evaluate import check_target
+from dppca.deploy.simulation.holdings import hold_rows, write_table
+
+LEAST_OWNERS, MOST_OWNERS = 2, 20
+TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
+_ENVIRONMENT = """\
+# What may be changed before `docker compose up`; what the study asks for is in study.yaml, which
+# every party holds the same bytes of.
+
+# The image of every container; `make image` in a checkout of DPPCA's source code makes it.
+DPPCA_IMAGE={image}
+# Memory of each container.
+DPPCA_MEMORY=1g
+"""
+
+_README = """\
+# {study}, with {n_owners} owners in containers
+
+Needed: a Docker engine (20.10 or newer) on this machine, Compose (1.29 or v2), and the image
+`{image}`, which `make image` makes in a checkout of DPPCA's source code. `DPPCA_IMAGE` names
+another.
+
+```sh
+docker compose up                  # or docker-compose up: runs the study to its end
+dppca-simulate report .            # the answer: loadings, accuracy, plots, in results/report.md
+docker compose down --volumes      # afterwards: forgets keys, ledgers, rows and models
+```
+
+`.env` holds what you may change: the image, and the memory of each container.
+
+| here | what it is |
+| --- | --- |
+| `docker-compose.yml` | a curator, its operator, an authority that signs, {n_owners} owners |
+| `study.yaml` | what the study asks for; public{keys} |
+| `rows/OWNER/` | the rows of each owner; **not** public |{held_out}
+| `results/` | what came of it, once `up` has ended with "The study is done" |
+
+In `results/`:
+
+| file | what it is |
+| --- | --- |
+| `components.npz`, `study.json` | the released components, and the study as the curator shows it |
+| `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
+| `OWNER/contribute.json` | what was charged to the owner's ledger |
+| `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
+| `OWNER/milliseconds.json` | how long the owner's commands took in the last `up` |{judged}
+| `report.html`, `report.md`, `report.json`, plots | what `dppca-simulate report .` makes of it |
+
+Each owner may release once: its policy allows exactly what this study costs. A second `up` finds
+keys, charge and release in the volumes and charges nothing again.
+
+Where `up` ends with an error, `docker compose ps --all` shows the service that exited with another
+code than 0, and `docker compose logs SERVICE` says why. Mend that and run `up` again.
+
+The engine reads `rows` and writes `results`, so it has to be one of this machine.
+"""
+
+
+def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> None:
+    """Write study, rows and an empty folder for results: all but the compose file and README.
+
+    Parameters
+    ----------
+    folder
+        Missing or empty.
+    rows
+        Each owner's data file, which is moved here.
+
+    Raises
+    ------
+    SettingError
+        The folder holds something, or cannot be written; or there are too few or too many owners.
+    """
+    n_owners = len(topology.study.owners)
+    if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
+        raise SettingError(
+            f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {n_owners}"
+        )
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty: name a folder that is new")
+        (folder / RESULTS).mkdir(parents=True)
+        (folder / "study.yaml").write_bytes(_study_file(topology))
+        (folder / "study.yaml").chmod(0o644)
+        (folder / ROWS).mkdir(mode=0o700)
+        for owner, path in rows.items():
+            (folder / ROWS / owner).mkdir()
+            shutil.move(path, folder / ROWS / owner / str(topology.rows))
+    except OSError as error:
+        raise SettingError(f"cannot write {folder}: {error.strerror}") from error
+
+
+def _study_file(topology: Topology) -> bytes:
+    if topology.aggregation is None:
+        return topology.study.canonical_bytes() + b"\n"
+    return write_draft(topology.study, topology.aggregation).encode()
+
+
+def write_study(
+    folder: Path,
+    topology: Topology,
+    *,
+    data: Path | Mapping[str, Path],
+    seed: int,
+    split: str = "iid",
+    addresses: str | None = None,
+) -> dict[str, int]:
+    """Write a folder that ``docker compose up`` runs; how many rows each owner holds.
+
+    Where there is a target, a fifth of the rows is held out, for the report (`answer`).
+
+    Parameters
+    ----------
+    data
+        CSV (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
+    addresses
+        Range for the networks; where None, the engine chooses.
+
+    Raises
+    ------
+    SettingError, DataError
+        As of `write_folder`, `divide` and `choose_subnets`; or the target is no label.
+    """
+    study = topology.study
+    if topology.target is not None:
+        check_target(study.table, topology.target)
+    columns = [attribute.name.strip() for attribute in study.table.attributes]
+    held = hold_rows(
+        data,
+        study.owners,
+        columns=columns,
+        seed=seed,
+        split=split,
+        hold_out=topology.target is not None,
+    )
+    n_networks = len(topology.networks)
+    subnets = () if addresses is None else choose_subnets(addresses, n_networks)
+    with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
+        rows = {
+            owner: write_table(table, Path(name), stem=owner, like=held.like)
+            for owner, table in held.owners.items()
+        }
+        suffix = rows[study.owners[0]].suffix
+        held_out = HELD_OUT + suffix if held.held_out.num_rows else None
+        topology = replace(topology, rows="rows" + suffix, held_out=held_out)
+        write_folder(folder, topology, rows)
+        if held.held_out.num_rows:
+            write_table(held.held_out, folder / ROWS, stem=HELD_OUT, like=held.like)
+    trial = {"target": topology.target, "seed": seed, "split": split}
+    (folder / TRIAL).write_text(json.dumps(trial) + "\n")
+    (folder / ".env").write_text(_ENVIRONMENT.format(image=topology.image))
+    (folder / "docker-compose.yml").write_text(compose_text(topology, Placement(subnets=subnets)))
+    keys = "" if topology.aggregation is None else "; the owners' keys are added in the run"
+    readme = _README.format(
+        held_out="\n| `rows/held-out.*` | rows that no owner has, for the answer; **not** public |"
+        if held.held_out.num_rows
+        else "",
+        keys=keys,
+        judged="\n| `OWNER/predict.json` | how often the owner's own model is right on `held-out` |"
+        if held.held_out.num_rows
+        else "",
+        study=study.name,
+        n_owners=len(study.owners),
+        image=topology.image,
+    )
+    (folder / "README.md").write_text(readme)
+    return {owner: table.num_rows for owner, table in held.owners.items()}

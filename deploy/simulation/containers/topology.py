@@ -1,0 +1,297 @@
+"""The compose file of a curator and M owners, made from one description.
+
+Everything that runs DPPCA in containers runs this text: ``docker-compose.yml`` in the repository's
+root is the one of three owners and the demo's rows, ``dppca-simulate compose`` writes one for a
+study, and ``dppca-simulate run --runtime containers`` runs one with labels and addresses of its
+own.
+
+The text stands in ``compose.template``, in sections, with ``@name`` where a study or an owner fills
+it. It keeps to what Compose 1.29 and Compose v2 both know. Every script writes ``step: NAME``
+when it begins a step, and ``step: done`` at its end, so that somebody who watches can follow it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from textwrap import indent
+
+import yaml
+
+from dppca.common.study import Study
+from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.containers import DEFAULT_IMAGE
+from dppca.deploy.simulation.demo import TARGET, demo_study
+from dppca.deploy.simulation.runner import policy_text
+
+CURATOR = "curator"
+HUB = "hub"
+MODEL = "/site/model.skops"
+STEP = "step: "
+DONE = "done"
+_TEMPLATE = Path(__file__).with_name("compose.template")
+_SECTIONS = dict(
+    re.findall(
+        r"^@section (\w+)\n(.*?)(?=^@section |\Z)",
+        _TEMPLATE.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What one run adds: labels of everything, and a subnet for each network, curator's first."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    subnets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A study and its hosts.
+
+    Attributes
+    ----------
+    study
+        Its owners are owner-1 to owner-M: see `dppca.deploy.simulation.experiment.with_owners`.
+    target
+        Attribute that each owner trains a classifier of; no classifier where None.
+    rows
+        Name of each owner's data file, in ``./rows/OWNER/``; None for the demo's rows, which an
+        image holds.
+    held_out
+        Name of the file of rows that no owner has, in ``./rows/``, on which models are tried; None
+        where nobody tries them.
+    study_file
+        Where the study is, from the compose file.
+    result_folder
+        Where the results come to be, from the compose file: ``./results`` or a folder in it.
+    made_by
+        What the file's head says of itself.
+    built_here
+        Whether Compose may build the images: the file lies in a checkout.
+    aggregation
+        Makes it a study with ``trust: aggregate``, once the owners have keys.
+    """
+
+    study: Study
+    target: str | None
+    rows: str | None = "rows.csv"
+    held_out: str | None = None
+    study_file: str = "./study.yaml"
+    result_folder: str = "./results"
+    made_by: str = "`dppca-simulate compose`."
+    image: str = DEFAULT_IMAGE
+    built_here: bool = False
+    aggregation: Aggregation | None = None
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """Owners that open the sum, with ``trust: aggregate``."""
+        count = 0 if self.aggregation is None else self.aggregation.openers
+        return self.study.owners[:count]
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Names of the networks: the curator's, and one for each owner."""
+        return (HUB, *(f"site-{number}" for number, _ in self.numbered))
+
+    @property
+    def wait_s(self) -> int:
+        """How long an owner waits for the others: all of them may share one machine."""
+        return max(300, 60 * len(self.study.owners))
+
+    @property
+    def numbered(self) -> tuple[tuple[int, str], ...]:
+        """Each owner with the number in the names of its networks and volumes."""
+        return tuple(enumerate(self.study.owners, start=1))
+
+
+def compose_text(topology: Topology, placement: Placement | None = None) -> str:
+    """The compose file.
+
+    Parameters
+    ----------
+    placement
+        Placement of one run; nobody's where None: the engine then chooses the addresses.
+    """
+    placement = placement or Placement()
+    numbered, owners = topology.numbered, topology.study.owners
+    labels = json.dumps(dict(placement.labels))
+    values = {
+        "n_owners": len(owners),
+        "made_by": topology.made_by,
+        "image": topology.image,
+        "labels": f"  labels: {labels}" if placement.labels else "",
+        "build": indent(_filled(_SECTIONS["build"], target="runtime"), "  ")
+        if topology.built_here
+        else "",
+        "policy": json.dumps(_policy(topology)),
+        "study": topology.study.name,
+        "wait_s": topology.wait_s,
+        "train": _train(topology),
+        **_judged(topology),
+        "owners": " ".join(owners),
+        "rows": topology.rows,
+        "study_file": topology.study_file,
+        "result_folder": topology.result_folder,
+        "results": "/host" + topology.result_folder.removeprefix("./results"),
+        "sites": ", ".join(topology.networks[1:]),
+        "keys": _depends(f"{owner}-key" for owner in owners),
+        "all_owners": _depends(owners),
+        **_masked(topology),
+        "exchanges": _lines(f"- exchange-{n}:/exchange/{owner}" for n, owner in numbered),
+        "accounts": _lines(f"- exchange-{n}:/from/{owner}:ro" for n, owner in numbered),
+        "networks": _networks(topology, placement),
+        "volumes": _volumes(len(owners), placement),
+    }
+    parts = [
+        _filled(_SECTIONS["head"], **values),
+        _rows(topology, values),
+        "\n",
+        *(_filled(_SECTIONS["key"], **_host(topology, n, owner)) for n, owner in numbered),
+        _filled(_SECTIONS["hub"], **values),
+        *(_filled(_SECTIONS["owner"], **_host(topology, n, owner)) for n, owner in numbered),
+        *([_filled(_SECTIONS["judge"], **values)] if topology.held_out else []),
+        _filled(_SECTIONS["tail"], **values),
+    ]
+    return "".join(parts)
+
+
+def demo_compose_text() -> str:
+    """The compose file in the repository's root: three owners and the demo's rows."""
+    topology = Topology(
+        study=demo_study(),
+        target=TARGET,
+        rows=None,
+        study_file="./deploy/simulation/demo.yaml",
+        result_folder="./results/compose",
+        made_by="`python -m tools.pages`, run by `make compose-demo`.",
+        built_here=True,
+    )
+    return compose_text(topology)
+
+
+def parse_party(service: str) -> str:
+    """Whom a service of the file stands for: ``owner-1-key`` for owner-1, for instance."""
+    return {"certificates": "authority", "study": "operator"}.get(
+        service, service.removesuffix("-key")
+    )
+
+
+class _At(Template):
+    """A template with ``@name``, because Compose itself has ``$name``; an empty line goes."""
+
+    delimiter = "@"
+
+
+def _filled(template: str, **values: object) -> str:
+    lines = template.splitlines()
+    filled = (_At(line).substitute(values).rstrip("\n") if line else "" for line in lines)
+    pairs = zip(lines, filled, strict=True)
+    return "".join(f"{text}\n" for line, text in pairs if text or not line)
+
+
+def _policy(topology: Topology) -> object:
+    colluders = None if topology.aggregation is None else topology.aggregation.colluders
+    path = f"/data/{topology.rows or 'rows.csv'}"
+    policy: object = yaml.safe_load(policy_text(topology.study, path, colluders=colluders))
+    return policy
+
+
+def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
+    """What differs between the owners' services."""
+    opens = owner in topology.openers
+    return {
+        "owner": owner,
+        "number": number,
+        "opener": ', OPENER: "--opener"' if opens else "",
+        "owner_environment": '    environment: {OPENER: "--opener"}' if opens else "",
+    }
+
+
+def _masked(topology: Topology) -> dict[str, object]:
+    """What a study with ``trust: aggregate`` has more: keys, the digest, openers that come back."""
+    names = ("identity", "digest", "open", "opened", "assemble", "tell")
+    if topology.aggregation is None:
+        nothing = dict.fromkeys((*names, "study_exchanges"), "")
+        return {**nothing, "created_from": "/study.yaml"}
+    values = {
+        "study": topology.study.name,
+        "wait_s": topology.wait_s,
+        "owners": " ".join(topology.study.owners),
+    }
+    texts = {name: _filled(_SECTIONS[f"masked_{name}"], **values).rstrip("\n") for name in names}
+    mounts = (f"- exchange-{n}:/exchange/{owner}" for n, owner in topology.numbered)
+    return {**texts, "study_exchanges": _lines(mounts), "created_from": "/tmp/study.yaml"}  # noqa: S108
+
+
+def _train(topology: Topology) -> str:
+    if topology.target is None:
+        return ""
+    target = shlex.quote(topology.target).replace("$", "$$")
+    options = f"--method dppca-svm --kernel linear --output {MODEL}"
+    return f"      step train {topology.study.name} --target {target} {options}"
+
+
+def _judged(topology: Topology) -> dict[str, object]:
+    """Who sees the owners' models, beside the owners themselves."""
+    if topology.held_out is None:
+        stays = "      # it stays in the site's volume."
+        return {"held_out": "", "whose_model": stays, "show_model": "", "judged": ""}
+    return {
+        "held_out": topology.held_out,
+        "whose_model": "      # in this simulation alone, a judge without a network tries it.",
+        "show_model": f"      cp {MODEL} /exchange/",
+        "judged": _depends(["judge"]),
+    }
+
+
+def _rows(topology: Topology, values: Mapping[str, object]) -> str:
+    demo = topology.rows is None
+    place = "/demo/data" if demo else "/data"
+    mounts = _lines(f"- data-{n}:{place}/{owner}" for n, owner in topology.numbered)
+    build = indent(_filled(_SECTIONS["build"], target="demo"), "    ")
+    template = _SECTIONS["demo_rows"] if demo else _SECTIONS["host_rows"]
+    return _filled(template, **{**values, "build": build, "mounts": mounts})
+
+
+def _depends(services: Iterable[str]) -> str:
+    return _lines(f"{name}: {{condition: service_completed_successfully}}" for name in services)
+
+
+def _lines(items: Iterable[str]) -> str:
+    return "\n".join(f"      {item}" for item in items)
+
+
+def _networks(topology: Topology, placement: Placement) -> str:
+    subnets = placement.subnets or (None,) * len(topology.networks)
+    return "\n".join(
+        f"  {name}: {_flow(internal=True, ipam=_pool(subnet), labels=placement.labels)}"
+        for name, subnet in zip(topology.networks, subnets, strict=True)
+    )
+
+
+def _pool(subnet: str | None) -> object:
+    return subnet and {"config": [{"subnet": subnet}]}
+
+
+def _volumes(n_owners: int, placement: Placement) -> str:
+    common = ("authority", "curator-credentials", "curator-state", "operator", "results")
+    own = (f"{kind}-{n + 1}" for kind in ("site", "data", "exchange") for n in range(n_owners))
+    settings = f" {_flow(labels=placement.labels)}" if placement.labels else ""
+    return "\n".join(f"  {name}:{settings}" for name in (*common, *own))
+
+
+def _flow(**settings: object) -> str:
+    """Settings on one line, without those that are empty."""
+    environment = {name: value for name, value in settings.items() if value}
+    return yaml.safe_dump(
+        environment, default_flow_style=True, sort_keys=False, width=10_000
+    ).strip()

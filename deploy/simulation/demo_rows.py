@@ -1,0 +1,44 @@
+"""``python -m dppca.deploy.simulation.demo_rows FOLDER`` writes the demo's rows, a folder an owner.
+
+The compose file's first step. The division is that of ``dppca-simulate demo``: a fifth is held
+out and reaches nobody, the rest goes to the owners of the demo's study.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dppca.deploy.simulation.demo import SEED, demo_study, demo_table
+from dppca.deploy.simulation.holdings import divide, read_table, write_table
+
+_NAME = "rows.csv"
+
+
+def write_rows(folder: Path) -> dict[str, int]:
+    """Write ``FOLDER/OWNER/rows.csv`` for each owner; how many rows each got.
+
+    Raises
+    ------
+    SettingError, DataError
+        The rows are not there, or are not those that the demo knows.
+    """
+    owners = demo_study().owners
+    table = demo_table()
+    division = divide(table, owners=len(owners), seed=SEED)
+    counts = {}
+    for owner, part in zip(owners, division.owners, strict=True):
+        (folder / owner).mkdir(parents=True, exist_ok=True)
+        path = write_table(table.take(part), folder / owner, stem="rows", like=Path(_NAME))
+        counts[owner] = read_table(path).num_rows
+    return counts
+
+
+def main() -> None:
+    """Entry point."""
+    for owner, count in write_rows(Path(sys.argv[1])).items():
+        sys.stdout.write(f"{owner}: {count} rows\n")
+
+
+if __name__ == "__main__":
+    main()

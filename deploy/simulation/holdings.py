@@ -1,0 +1,262 @@
+"""Rows for a simulation: read once, a fifth held out, the rest at the owners.
+
+Each owner may have a file of its own, of which a fifth is held out. Where all rows lie in one file,
+they are divided. The order is drawn from the seed: the last fifth is held out and never reaches an
+owner; what is left of one file is divided in one of two ways.
+
+iid
+    In the drawn order, in parts whose sizes differ by one at most.
+by:COLUMN
+    Rows with one value of the column stay together: the commonest value goes to the first owner,
+    each further one, from common to rare, to the owner who holds the fewest rows. With a column
+    of person identifiers (it need not be in the schema) no person has rows at two owners, as
+    privacy asks; with a region, a year or a hospital the owners' rows differ in kind.
+
+The seed decides who holds which row and nothing else: noise never comes from it.
+
+CSV is read and written as text, so owners get the fields as they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import DataError, SettingError
+
+HELD_OUT_SHARE = 0.2
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Who holds which rows; index arrays into one table, disjoint, together all of it.
+
+    Attributes
+    ----------
+    owners
+        One array of int64 per owner, each of at least one row.
+    held_out
+        Rows that no owner ever sees.
+    """
+
+    owners: tuple[NDArray[np.int64], ...]
+    held_out: NDArray[np.int64]
+
+    @property
+    def training(self) -> NDArray[np.int64]:
+        """Rows of all owners together."""
+        return np.concatenate(self.owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a trial is about; tables are ``pyarrow.Table``.
+
+    Attributes
+    ----------
+    owners
+        Each owner's rows.
+    held_out
+        Rows that no owner ever sees.
+    like
+        A file of the format in which owners get theirs.
+    """
+
+    owners: Mapping[str, Any]
+    held_out: Any
+    like: Path
+
+
+def hold_rows(
+    data: Path | Mapping[str, Path],
+    owners: Sequence[str],
+    *,
+    columns: Sequence[str],
+    seed: int,
+    split: str = "iid",
+    hold_out: bool = True,
+) -> Holdings:
+    """Read the rows and say who holds which.
+
+    Parameters
+    ----------
+    data
+        One file, which is divided among ``owners``; or a file for each of them.
+    columns
+        Names that each owner's own file must have.
+    split
+        How one file is divided: ``iid`` or ``by:COLUMN``.
+    hold_out
+        False leaves all rows with the owners.
+
+    Raises
+    ------
+    SettingError, DataError
+        As of `read_table` and `divide`; or files of owners do not fit together.
+    """
+    if isinstance(data, Path):
+        table = read_table(data)
+        division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
+        parts = zip(owners, division.owners, strict=True)
+        return Holdings(
+            {owner: table.take(part) for owner, part in parts}, table.take(division.held_out), data
+        )
+    kept, apart = {}, []
+    for owner in owners:
+        table = _own_table(owner, data[owner], columns)
+        division = divide(table, owners=1, seed=seed, hold_out=hold_out)
+        kept[owner] = table.take(division.training)
+        apart.append(table.take(division.held_out))
+    return Holdings(kept, _joined(apart), data[owners[0]])
+
+
+def _own_table(owner: str, path: Path, columns: Sequence[str]) -> Any:
+    table = read_table(path)
+    absent = [name for name in columns if table.column_names.count(name) != 1]
+    if absent:
+        raise DataError(
+            f"the file of {owner} has no column {', '.join(absent)}, or more than one of a name: "
+            f"{path}"
+        )
+    return table.select(columns)
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataError(
+            "one column has types in the owners' files that do not fit together: give all of them "
+            "as CSV, or with the same types"
+        ) from error
+
+
+def count_groups(path: Path, column: str) -> int:
+    """How many values a column has, for one owner each."""
+    return int(_groups(read_table(path), column).max()) + 1
+
+
+def read_table(path: Path) -> Any:
+    """Read a data file into a ``pyarrow.Table``.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.csv.gz`` (every field as text), ``.parquet`` or ``.pq``.
+
+    Raises
+    ------
+    DataError
+        Missing, of another kind, damaged, or without rows.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if not path.exists():
+        raise DataError(f"there is no data file {path}")
+    try:
+        if path.suffix in _PARQUET:
+            table = parquet.read_table(path)
+        elif path.name.endswith((".csv", ".csv.gz")):
+            # Arrow's own streams: a thread that reads ahead from one of Python's aborts the process
+            # if that ends meanwhile.
+            with pa.input_stream(str(path)) as stream, csv.open_csv(stream) as reader:
+                names = reader.schema.names
+            text = csv.ConvertOptions(column_types={name: pa.string() for name in names})
+            with pa.input_stream(str(path)) as stream:
+                table = csv.read_csv(stream, convert_options=text)
+        else:
+            raise DataError(f"{path.name} is neither .csv, .csv.gz nor .parquet")
+    except (OSError, EOFError, pa.ArrowException) as error:
+        raise DataError(
+            f"the data file {path} cannot be read: give a readable CSV or Parquet file"
+        ) from error
+    if table.num_rows == 0:
+        raise DataError(f"the data file {path} has no rows")
+    return table
+
+
+def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
+    """Write rows as Parquet where ``like`` is Parquet, else as CSV; the new file's path."""
+    from pyarrow import csv, parquet
+
+    if like.suffix in _PARQUET:
+        path = folder / f"{stem}.parquet"
+        parquet.write_table(table, path)
+    else:
+        path = folder / f"{stem}.csv"
+        csv.write_csv(table, path)
+    return path
+
+
+def divide(
+    table: Any, *, owners: int, seed: int, split: str = "iid", hold_out: bool = True
+) -> Division:
+    """Hold a fifth out and divide the rest; the same seed divides alike.
+
+    Parameters
+    ----------
+    table
+        A ``pyarrow.Table`` of n rows.
+    owners
+        How many.
+    split
+        ``iid`` or ``by:COLUMN``.
+    hold_out
+        False divides all rows.
+
+    Raises
+    ------
+    SettingError
+        Too few rows or values for the number of owners, or an unknown split.
+    DataError
+        The table has no such column.
+    """
+    n_rows = table.num_rows
+    n_held_out = round(HELD_OUT_SHARE * n_rows) if hold_out else 0
+    if owners < 1 or (hold_out and n_held_out < 1) or n_rows - n_held_out < owners:
+        condition = " with a fifth held out" if hold_out else ""
+        raise SettingError(f"{n_rows} rows cannot be divided among {owners} owners{condition}")
+    order = np.random.default_rng(seed).permutation(n_rows)
+    training, held_out = order[: n_rows - n_held_out], order[n_rows - n_held_out :]
+    if split == "iid":
+        parts = np.array_split(training, owners)
+    elif split.startswith("by:"):
+        groups = _groups(table, split.removeprefix("by:"))
+        parts = _by_group(training, groups[training], owners, split)
+    else:
+        raise SettingError(f'the split is "iid" or "by:COLUMN", not "{split}"')
+    return Division(tuple(parts), held_out)
+
+
+def _groups(table: Any, column: str) -> NDArray[np.int64]:
+    if column not in table.column_names:
+        raise DataError(f"the data have no column {column} to split by")
+    encoded = table[column].combine_chunks().dictionary_encode(null_encoding="encode")
+    codes: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _by_group(
+    rows: NDArray[np.int64], groups: NDArray[np.int64], owners: int, split: str
+) -> list[NDArray[np.int64]]:
+    values, sizes = np.unique(groups, return_counts=True)
+    if len(values) < owners:
+        raise SettingError(
+            f"split {split}: {len(values)} values cannot be divided among {owners} owners"
+        )
+    held = np.zeros(owners, dtype=np.int64)
+    owner_of = np.zeros(int(values.max()) + 1, dtype=np.int64)
+    for index in np.argsort(-sizes, kind="stable"):
+        least = int(held.argmin())
+        owner_of[values[index]] = least
+        held[least] += sizes[index]
+    return [rows[owner_of[groups] == owner] for owner in range(owners)]

@@ -1,0 +1,270 @@
+"""What an owner asks a curator: calls that change nothing, answers as values.
+
+Every call has a deadline, and is repeated only after failures that may pass
+(`dppca.common.transport.channels.with_retries`). Nothing that arrives is believed: a study's
+document must have the name that was asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from grpc_health.v1 import health_pb2
+
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.checkpoints import checkpoint
+from dppca.common.errors import (
+    NotReadyError,
+    StudyStateError,
+    UnreachableError,
+    UploadError,
+)
+from dppca.common.messages import StudyState
+from dppca.common.names import one_line
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical
+from dppca.common.transport.channels import CONNECT_TIMEOUT_S
+from dppca.common.transport.codec import (
+    state_from_wire,
+)
+from dppca.common.transport.connection import CALL_TIMEOUT_S, CuratorConnection, guess_study
+from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.proxies import HttpProxy
+from dppca.common.transport.tls import Credentials, Role, parse_certificate, parse_identity
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.owner.ledger.mark import Claimed, Held
+
+POLL_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """One study that names this owner; ``digest`` in hexadecimal."""
+
+    name: str
+    digest: str
+    state: StudyState
+    contributed: bool
+    contributions: int
+    owners: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyProgress:
+    """The progress of a study.
+
+    Attributes
+    ----------
+    contributed, missing
+        Names of owners.
+    total_bytes, sha256
+        Size and digest of the result file; 0 and empty before there is one.
+    reason
+        Why a study ended without a result.
+    missing_openers
+        While sealed: openers whose vote or opening is still wanted.
+    """
+
+    state: StudyState
+    contributed: tuple[str, ...]
+    missing: tuple[str, ...]
+    total_bytes: int
+    sha256: bytes
+    reason: str
+    missing_openers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldContribution:
+    """A contribution of this owner as the curator holds it; nothing of it is believed.
+
+    ``signature`` (DER) and ``certificate`` (PEM) are empty where an earlier version stored it.
+    ``acknowledgement`` is what the curator signs of it; empty from a curator of an earlier version.
+    """
+
+    study: str
+    study_digest: str
+    release_id: bytes
+    receipt: bytes
+    signature: bytes
+    certificate: bytes
+    received_s: int
+    acknowledgement: bytes = b""
+
+
+class CuratorQueries(CuratorConnection):
+    """Calls with an owner's certificate; a context manager that closes the connection."""
+
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials,
+        *,
+        server_name: str | None = None,
+        proxy: HttpProxy | None = None,
+    ) -> None:
+        dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
+        super().__init__(dialled, credentials)
+        self._signer = make_signer(credentials)
+        self._name = parse_identity(parse_certificate(credentials.certificate)).name
+        self._federation = rpc.FederationStub(self._channel)
+        self._check_health = self._channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+
+    def require_serving(self) -> None:
+        """Raise `UnreachableError` (or `IdentityError`) unless the curator takes calls."""
+        request = health_pb2.HealthCheckRequest()
+        answer = self._call(
+            lambda left: self._check_health(request, timeout=left),
+            deadline_s=CONNECT_TIMEOUT_S,
+            attempts=2,
+        )
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            raise UnreachableError(
+                "the curator answers, but does not serve calls now: try again soon"
+            )
+
+    def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
+        """The studies that name this owner, newest first."""
+        request = pb.ListStudiesRequest()
+        answer = self._call(
+            lambda left: self._federation.ListStudies(request, timeout=left),
+            deadline_s=deadline_s,
+        )
+        return tuple(
+            StudySummary(
+                name=one_line(study.name),
+                digest=study.digest.hex(),
+                state=state_from_wire(study.state),
+                contributed=study.contributed,
+                contributions=study.contributions,
+                owners=study.owners,
+            )
+            for study in answer.studies
+        )
+
+    def held(self) -> Held:
+        """What the curator says that it holds of this owner, and has seen of its ledger."""
+        request = pb.ListStudiesRequest()
+        answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
+        return Held(
+            tuple(
+                Claimed(each.name, each.digest.hex(), each.release_id)
+                for each in answer.studies
+                if each.contributed
+            ),
+            answer.ledger_length,
+            answer.ledger_head,
+        )
+
+    def contributions(self) -> tuple[HeldContribution, ...]:
+        """Contributions of this owner with their receipts, as the curator holds them."""
+        request = pb.ListContributionsRequest()
+
+        def fetch(left: float) -> tuple[HeldContribution, ...]:
+            return tuple(
+                HeldContribution(
+                    study=each.study,
+                    study_digest=each.study_digest.hex(),
+                    release_id=each.release_id,
+                    receipt=each.receipt,
+                    signature=each.signature,
+                    certificate=each.certificate,
+                    received_s=each.received_s,
+                    acknowledgement=each.acknowledgement,
+                )
+                for each in self._federation.ListContributions(request, timeout=left)
+            )
+
+        return self._call(fetch)
+
+    def study(self, name: str, *, stored: bool = False) -> tuple[Study, StudyState]:
+        """A study's document and state.
+
+        Parameters
+        ----------
+        stored
+            Whether this site keeps the study's document: its names are then taken as they are.
+
+        Raises
+        ------
+        UnknownStudyError
+            There is no such study, or it does not name this owner.
+        StudyError, UploadError
+            What came is no study, or not the one that was asked for.
+        """
+        request = pb.GetStudyRequest(name=name)
+        with guess_study(name, self.studies):
+            answer = self._call(lambda left: self._federation.GetStudy(request, timeout=left))
+        study = study_from_canonical(answer.document, stored=stored)
+        if study.name != name:
+            raise UploadError(f"the curator sent study {study.name} when it was asked for {name}")
+        return study, state_from_wire(answer.state)
+
+    def progress(self, study_digest: str, *, wait_s: float = 0.0) -> StudyProgress:
+        """Where a study stands; the curator may hold the answer back for ``wait_s``."""
+        request = pb.GetResultRequest(
+            study_digest=bytes.fromhex(study_digest), wait_ms=int(wait_s * 1000)
+        )
+        answer = self._call(
+            lambda left: self._federation.GetResult(request, timeout=left),
+            deadline_s=CALL_TIMEOUT_S + wait_s,
+        )
+        return StudyProgress(
+            state=state_from_wire(answer.state),
+            contributed=tuple(map(one_line, answer.contributed)),
+            missing=tuple(map(one_line, answer.missing)),
+            total_bytes=answer.total_bytes,
+            sha256=answer.sha256,
+            reason=one_line(answer.reason),
+            missing_openers=tuple(map(one_line, answer.missing_openers)),
+        )
+
+    def wait(
+        self,
+        study: Study,
+        *,
+        wait_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        polled: Callable[[], None] = lambda: None,
+    ) -> StudyProgress:
+        """Wait until there is a result, by polls of bounded length.
+
+        Parameters
+        ----------
+        wait_s
+            In all; 0 asks once.
+        polled
+            Called after each poll that found the study still open, or sealed.
+
+        Raises
+        ------
+        NotReadyError
+            The study was still open at the end; names who is missing.
+        StudyStateError
+            It was aborted.
+        """
+        end = clock() + wait_s
+        while True:
+            left = max(0.0, end - clock())
+            checkpoint("wait")
+            progress = self.progress(study.digest, wait_s=min(left, POLL_S))
+            if progress.state is StudyState.ABORTED:
+                raise StudyStateError(f"study {study.name} was aborted: {progress.reason}")
+            if progress.state not in (StudyState.OPEN, StudyState.SEALED):
+                return progress
+            if clock() >= end:
+                awaited = ", ".join(progress.missing) or "its components"
+                if progress.state is StudyState.SEALED:
+                    awaited = f"its openers ({', '.join(progress.missing_openers)})"
+                raise NotReadyError(
+                    f"study {study.name} still waits for {awaited}: ask again later, or with a "
+                    "longer --wait"
+                )
+            polled()

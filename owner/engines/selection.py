@@ -1,0 +1,53 @@
+"""Opens the engine that a policy or an option names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from dppca.common.errors import SettingError
+from dppca.common.packages import require_package
+from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
+from dppca.owner.engines.engine import Engine, LocalEngine
+
+
+@contextmanager
+def open_engine(text: str, folder: Path) -> Iterator[Engine]:
+    """The engine of a name (`dppca.owner.engines.addresses`), checked; closed at the end.
+
+    Parameters
+    ----------
+    folder
+        The site's: a scheduler that is reached by TLS needs the files in its folder ``cluster``.
+
+    Raises
+    ------
+    SettingError, UnreachableError
+        As `Engine.check`; or it is not installed, or its files are missing.
+    """
+    try:
+        require_engine(text)
+    except ValueError as error:
+        raise SettingError(f"{text}: {error}") from None
+    with _open(text, folder) as engine:
+        engine.check()
+        yield engine
+
+
+@contextmanager
+def _local() -> Iterator[Engine]:
+    yield LocalEngine()
+
+
+def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
+    if text == LOCAL:
+        return _local()
+    if text == SPARK:
+        from dppca.owner.engines.spark import open_spark
+
+        return open_spark()
+    require_package("distributed", purpose="an engine of Dask")
+    from dppca.owner.engines.dask import open_dask
+
+    return open_dask(text, folder / CLUSTER)

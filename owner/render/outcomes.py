@@ -1,0 +1,188 @@
+"""What `contribute`, `components`, `synthesize` and `doctor` print, as JSON and for people."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from dppca.common.documents import (
+    CodedByRule,
+    ComponentFigures,
+    DecimalText,
+    DigestText,
+    Document,
+    PathText,
+    VisibleRelationsDocument,
+)
+from dppca.common.loadings import component_lines
+from dppca.common.messages import StudyState
+from dppca.common.names import one_line
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.receipts import CostFields
+from dppca.owner.render.charges import charge_text, charged_text
+
+_MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
+
+
+DoctorFinding = TypedDict(
+    "DoctorFinding",
+    {
+        "area": Annotated[str, "what was looked at"],
+        "state": Annotated[str, "`ok`, `warning`, `broken` or `skipped`"],
+        "message": Annotated[str, "what was found, and what to do"],
+        "class": Annotated[str | None, "the error's class; null unless it is broken"],
+        "exit_code": Annotated[int, "the error's exit code; 0 unless it is broken"],
+    },
+)
+
+
+class ContributionSeconds(TypedDict):
+    """Time that the steps of a contribution took; 0 for a step that was not needed."""
+
+    read: Annotated[float, "reading and coding the rows"]
+    draw: Annotated[float, "charge, noise and storing"]
+    send: Annotated[float, "sending"]
+
+
+class ContributionDocument(Document, CostFields):
+    """A contribution that the curator holds."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    owner: Annotated[str, "name of this site"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
+    rows: Annotated[int, "rows that it was computed from"]
+    entries: Annotated[int, "noised sums that were sent"]
+    bytes: Annotated[int, "their size"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    already_stored: Annotated[bool, "whether the curator had it before"]
+    opens: Annotated[bool, "whether this site is an opener, and comes back once"]
+    acknowledgement: Annotated[PathText | None, "the curator's signed one; null if it signed none"]
+    state: Annotated[StudyState, "state of the study"]
+    seconds: Annotated[ContributionSeconds, "time that the steps took"]
+    coded_by_rule: Annotated[
+        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+    ]
+
+
+class ComponentsDocument(Document):
+    """The joint components of a study."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    label: Annotated[Label, "where the file may go"]
+    count: Annotated[int, "components that were kept"]
+    rows: Annotated[int, "rows of all owners together"]
+    eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
+    noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
+    components: Annotated[list[ComponentFigures], "each that was kept, by attribute and label"]
+    epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
+    delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
+    assumptions: Annotated[list[str], "what has to hold for the guarantee"]
+    contributed: Annotated[list[str], "owners that took part"]
+    missing: Annotated[list[str], "owners that took no part"]
+    disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
+    path: Annotated[PathText, "the file"]
+    plots: Annotated[
+        dict[str, PathText],
+        "pictures (PNG) that `--plots` asked for; an SVG of the same name stands beside each",
+    ]
+    bytes: Annotated[int, "its size"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+class SynthesisDocument(Document):
+    """Synthetic rows that were drawn."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    label: Annotated[Label, "where the files may go"]
+    rows: Annotated[int, "rows that were drawn"]
+    trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
+    decoded_by: Annotated[str | None, "how decoded rows were made; null without them"]
+    misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
+    relations: Annotated[
+        VisibleRelationsDocument | None,
+        "what the release shows of relations; null where no field can be fitted",
+    ]
+    forms: Annotated[dict[str, str], "path of the table in each form"]
+    published: Annotated[list[str], "forms that were sent to the curator"]
+    bytes: Annotated[int, "bytes that were sent"]
+    seconds: Annotated[float, "time that the command took"]
+
+
+class DoctorDocument(Document):
+    """What is right and what is wrong with a site."""
+
+    site: Annotated[PathText, "the site's folder"]
+    healthy: Annotated[bool, "whether nothing is broken"]
+    findings: Annotated[list[DoctorFinding], "in the order in which to mend them"]
+
+
+def contribution_text(document: ContributionDocument) -> str:
+    """What was sent."""
+    again = " (the curator had it already)" if document["already_stored"] else ""
+    signed = (
+        f"The curator's signed acknowledgement: {document['acknowledgement']}"
+        if document["acknowledgement"]
+        else "The curator signed no acknowledgement: it is of an earlier version, or says so"
+    )
+    return (
+        f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
+        f"{again}.\nIt was {charged_text(document['population'], document['remaining'])}: "
+        f"{charge_text(document)}. The study is {document['state']}.\n{signed}.\n"
+        f"Next: dppca-owner {'open' if document['opens'] else 'components'} {document['study']}"
+    )
+
+
+def components_text(document: ComponentsDocument) -> str:
+    """The result in short."""
+    values = document["eigenvalues"]
+    above = sum(value > document["noise_edge"] for value in values)
+    lines = [
+        f"Study {document['study']} is {document['state']}: {document['count']} components of "
+        f"{len(values)}, from {document['rows']} rows of {', '.join(document['contributed'])}",
+        f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
+        f"  noise edge: {document['noise_edge']:.4g}; eigenvalues above it: {above}; negative, "
+        f"which only noise can be: {sum(value < 0 for value in values)}",
+        *(f"  {line}" for line in component_lines(document["components"])),
+        "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
+        "component means nothing)",
+        f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}, provided that:",
+        *(f"    {assumption}" for assumption in document["assumptions"]),
+        f"  saved (released, may go anywhere): {document['path']}",
+        *(f"  {name} plot (released): {path}" for name, path in document["plots"].items()),
+    ]
+    if document["missing"]:
+        lines.insert(1, f"  took no part: {', '.join(document['missing'])}")
+    if document["disowned"] is not None:
+        lines.insert(
+            1,
+            "  NOT FROM THIS SITE: what is in it under this site's name was disowned "
+            f"({document['disowned']}). The guarantee holds; the components may be worth nothing",
+        )
+    return "\n".join(map(one_line, lines))
+
+
+def synthesis_text(document: SynthesisDocument) -> str:
+    """Where the rows are."""
+    lines = [f"Drew {document['rows']} synthetic rows (released, may go anywhere):"]
+    lines += [f"  {form}: {path}" for form, path in document["forms"].items()]
+    if "decoded" in document["forms"]:
+        lines.append(f"Decoded rows were made by: {document['decoded_by']}")
+    if document["relations"] is not None:
+        lines.append(document["relations"]["summary"])
+    if document["published"]:
+        lines.append(f"Published: {', '.join(document['published'])} ({document['bytes']} bytes)")
+    return "\n".join(lines)
+
+
+def doctor_text(document: DoctorDocument) -> str:
+    """Findings, one to a line."""
+    lines = [f"{_MARKS[f['state']]}  {f['area']}: {f['message']}" for f in document["findings"]]
+    return "\n".join([*lines, "Nothing is broken." if document["healthy"] else "See BROKEN above."])

@@ -1,0 +1,299 @@
+"""What `review` prints: as JSON, and for people, whose every figure is in the JSON, too."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from dppca.common.amounts import decimal_text
+from dppca.common.documents import (
+    CodedByRule,
+    DecimalText,
+    DigestText,
+    Document,
+    RelationsDocument,
+    TimeText,
+)
+from dppca.common.messages import StudyState
+from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
+from dppca.common.privacy.composition import describe_overlap
+from dppca.common.privacy.receipts import CostFields
+from dppca.common.relations import relations_document, relations_lines
+from dppca.common.study import Study
+from dppca.owner.release.contribution import Forecast, NextStep, Review
+from dppca.owner.render.charges import charge_text, optional_text, standing_lines
+from dppca.owner.site.agreement import Agreement
+
+_NEXT = {
+    NextStep.RESERVE: "charge it, then draw the noise and send",
+    NextStep.DRAW: "charged already; an earlier attempt was cut off before anything was sent: draw "
+    "and send, at no further charge",
+    NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",
+    NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
+}
+
+
+_MASKED_LINES = (
+    "  masked: random words, of which the openers' answers show the sum over all owners alone; "
+    "this site adds a share of the noise",
+)
+
+
+class FederationGuarantee(TypedDict):
+    """The guarantee to one person, over the releases of all owners."""
+
+    epsilon: Annotated[DecimalText, "epsilon of all releases together"]
+    delta: Annotated[DecimalText, "delta of all releases together"]
+    assumptions: Annotated[list[str], "what has to hold for it"]
+
+
+class ReviewedBudget(TypedDict):
+    """The lifetime budget of a population, before and after the release."""
+
+    population: Annotated[str, "population that is charged"]
+    tied_to: Annotated[list[str], "populations that the charge counts for too"]
+    epsilon: Annotated[DecimalText, "lifetime budget"]
+    delta: Annotated[DecimalText, "delta of the budget"]
+    spent_before: Annotated[DecimalText | None, "epsilon spent so far"]
+    remaining_before: Annotated[DecimalText | None, "epsilon left so far"]
+    spent_after: Annotated[DecimalText | None, "epsilon spent with the release"]
+    remaining_after: Annotated[DecimalText | None, "epsilon left with the release"]
+    admitted: Annotated[bool, "whether the budgets of all of them cover it"]
+
+
+class ReviewForecast(TypedDict):
+    """What may be found, from the study and the number of rows alone."""
+
+    noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
+    draws: Annotated[int, "simulated draws of noise behind it"]
+    largest_variance: Annotated[float, "largest total variance that the schema allows"]
+    assumed_spectrum: Annotated[str, "assumption about the eigenvalues"]
+    assumed_first: Annotated[float, "first eigenvalue under that assumption"]
+    assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
+    owners: Annotated[int, "owners that are assumed to take part"]
+    rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
+    relations: Annotated[
+        RelationsDocument | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
+
+
+class ReviewedAggregate(TypedDict):
+    """Who makes a masked sum, and against whom it is protected."""
+
+    quorum: Annotated[int, "least number of owners in the sum"]
+    colluders: Annotated[int, "owners that may work together with the curator"]
+    honest: Annotated[int, "owners, this one among them, that must not"]
+    openers: Annotated[list[str], "owners that take the masks away, once, after the deadline"]
+    spares: Annotated[int, "openers that may be gone for good"]
+    open_by: Annotated[TimeText, "when the study stops waiting for openers"]
+    epsilon_one_more: Annotated[
+        DecimalText | None, "epsilon if one more owner colludes; null: less than promised"
+    ]
+    epsilon_all_others: Annotated[
+        DecimalText | None, "epsilon if all other owners collude; null: no protection"
+    ]
+    keys_verified: Annotated[bool, "whether the keys of all owners are verified"]
+    unverified: Annotated[list[str], "owners whose keys are not"]
+
+
+class Reviewed(CostFields):
+    """What would leave, and what it would cost."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    data_set: Annotated[str, "data set that it would be computed from"]
+    rows: Annotated[int, "rows of the data set"]
+    entries: Annotated[int, "noised sums that would leave"]
+    bytes: Annotated[int, "their size"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    nominal_epsilon: Annotated[DecimalText | None, "the study's epsilon where the charge differs"]
+    federation: Annotated[FederationGuarantee, "the guarantee over all owners"]
+    aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
+    relation: Annotated[str, "which tables are neighbours"]
+    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    scale: Annotated[int | None, "scale of Laplace noise, in integer units"]
+    sigma_squared: Annotated[int | None, "variance of Gaussian noise, in squared integer units"]
+    resolution_bits: Annotated[int, "binary digits of a coded value"]
+    budget: Annotated[ReviewedBudget, "the population's lifetime budget"]
+    next: Annotated[NextStep, "what `contribute` would do next"]
+    forecast: Annotated[ReviewForecast, "what may be found"]
+
+
+class ReviewDocument(Document, Reviewed):
+    """What a contribution would hold and cost."""
+
+    refused: Annotated[str | None, "why policy.yaml refuses trust: aggregate; null if it does not"]
+    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+
+
+def review_document(
+    found: Review, state: StudyState, expected: Forecast, agreement: Agreement | None
+) -> Reviewed:
+    """Everything a review says, as JSON; the agreement is that of a study's keys."""
+    request, status, calibration = found.request, found.budget_status, found.calibration
+    return {
+        "study": found.study.name,
+        "digest": found.study.digest,
+        "state": state,
+        "data_set": request.data_set,
+        "rows": found.n_rows,
+        "entries": found.n_entries,
+        "bytes": found.n_bytes,
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
+        "nominal_epsilon": optional_text(calibration.nominal),
+        "federation": {
+            "epsilon": found.federation.epsilon,
+            "delta": found.federation.delta,
+            "assumptions": list(found.federation.assumptions),
+        },
+        "aggregate": None if agreement is None else _aggregate_document(found, agreement),
+        "relation": calibration.sensitivity.relation.value,
+        "max_rows_per_person": calibration.max_rows_per_person,
+        "scale": calibration.scale,
+        "sigma_squared": calibration.sigma_squared,
+        "resolution_bits": calibration.sensitivity.resolution_bits,
+        "budget": {
+            "population": status.population.name,
+            "tied_to": [each.name for each in status.tied],
+            "epsilon": decimal_text(status.population.budget.epsilon),
+            "delta": decimal_text(status.population.budget.delta),
+            "spent_before": optional_text(status.spent_before),
+            "remaining_before": optional_text(status.remaining_before),
+            "spent_after": optional_text(status.spent_after),
+            "remaining_after": optional_text(status.remaining_after),
+            "admitted": status.admitted,
+        },
+        "next": found.step,
+        "forecast": {
+            "noise_edge": expected.noise_edge,
+            "draws": expected.draws,
+            "largest_variance": expected.largest_variance,
+            "assumed_spectrum": "eigenvalues in proportion to 1/i, their sum the largest variance",
+            "assumed_first": expected.assumed_first,
+            "assumed_components": expected.assumed_components,
+            "owners": len(found.study.owners),
+            "rows_per_owner": found.n_rows,
+            "relations": relations_document(expected.relations),
+        },
+    }
+
+
+def _histograms(study: Study) -> str:
+    names = [study.table.attributes[index].name for index, _ in study.table.layout.histograms]
+    names += study.table.products_of_bins
+    return f"; among them the rows in each cell of {', '.join(names)}" if names else ""
+
+
+def _aggregate_document(found: Review, agreement: Agreement) -> ReviewedAggregate:
+    terms, study = agreement.terms, found.study
+    against = foresee_collusion(study, found.calibration)
+    return {
+        "quorum": terms.quorum,
+        "colluders": terms.colluders,
+        "honest": terms.honest,
+        "openers": list(terms.openers),
+        "spares": terms.spares,
+        "open_by": "" if study.open_by is None else study.open_by.isoformat(),
+        "epsilon_one_more": optional_text(None if against is None else against.one_more),
+        "epsilon_all_others": optional_text(None if against is None else against.all_others),
+        "keys_verified": agreement.is_verified,
+        "unverified": list(agreement.unknown),
+    }
+
+
+def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
+    """Against whom, as long as what, and what is left otherwise."""
+    said, claim = _aggregate_document(found, agreement), found.calibration
+    against = foresee_collusion(found.study, claim)
+    more = [] if against is None else [f"  {describe_collusion(against)}"]
+    spares = f", {said['spares']} of whom may be gone for good" if said["spares"] else ""
+    return [
+        "Against whom (trust: aggregate):",
+        f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
+        f"curator together with any {_owners(said['colluders'])}, as long as {said['honest']} "
+        "owners, this one among them, run this software",
+        *more,
+        "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
+        f"  openers, who come back once by {said['open_by']}: {', '.join(said['openers'])}{spares}",
+        f"  {_verified_line(agreement)}",
+        "  digest of the document that this site was sent, to be read to other owners' stewards, "
+        f"who compare it with theirs: {found.study.digest}",
+    ]
+
+
+def _owners(count: int) -> str:
+    return f"{count} other owner{'s' if count > 1 else ''}"
+
+
+def _verified_line(agreement: Agreement) -> str:
+    if agreement.compared:
+        return "the document has the digest that you gave; the owners' keys are in peers.yaml"
+    if agreement.is_verified:
+        return "the keys of all owners are verified (peers.yaml)"
+    return (
+        f"NOT VERIFIED: the keys of {', '.join(agreement.unknown)}. `contribute` needs --digest, "
+        "64 digits, from another owner's steward; not from the curator or its operator"
+    )
+
+
+def review_text(
+    found: Review,
+    state: StudyState,
+    expected: Forecast | None,
+    agreement: Agreement | None = None,
+) -> str:
+    """What would leave, what it costs, against whom, what it may be good for."""
+    request, study = found.request, found.study
+    person = found.calibration.max_rows_per_person
+    lines = [
+        f"Study {study.name} ({state.value}), data set {request.data_set}, {found.n_rows} rows",
+        "",
+        "What would leave this site, once:",
+        f"  {found.n_entries} noised sums of coded columns and of their products "
+        f"({found.n_bytes} bytes){_histograms(study)}",
+        *_MASKED_LINES[: 0 if agreement is None else None],
+        f"  the number of rows, {found.n_rows}, exactly",
+        "  a receipt of the guarantee; the length and last hash of this site's ledger",
+        "What that costs:",
+        f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
+        f"delta {decimal_text(request.delta)}; charged: "
+        f"{charge_text(request.cost_fields())}",
+        *standing_lines(found.budget_status),
+        "The guarantee holds if:",
+        f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
+        *_federation_lines(found),
+        *([] if agreement is None else _aggregate_lines(found, agreement)),
+        f"Next: {_NEXT[found.step]}",
+    ]
+    if expected is not None:
+        lines += _forecast_lines(found, expected)
+    return "\n".join(lines)
+
+
+def _federation_lines(found: Review) -> list[str]:
+    """What the study says of overlapping people, and the figure that follows for all owners."""
+    guarantee = found.federation
+    return [
+        f"  {describe_overlap(found.study)}",
+        f"  then one person's loss in the whole federation is at most epsilon {guarantee.epsilon}, "
+        f"delta {guarantee.delta}",
+    ]
+
+
+def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
+    lines = [
+        f"Forecast, if all {len(found.study.owners)} owners bring {found.n_rows} rows each "
+        "(from the study alone, not from your rows):",
+        f"  the noise alone reaches variance {expected.noise_edge:.4g} in some direction; the "
+        f"schema allows {expected.largest_variance:.4g} in all",
+    ]
+    if expected.noise_edge >= expected.largest_variance:
+        lines.append("  NO table can show a component above this noise: use more rows or epsilon")
+    else:
+        lines.append(
+            f"  were the variances in proportion to 1, 1/2, 1/3 ... (at most), "
+            f"{expected.assumed_components} would stand above it"
+        )
+    return [*lines, *(f"  {line}" for line in relations_lines(expected.relations))]

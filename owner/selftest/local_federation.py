@@ -1,0 +1,130 @@
+"""A throw-away federation on this machine: authority, curator, operator, one site. Real ones.
+
+The curator is the installed program in a process of its own, reached over loopback with mutual
+TLS; the site is a folder that the owner's own commands work on. The operator's calls, which an
+attacker would make too, are made from here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dppca.common.errors import UnreachableError
+from dppca.common.files import CredentialFolder
+from dppca.common.study import Study
+from dppca.common.testbed import OWNER, CommandAuthority, LocalFederation, Processes
+from dppca.common.transport.channels import open_channel
+from dppca.common.transport.tls import load_credentials
+from dppca.common.wire import federation_pb2 as pb
+from dppca.common.wire import federation_pb2_grpc as rpc
+
+VICTIM = "victim"
+_COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60
+
+
+@dataclass(frozen=True, slots=True)
+class ThrowAway:
+    """A site, and an operator's connection to its curator.
+
+    Attributes
+    ----------
+    site
+        Folder of the owner `VICTIM`.
+    """
+
+    site: Path
+    ca: bytes
+    federation: Any
+    admin: Any
+    processes: Processes
+
+    def create(self, study: Study) -> None:
+        """Begin a study."""
+        request = pb.CreateStudyRequest(document=study.canonical_bytes())
+        self.admin.CreateStudy(request, timeout=_CALL_S)
+
+    def components(self, study: Study) -> bytes:
+        """The result file, as soon as there is one."""
+        digest = bytes.fromhex(study.digest)
+        question = pb.GetResultRequest(study_digest=digest, wait_ms=_RESULT_S * 1000)
+        answer = self.federation.GetResult(question, timeout=_RESULT_S + _CALL_S)
+        if answer.state != pb.STUDY_STATE_DECOMPOSED:
+            raise UnreachableError(f"the throw-away curator has no result of study {study.name}")
+        request = pb.DownloadComponentsRequest(study_digest=digest)
+        chunks = self.federation.DownloadComponents(request, timeout=_RESULT_S)
+        return b"".join(chunk.content for chunk in chunks)
+
+    def owner(self, *arguments: str) -> dict[str, Any]:
+        """Run one of the owner's commands in this process; its JSON document.
+
+        Raises
+        ------
+        DppcaError
+            What the command raised.
+        """
+        from dppca.owner.cli import cli
+
+        out = io.StringIO()
+        line = ["--site", str(self.site), *arguments, "--json"]
+        with redirect_stdout(out), redirect_stderr(io.StringIO()):
+            cli.main(args=line, standalone_mode=False)
+        document: dict[str, Any] = json.loads(out.getvalue())
+        return document
+
+    def start_owner(self, *arguments: str, fault: str | None = None) -> subprocess.Popen[bytes]:
+        """Start one of the owner's commands in a process of its own."""
+        program = ("-P", "-m", OWNER, "--site", self.site, *arguments, "--json")
+        return self.processes.start(program, stdout=subprocess.PIPE, fault=fault)
+
+    def policy(self, data_sets: Mapping[str, str]) -> None:
+        """Give the site data sets with lifetime epsilons; each has its rows in ``NAME.csv``."""
+        lines = [
+            f'  {name}: {{path: {name}.csv, epsilon: "{epsilon}", delta: "0"}}'
+            for name, epsilon in data_sets.items()
+        ]
+        (self.site / "policy.yaml").write_text(
+            "\n".join(["data_sets:", *lines, ""]), encoding="utf-8"
+        )
+
+
+def run_owner(federation: ThrowAway, *arguments: str, fault: str | None = None) -> tuple[int, Any]:
+    """Exit code and JSON document (None without one) of a command in a process of its own."""
+    process = federation.start_owner(*arguments, fault=fault)
+    try:
+        printed, _ = process.communicate(timeout=_COMMAND_S)
+    finally:
+        federation.processes.end(process)
+    return process.returncode, json.loads(printed) if printed else None
+
+
+@contextmanager
+def throw_away(folder: Path) -> Iterator[ThrowAway]:
+    """Make a federation in an empty folder, and end it.
+
+    Raises
+    ------
+    DppcaError
+        A command failed; the message says what it said.
+    """
+    with Processes() as processes:
+        authority = CommandAuthority(processes, folder / "authority")
+        federation = LocalFederation(processes, folder, authority)
+        federation.start()
+        federation.join(VICTIM)
+        site = CredentialFolder(federation.site(VICTIM))
+        credentials = load_credentials(CredentialFolder(federation.operator))
+        with open_channel(federation.address, credentials) as channel:
+            yield ThrowAway(
+                site.folder,
+                site.ca.read_bytes(),
+                rpc.FederationStub(channel),
+                rpc.AdminStub(channel),
+                processes,
+            )

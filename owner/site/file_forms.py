@@ -1,0 +1,255 @@
+"""The forms of ``site.yaml`` and ``policy.yaml``, as pydantic reads them.
+
+Budgets are decimals written as text, because a budget is an exact number and a binary fraction is
+not. Neither file has a default for a budget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from dppca.common.amounts import parse_decimal
+from dppca.common.document_faults import explain_faults
+from dppca.common.errors import SettingError
+from dppca.common.names import require_party_name
+from dppca.common.yaml_documents import NotYamlError, load_yaml
+from dppca.owner.engines.addresses import require_engine
+from dppca.owner.records.locations import Secret
+from dppca.owner.site.source_documents import AddressDocument, PlaceDocument, StrictDocument
+
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+_MAX_PORT = 65535
+
+_Document = TypeVar("_Document", bound=BaseModel)
+
+
+def parse_document(text: str, kind: type[_Document], name: str) -> _Document:
+    """Read a file of the site; `SettingError` names every field at fault."""
+    try:
+        document = load_yaml(text)
+    except NotYamlError as error:
+        raise SettingError(f"{name} is not YAML: {error}") from None
+    if document is None and text.strip():
+        document = {}  # comments alone, as `init` writes the policy; an empty file is a lost one
+    if not isinstance(document, Mapping):
+        raise SettingError(f"{name} must be a mapping with {', '.join(kind.model_fields)}")
+    try:
+        return kind.model_validate(dict(document))
+    except ValidationError as error:
+        said = explain_faults(error, document, kind=kind, title=name, text=text)
+        raise SettingError(said) from None  # its own words may quote a password
+
+
+def require_address(value: str) -> str:
+    """Pass on a ``HOST:PORT``; `ValueError` otherwise."""
+    match = _ADDRESS.fullmatch(value)
+    if match is None or not 0 < int(match.group(1)) <= _MAX_PORT:
+        raise ValueError(
+            f"must be HOST:PORT with a port from 1 to {_MAX_PORT}, such as hub.example:7443"
+        )
+    return value
+
+
+def require_proxy(value: str) -> str:
+    """Pass on a proxy's ``HOST:PORT``; `ValueError` otherwise, which repeats nothing of it."""
+    if "://" in value or "@" in value:
+        raise ValueError(
+            "must be HOST:PORT alone, such as proxy.example:3128; a name and password are kept "
+            "elsewhere (proxy_login)"
+        )
+    return require_address(value)
+
+
+def _no_login(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(  # noqa: TRY004 - what pydantic takes for a fault of the field
+            "holds no password: say where NAME:PASSWORD is kept, as {env: NAME} or {file: PATH}"
+        )
+    return value
+
+
+def _exact(value: object) -> Decimal:
+    """A decimal from text (or a whole number): a YAML fraction has been through binary."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(  # noqa: TRY004 - what pydantic takes for a fault of the field
+            'write the decimal as text, in quotes, such as "3.0"'
+        )
+    return parse_decimal(value)
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("say who the people are, in one line of text")
+    return text.strip()
+
+
+class SiteDocument(StrictDocument):
+    """``site.yaml``: who this owner is and where its curator listens.
+
+    Attributes
+    ----------
+    version
+        Version of this format.
+    name
+        The owner's name, as studies and its certificate have it.
+    curator
+        The curator's address, such as ``hub.example:7443``.
+    server_name
+        Name to expect in the curator's certificate, where it is not the host of ``curator``.
+    proxy
+        The HTTP proxy through which the curator is called, such as ``proxy.example:3128``; without
+        it the curator is called directly. Variables such as ``https_proxy`` have no effect.
+    proxy_login
+        Where ``NAME:PASSWORD`` for the proxy is kept, if it asks for them (HTTP Basic).
+    """
+
+    version: Literal[1] = 1
+    name: Annotated[str, AfterValidator(require_party_name)]
+    curator: Annotated[str, AfterValidator(require_address)]
+    server_name: str | None = None
+    proxy: Annotated[str, AfterValidator(require_proxy)] | None = None
+    proxy_login: Annotated[AddressDocument | None, BeforeValidator(_no_login)] = None
+
+    @model_validator(mode="after")
+    def _require_proxy(self) -> Self:
+        if self.proxy_login is not None and self.proxy is None:
+            raise ValueError("proxy_login is for a proxy: give proxy too, or leave both out")
+        return self
+
+    def keep_login(self, folder: Path) -> Secret | None:
+        """Where the proxy's name and password are kept, seen from the site's folder."""
+        return None if self.proxy_login is None else self.proxy_login.locate(folder)
+
+
+class AggregateDocument(StrictDocument):
+    """What a data set asks of studies with ``trust: aggregate``.
+
+    Attributes
+    ----------
+    colluders
+        A study must bear at least so many owners that collude with the curator.
+    trusted_openers
+        Owners one of whom at least must be an opener; without it, any openers will do.
+    """
+
+    colluders: Annotated[int, Field(ge=1)]
+    trusted_openers: (
+        Annotated[
+            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
+        ]
+        | None
+    ) = None
+
+
+class PopulationDocument(StrictDocument):
+    """People whose rows this site holds, and what all releases from these rows may spend together.
+
+    Attributes
+    ----------
+    who
+        Who they are, in one line. Commands show it; it never leaves the site.
+    epsilon
+        Lifetime budget: the largest epsilon of all releases together, from whichever data sets and
+        queries. A decimal in quotes.
+    delta
+        Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+    was
+        Names under which these people were charged before: of a population that has another name
+        now, or of a data set with a budget of its own that has no such entry any more.
+    """
+
+    who: Annotated[str, AfterValidator(_one_line)]
+    epsilon: Annotated[Decimal, BeforeValidator(_exact)]
+    delta: Annotated[Decimal, BeforeValidator(_exact)]
+    was: (
+        Annotated[
+            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
+        ]
+        | None
+    ) = None
+
+
+class DataSetDocument(PlaceDocument):
+    """Rows that studies may use, and whose they are.
+
+    Attributes
+    ----------
+    path
+        The data: a file (CSV, Parquet or Arrow), a folder of files, or a pattern such as
+        ``rows/*.parquet``; relative to the site's folder, or an address such as ``s3://bucket/rows``
+        (``gs:``, ``abfs:``, ``hdfs:``).
+    source
+        Instead of it, the database or lake that the rows are in.
+    table
+        With ``source``: a table or view by its name, such as ``omop.person_year``.
+    query
+        With ``source``, instead of ``table``: the file of a query of one statement, relative to the
+        site's folder.
+    key
+        A column that tells a row from others, for ``check --keys``.
+    population
+        The population whose rows these are. Several data sets of one population may share files,
+        or be queries of one database.
+    epsilon, delta
+        Without ``population``: a lifetime budget of its own, as policies had it before there were
+        populations. No other data set may share its files or its database then.
+    aggregate
+        Needed for studies with ``trust: aggregate``: such a study is refused without it.
+    engine
+        Where rows are read: ``local``, ``spark``, or a Dask scheduler as ``dask://HOST:PORT`` on
+        this machine or ``tls://HOST:PORT``; without it here, and a table of Spark by Spark.
+    """
+
+    population: Annotated[str, AfterValidator(require_party_name)] | None = None
+    epsilon: Annotated[Decimal | None, BeforeValidator(_exact)] = None
+    delta: Annotated[Decimal | None, BeforeValidator(_exact)] = None
+    aggregate: AggregateDocument | None = None
+    engine: Annotated[str, AfterValidator(require_engine)] | None = None
+
+    @model_validator(mode="after")
+    def _require_one_budget(self) -> Self:
+        given = [name for name in ("epsilon", "delta") if getattr(self, name) is not None]
+        if self.population is not None and given:
+            raise ValueError(
+                f"give population or {' and '.join(given)}, not both: the budget of a data set "
+                "that draws on a population is the population's"
+            )
+        if self.population is None and len(given) < 2:
+            raise ValueError(
+                "name the population whose rows these are (or, as in older policies, give epsilon "
+                "and delta, both of them)"
+            )
+        return self
+
+
+class PolicyDocument(StrictDocument):
+    """``policy.yaml``: whose rows there are. Nothing else can be released from this site.
+
+    Attributes
+    ----------
+    populations
+        Who is protected, by the name that commands and the ledger use. One that was charged stays
+        here even if no data set draws on it any more.
+    data_sets
+        Each data set by the name that commands and the ledger use.
+    """
+
+    populations: (
+        dict[Annotated[str, AfterValidator(require_party_name)], PopulationDocument] | None
+    ) = None
+    data_sets: dict[Annotated[str, AfterValidator(require_party_name)], DataSetDocument] | None = (
+        None
+    )

@@ -1,0 +1,92 @@
+"""`dppca.read_result`: what was verified, by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dppca
+from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.results import result_from_bytes, result_to_bytes
+from tests.support.certificates import new_authority
+from tests.support.latent_rows import make_latent_study
+from tests.support.proved_site import ProvedSite, make_proved_site
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
+    return make_proved_site(tmp_path_factory.mktemp("proved"))
+
+
+def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> None:
+    found = dppca.read_result(str(proved.components), ca=proved.ca)
+    result = result_from_bytes(proved.components.read_bytes(), proved.study)
+    assert found.feature_names == proved.study.table.column_names
+    assert np.array_equal(found.components_, result.vectors)
+    assert np.array_equal(found.explained_variance_, result.eigenvalues[: len(result.vectors)])
+    assert np.array_equal(found.mean_, result.mean)
+    assert found.receipt is not None
+    assert found.receipt["rows"] == found.n_rows == result.header.n_rows
+    assert found.study.digest == proved.study.digest
+    frame = found.to_frame()
+    assert list(frame.index) == list(found.feature_names)
+    assert np.array_equal(frame["component 1"].to_numpy(), result.vectors[0])
+    assert frame.shape == result.vectors.T.shape
+    largest = found.largest_loadings(1)[0][0]
+    assert abs(largest.value) == np.abs(result.vectors[0]).max()
+
+
+def test_a_file_without_a_receipt_is_read_with_its_study(
+    proved: ProvedSite, tmp_path: Path
+) -> None:
+    result = result_from_bytes(proved.components.read_bytes(), proved.study)
+    path = tmp_path / "old.npz"
+    path.write_bytes(result_to_bytes(replace(result, receipt=None)))
+    with pytest.raises(ReceiptError):
+        dppca.read_result(path)
+    found = dppca.read_result(path, study=proved.study)
+    assert found.receipt is None
+    assert np.array_equal(found.components_, result.vectors)
+    with pytest.raises(ArtefactError, match="another study"):
+        dppca.read_result(path, study=make_latent_study(name="other"))
+
+
+def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:
+    with pytest.raises(SignatureError):
+        dppca.read_result(proved.components, ca=new_authority().pem)
+    with pytest.raises(ArtefactError, match="another study"):
+        dppca.read_result(proved.components, study=make_latent_study(name="other"))
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        dppca.read_result(tmp_path / "none.npz")
+    (tmp_path / "study.yaml").write_text("name: trial")
+    with pytest.raises(ArtefactError, match=r"study\.yaml: .*not an archive"):
+        dppca.read_result(tmp_path / "study.yaml")
+    content = bytearray(proved.components.read_bytes())
+    place = content.index(b"vectors.npy") + 300
+    content[place] ^= 1
+    (tmp_path / "changed.npz").write_bytes(content)
+    for study in (None, proved.study):
+        with pytest.raises((AlteredError, ArtefactError, SignatureError)):
+            dppca.read_result(tmp_path / "changed.npz", study=study)
+
+
+def test_a_notebook_shows_loadings_and_obeys_no_name(proved: ProvedSite) -> None:
+    found = dppca.read_result(proved.components)
+    page = found._repr_html_()
+    for name in ("ill=yes", "site-test", "component"):
+        assert name in page
+    assert page.count("<tr>") == 1 + len(found.components_)
+    hostile = make_latent_study(name="latent")
+    changed = hostile.table.model_copy(
+        update={
+            "attributes": tuple(
+                each.model_copy(update={"name": f"<script>{each.name}"})
+                for each in hostile.table.attributes
+            )
+        }
+    )
+    marked = replace(found, study=hostile.model_copy(update={"table": changed}))
+    assert "<script>" not in marked._repr_html_()

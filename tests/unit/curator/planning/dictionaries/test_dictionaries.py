@@ -1,0 +1,300 @@
+"""A draft says what its dictionary says, leaves the rest blank, and is never made from rows."""
+
+from __future__ import annotations
+
+import json
+from codecs import BOM_UTF16_BE
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dppca.common.errors import SettingError, StudyError
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_yaml
+from dppca.common.yaml_documents import load_yaml
+from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
+from dppca.curator.planning.dictionaries.recognition import read_dictionary
+
+OWN = """\
+name,type,lower,upper,labels,unknown,description,unit
+age,integer,18,100,,,Age in years,years
+bmi,number,10.5,60,,,"Mass, by height",
+visit,date,2020-01-01,2024-12-31,,,,
+pain,ordinal,,,none|mild|severe,,,
+sex,binary,,,female | male,,,
+region,label,,,north|east|south,Unknown,,
+"""
+REDCAP = """\
+"Variable / Field Name","Form Name","Section Header","Field Type","Field Label",\
+"Choices, Calculations, OR Slider Labels","Field Note",\
+"Text Validation Type OR Show Slider Number","Text Validation Min","Text Validation Max",Identifier?
+record_id,base,,text,Record,,,integer,1,9999,
+born,base,,text,Name,,,,,,y
+age,base,,text,Age,,,integer,18,110,
+weight,base,,text,Weight,,,number_1dp,,,
+height,base,,text,Height,,,number_1dp_comma_decimal,"140,5",210,
+seen,base,,text,Seen on,,,date_dmy,2020-01-01,today,
+smokes,base,,yesno,Smokes?,,,,,,
+health,base,,radio,Health,"1, Good, or better | 2, Fair | 3, Poor",,,,,
+drugs,base,,checkbox,Drugs,"A, Aspirin | -9, None",,,,,
+mood,base,,slider,Mood,,,,,,
+notes,base,,notes,Notes,,,,,,
+"""
+OMOP = """\
+concept_id\tconcept_name\tdomain_id\tvocabulary_id\tstandard_concept\tinvalid_reason
+8507\tMALE\tGender\tGender\tS\t
+8532\tFEMALE\tGender\tGender\tS\t
+9201\tInpatient Visit\tVisit\tVisit\tS\t
+1\tOld\tGender\tGender\t\tD
+2\tNot standard\tGender\tGender\t\t
+4181412\t"Is" present\tMeas Value\tSNOMED\tS\t
+"""
+FRICTIONLESS = {
+    "fields": [
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
+        {"name": "income", "type": "number", "title": "Income", "constraints": {"minimum": "0"}},
+        {"name": "day", "type": "date", "constraints": {"minimum": "2020-01-01"}},
+        {"name": "ill", "type": "boolean", "trueValues": ["1"], "falseValues": ["0"]},
+        {"name": "work", "type": "string", "constraints": {"enum": ["a", "b", "c"]}},
+        {
+            "name": "grade",
+            "type": "integer",
+            "categories": [{"value": 1, "label": "low"}, {"value": 2}, {"value": 3}],
+            "categoriesOrdered": True,
+        },
+        {"name": "comment", "type": "string"},
+        {"name": "place", "type": "geopoint"},
+    ]
+}
+JSON_SCHEMA = {
+    "$defs": {"sex": {"enum": ["f", "m", None]}},
+    "type": "array",
+    "items": {
+        "properties": {
+            "age": {"type": ["integer", "null"], "minimum": 0, "exclusiveMaximum": 120},
+            "bmi": {"anyOf": [{"type": "number", "minimum": 10}, {"type": "null"}]},
+            "sex": {"$ref": "#/$defs/sex"},
+            "sex_at_birth": {"allOf": [{"$ref": "#/$defs/sex"}], "title": "As written down"},
+            "day": {"type": "string", "format": "date"},
+            "ill": {"type": "boolean"},
+            "stage": {"oneOf": [{"const": 1, "title": "early"}, {"const": 2}, {"const": 3}]},
+            "name": {"type": "string"},
+            "visits": {"type": "array"},
+        }
+    },
+}
+SAID = Choices("trial", ("a", "b"), "1.0", None, 1)
+
+
+def read(folder: Path, content: str | bytes | object, name: str = "columns.csv") -> Any:
+    path = folder / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return read_dictionary(path)
+
+
+def attributes(dictionary: Any, choices: Choices = SAID) -> dict[str, dict[str, Any]]:
+    document: Any = load_yaml(draft_study(dictionary, choices, source="x"))
+    listed = document["schema"]["attributes"]
+    return {each.pop("name"): each for each in listed}
+
+
+def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
+    dictionary = read(tmp_path, "\ufeff" + OWN)
+    text = draft_study(dictionary, SAID, source="columns.csv")
+    assert open_places(text) == []
+    study: Study = study_from_yaml(text)
+    assert attributes(dictionary) == {
+        "age": {"type": "numeric", "lower": 18, "upper": 100, "integer": True},
+        "bmi": {"type": "numeric", "lower": 10.5, "upper": 60},
+        "visit": {
+            "type": "date",
+            "lower": yaml.safe_load("2020-01-01"),
+            "upper": yaml.safe_load("2024-12-31"),
+        },
+        "pain": {"type": "ordinal", "levels": ["none", "mild", "severe"]},
+        "sex": {"type": "binary", "values": ["female", "male"]},
+        "region": {
+            "type": "categorical",
+            "categories": ["north", "east", "south"],
+            "unknown": "Unknown",
+        },
+    }
+    assert study.owners == ("a", "b")
+    assert "# Mass, by height" in text
+
+
+def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -> None:
+    plain = "name,type,lower,upper,labels\nage,number,0,100,\nsex,label,,,f|m\n"
+    spelt = plain.replace(",", ";").replace("\n", "\r\n")
+    assert read(tmp_path, spelt.encode()) == read(tmp_path, plain)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        OWN.encode("utf-16"),
+        OWN.replace(",", "\t").replace("Mass\t", "Mass,").encode("utf-16-be"),
+        OWN.replace("\n", "\r").encode(),
+        OWN.replace("lower,upper,labels", "Min,Max,Values").encode(),
+        OWN.replace("lower,upper,labels", "minimum,maximum,categories").encode(),
+    ],
+    ids=["utf-16", "tabs of utf-16", "old line ends", "min and max", "minimum and maximum"],
+)
+def test_other_spellings_say_the_same(tmp_path: Path, content: bytes) -> None:
+    if content.startswith(b"\x00n"):
+        content = BOM_UTF16_BE + content
+    assert read(tmp_path, content) == read(tmp_path, OWN)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("name,type\nage,number\nbmi,number\nage,number\n", "columns 1 and 3"),
+        ("name,type,lower,min\nage,number,1,2\n", "one thing twice"),
+        ("name,type,unknown\nage,number,NA\n", "missing: level"),
+        ("name;type;lower\nbmi;number;10,5\n", "a number such as 10.5"),
+        ("name,type\nalter,Größe\n".encode("latin-1"), "save the dictionary as CSV in UTF-8"),
+        ('{"age": 1}\n{"age": 2}\n', "lines of JSON are rows"),
+    ],
+)
+def test_a_fault_of_a_dictionary_says_what_to_do(
+    tmp_path: Path, content: str | bytes, said: str
+) -> None:
+    with pytest.raises(SettingError, match=said):
+        read(tmp_path, content)
+
+
+def test_an_ordinal_of_two_labels_is_a_binary(tmp_path: Path) -> None:
+    dictionary = read(tmp_path, "name,type,labels\npain,ordinal,no|yes\n")
+    choices = Choices("trial", ("a", "b"), "1.0", None, 1, histograms=True)
+    assert attributes(dictionary, choices) == {"pain": {"type": "binary", "values": ["no", "yes"]}}
+
+
+def test_a_whole_number_of_any_length_is_no_bound(tmp_path: Path) -> None:
+    field = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 10**400}}
+    found = attributes(read(tmp_path, {"fields": [field]}, "schema.json"))
+    assert found["age"] == {"type": "numeric", "lower": 0, "upper": None, "integer": True}
+
+
+def test_what_is_not_said_is_blank_and_has_no_default(tmp_path: Path) -> None:
+    dictionary = read(tmp_path, "name,type\nbmi,number\nsex,label\n")
+    text = draft_study(dictionary, Choices(), source="columns.csv")
+    blank = ["name", "owners", "epsilon", "max_rows_per_person", "lower of bmi", "upper of bmi"]
+    assert open_places(text) == [*blank, "categories of sex"]
+    assert text.count(f"# {DECIDE}") == 7
+    with pytest.raises(StudyError) as raised:
+        study_from_yaml(text)
+    for said in ("name: is blank", "owners: is blank", "epsilon", "attribute bmi", "sex"):
+        assert said in str(raised.value)
+
+
+def test_a_delta_makes_the_noise_gaussian_and_a_target_is_said(tmp_path: Path) -> None:
+    choices = Choices("trial", ("a", "b"), "1.0", "1e-9", 2, "sex", histograms=True)
+    study = study_from_yaml(draft_study(read(tmp_path, OWN), choices, source="x"))
+    assert study.privacy.model_dump(mode="json", include={"mechanism", "epsilon", "delta"}) == {
+        "mechanism": "gaussian",
+        "epsilon": "1",
+        "delta": "0.000000001",
+    }
+    assert study.table.targets == ("sex",)
+    assert [study.table.attributes[index].name for index, _ in study.table.histograms] == [
+        "age",
+        "bmi",
+        "visit",
+        "pain",
+    ]
+
+
+def test_redcaps_dictionary_is_read_by_its_field_types(tmp_path: Path) -> None:
+    dictionary = read(tmp_path, REDCAP)
+    found = attributes(dictionary)
+    assert found["age"] == {"type": "numeric", "lower": 18, "upper": 110, "integer": True}
+    assert found["weight"] == {"type": "numeric", "lower": None, "upper": None}
+    assert found["height"] == {"type": "numeric", "lower": 140.5, "upper": 210}
+    assert found["seen"]["type"] == "date"
+    assert found["seen"]["upper"] is None  # `today` is no bound that stays
+    assert found["smokes"] == {"type": "binary", "values": ["0", "1"]}
+    assert found["health"]["categories"] == ["1", "2", "3"]
+    assert {"drugs___a", "drugs____9"} < set(found)
+    assert found["mood"] == {"type": "numeric", "lower": 0, "upper": 100, "integer": True}
+    omitted = {each.name: each.reason for each in dictionary.omitted}
+    assert omitted == {
+        "record_id": "it identifies people",
+        "born": "it identifies people",
+        "notes": "free text",
+    }
+    assert "1 = Good, or better; 2 = Fair" in draft_study(dictionary, SAID, source="x")
+
+
+def test_concepts_become_a_column_for_each_domain(tmp_path: Path) -> None:
+    found = attributes(read(tmp_path, OMOP))
+    assert found["gender_concept_id"] == {
+        "type": "categorical",
+        "categories": ["8507", "8532"],
+        "unknown": "0",
+    }
+    assert set(found) == {"gender_concept_id", "visit_concept_id", "value_as_concept_id"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [FRICTIONLESS, {"resources": [{"name": "rows", "schema": FRICTIONLESS}]}],
+    ids=["schema", "package"],
+)
+def test_a_table_schema_is_read(tmp_path: Path, document: object) -> None:
+    dictionary = read(tmp_path, document, "schema.json")
+    found = attributes(dictionary)
+    assert found["age"] == {"type": "numeric", "lower": 0, "upper": 120, "integer": True}
+    assert found["income"] == {"type": "numeric", "lower": 0, "upper": None}
+    assert found["ill"] == {"type": "binary", "values": ["0", "1"]}
+    assert found["work"] == {"type": "categorical", "categories": ["a", "b", "c"]}
+    assert found["grade"] == {"type": "ordinal", "levels": ["1", "2", "3"]}
+    assert [each.name for each in dictionary.omitted] == ["comment", "place"]
+
+
+def test_a_json_schema_is_read(tmp_path: Path) -> None:
+    dictionary = read(tmp_path, JSON_SCHEMA, "schema.json")
+    found = attributes(dictionary)
+    assert found["age"] == {"type": "numeric", "lower": 0, "upper": 119, "integer": True}
+    assert found["bmi"] == {"type": "numeric", "lower": 10, "upper": None}
+    assert found["sex"] == {"type": "binary", "values": ["f", "m"]}
+    assert found["sex_at_birth"] == found["sex"]
+    assert found["day"] == {"type": "date", "lower": None, "upper": None}
+    assert found["ill"] == {"type": "binary", "values": ["false", "true"]}
+    assert found["stage"] == {"type": "categorical", "categories": ["1", "2", "3"]}
+    assert [each.name for each in dictionary.omitted] == ["name", "visits"]
+
+
+VALUE = "Zebulon"
+ROWS: list[tuple[str, str | bytes]] = [
+    ("rows.csv", f"patient,age\n{VALUE},41\n"),
+    ("rows.csv", f"name,type\n{VALUE},{VALUE} II\n"),
+    ("rows.csv", f"name,type,lower\nage,number,{VALUE}\n"),
+    ("rows.csv", f'name,type\nage,number\n"{VALUE}\n'),
+    ("rows.csv", f"name,type\nage,number,{VALUE}\n"),
+    ("rows.csv", f"concept_id,concept_name,domain_id\n{VALUE},x,Gender\n"),
+    ("rows.csv", ""),
+    ("rows.json", json.dumps([{"patient": VALUE}])),
+    ("rows.json", json.dumps({"patient": VALUE})),
+    ("rows.json", f'{{"fields": {VALUE}}}'),
+    ("rows.json", json.dumps({"fields": [{"patient": VALUE}]})),
+    ("rows.parquet", b"PAR1" + VALUE.encode()),
+    ("rows.csv", b"\xff\xfe" + VALUE.encode("utf-16-le")),
+    ("rows.csv", f"patient\n{VALUE}\n".encode() * 400_000),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), ROWS, ids=lambda each: str(each)[:24])
+def test_rows_are_refused_and_never_quoted(tmp_path: Path, name: str, content: str | bytes) -> None:
+    with pytest.raises(SettingError) as raised:
+        read(tmp_path, content, name)
+    error: BaseException | None = raised.value
+    while error is not None:
+        assert VALUE not in str(error)
+        error = error.__cause__
+    assert name in str(raised.value)

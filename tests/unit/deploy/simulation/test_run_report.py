@@ -1,0 +1,284 @@
+"""The report's keys are a promise; its Markdown and the story say the same numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.errors import SettingError, StudyError
+from dppca.common.numerics.comparison import PairSummary, Variation, count_cells
+from dppca.common.numerics.values import count_values
+from dppca.common.plotting import write_figures
+from dppca.common.schema import encode
+from dppca.common.study_document import study_from_mapping
+from dppca.common.text_tables import fit_markdown
+from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
+from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.experiment import read_columns, with_owners
+from dppca.deploy.simulation.figures import (
+    marginal_figure,
+    scree_figure,
+    variation_figure,
+)
+from dppca.deploy.simulation.run_report import (
+    SIMULATION_ONLY,
+    Findings,
+    make_document,
+    make_markdown,
+)
+from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
+from dppca.deploy.simulation.story import make_story
+from tests.support.documents import require_documented
+from tests.support.terminal import wider_than
+
+COUNTS: dict[str, Any] = {
+    "label": "site-only",
+    "warning": "site-only",
+    "rows": 16152,
+    "malformed_rows": 0,
+    "attributes": {
+        "lncoins": {"unknown": 1234, "share": 0.0764, "faults": 0, "coded_as": "free, the first"}
+    },
+    "refuse_if_above": None,
+    "above": {},
+}
+SCHEMA = demo_study().table
+VECTORS = np.eye(SCHEMA.layout.n_columns)[[3, 1, 0, 2, 4, 5, 6]]
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    owners = [
+        OwnerRun(
+            name=f"owner-{number}",
+            n_rows=5384,
+            epsilon="1",
+            delta="0",
+            charged_epsilon="0.9999",
+            charged_rho="0",
+            dppca_svm_accuracy=0.9 + number / 100,
+            steps=(
+                SimulationStep("contribute", 0.5 + number, 1000),
+                *([SimulationStep("open", 0.25, 64)] if number > 1 else []),
+                SimulationStep("train", 1.0, 0),
+            ),
+        )
+        for number in (1, 2, 3)
+    ]
+    findings = Findings(
+        command="demo",
+        study=demo_study(),
+        target=TARGET,
+        seed=1,
+        split="iid",
+        owners=owners,
+        n_held_out=4038,
+        coded_by_rule=COUNTS,
+        count=7,
+        vectors=VECTORS,
+        eigenvalues=np.array([0.3, 0.2, 0.1, -0.05]),
+        noise_edge=0.15,
+        captured_variance=0.987,
+        captured_by_chance=0.412,
+        utility=Utility(0.98, 0.97, 0.91, 0.74),
+        pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
+        files={"report": "out/report.md"},
+        plots={"scree": "out/scree.png"},
+        seconds=12.3456,
+    )
+    return make_document(findings)
+
+
+def test_the_report_prints_the_federations_guarantee_with_its_assumptions(
+    document: dict[str, Any],
+) -> None:
+    privacy, text = document["privacy"], make_markdown(document)
+    assert privacy["federation"]["epsilon"] == f"{document['owners'][0]['epsilon']:g}"
+    for assumption in privacy["assumptions"]:
+        assert assumption in text
+    assert "No person has rows at two owners" in text
+
+
+def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) -> None:
+    assert set(document["owners"][0]) >= {"name", "rows", "epsilon", "delta"}
+    assert set(document["components"]) >= {
+        "count",
+        "eigenvalues",
+        "captured_variance",
+        "noise_edge",
+    }
+    assert set(document["utility"]) == {
+        "trtr_accuracy",
+        "tstr_accuracy",
+        "tstr_accuracy_decoded",
+        "majority",
+    }
+    assert document["components"]["above_noise"] == 2
+    assert document["components"]["negative"] == 1
+    assert document["steps"] == [
+        {"name": "contribute", "seconds": 3.5, "bytes": 3000},
+        {"name": "open", "seconds": 0.25, "bytes": 128},
+        {"name": "train", "seconds": 1.0, "bytes": 0},
+    ]
+    assert document["simulation_only"] == list(SIMULATION_ONLY)
+    plain = json.loads(json.dumps(document, allow_nan=False))
+    assert require_documented("dppca-simulate", plain) == document
+
+
+def test_the_markdown_marks_what_only_a_simulation_knows(document: dict[str, Any]) -> None:
+    text = make_markdown(document)
+    assert "Utility †" in text
+    largest = SCHEMA.column_names[int(np.argmax(np.abs(VECTORS[1])))]
+    assert f"| 2 | 0.2 | yes | +1.00 `{largest}" in text
+    assert "variance captured, of the best possible †" in text
+    assert "commonest class would be right on 0.740 of the held-out rows †" in text
+    assert "| owner-2 | 5,384 | 1 | 0 | 0.920 |" in text
+    assert "| synthetic rows, coded | 0.9700 |" in text
+    assert "| `lncoins` | 0 | 1,234 | 0 | 0 | 0 | 7.64% |" in text
+    assert "`lncoins`: free, the first" in text
+    assert "(scree.png)" in text
+    assert "Pairs of attributes †" in text
+    assert "0.0456 on average, where chance alone would give 0.0123" in text
+    assert "| `lpi`, `fmde` | 0.789 | 0.057 |" in text
+    assert {"pairs", "plots.pairs", "plots.marginals"} <= set(document["simulation_only"])
+
+
+@pytest.mark.parametrize("width", [60, 40])
+def test_tables_of_the_report_and_the_story_fit_into_a_narrow_terminal(
+    document: dict[str, Any], width: int
+) -> None:
+    text = make_markdown(document)
+    narrow = fit_markdown(text, width=width)
+    tables = [line for line in narrow.splitlines() if line not in text.splitlines()]
+    assert "0.9700" in " ".join(tables)
+    assert wider_than(tables, width) == []
+    assert not any(line.startswith("|") for line in narrow.splitlines())
+
+    story = make_story(document, width=width).splitlines()
+    assert any("trained on synthetic rows" in line for line in story)
+    assert wider_than(story, width) == []
+
+
+def test_the_story_says_who_held_what_what_it_cost_and_what_is_protected(
+    document: dict[str, Any],
+) -> None:
+    story = " ".join(make_story(document).split())
+    for said in (
+        "owner-1 5,384, owner-2 5,384, owner-3 5,384",
+        "charged epsilon 1, delta 0",
+        "one year of one person",
+        "max_rows_per_person: 5",
+        "7 joint components",
+        "the noise edge; 2 eigenvalues are above it, and 1 eigenvalue is negative,",
+        "0.970",
+        "site-only",
+        "out/scree.png",
+    ):
+        assert said in story
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "said", "unsaid"),
+    [
+        ([0.975, 0.98, 0.99], "They do as well as the classifier trained on all real", "lose"),
+        ([0.98, 0.92, 0.9], "2 of 3 are right less often than the classifier", "commonest class"),
+        ([0.7, 0.74, 0.98], "2 of them know no more than the commonest class (0.743)", "as well"),
+    ],
+)
+def test_the_story_explains_a_loss_at_home_only_where_there_is_one(
+    document: dict[str, Any], accuracies: list[float], said: str, unsaid: str
+) -> None:
+    utility = {**document["utility"], "trtr_accuracy": 0.982, "majority": 0.743}
+    owners = [
+        {**owner, "dppca_svm_accuracy": accuracy}
+        for owner, accuracy in zip(document["owners"], accuracies, strict=True)
+    ]
+    story = " ".join(make_story({**document, "utility": utility, "owners": owners}).split())
+    at_home = story[story.index("AT HOME") : story.index("SEE FOR YOURSELF")]
+    assert said in at_home
+    assert unsaid not in at_home
+
+
+def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
+    schema = demo_study().table
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.integers(0, 2, 50).astype(np.float64)
+        if attribute.type == "numeric"
+        else rng.integers(0, len(attribute.labels), 50).astype(np.int32)
+        for attribute in schema.attributes
+    ]
+    few = [column[:20] for column in columns]
+    spectrum = np.linspace(0.2, -0.1, 14)
+    counts = [count_cells(schema, each, encode(schema, each)) for each in (columns, few)]
+    paths = write_figures(
+        tmp_path,
+        {
+            "m": marginal_figure(schema, count_values(schema, columns), count_values(schema, few)),
+            "s": scree_figure(eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05),
+            "p": variation_figure(schema, real=counts[0], synthetic=counts[1]),
+        },
+    )
+    for name in "msp":
+        assert Path(paths[name]).read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
+
+
+def test_the_demo_knows_every_row_of_its_data() -> None:
+    study, table = demo_study(), demo_table()
+    assert table.num_rows == 20_190
+    assert set(table["lncoins"].to_pylist()) == set(PLANS.values())
+    assert table.column_names == [attribute.name for attribute in study.table.attributes]
+    rows = encode(study.table, read_columns(study.table, table))
+    # Nothing is an unknown label that coding would have had to mend: plans as they are counted.
+    start, stop = study.table.layout.groups[1]
+    counts = dict(zip(PLANS.values(), rows[:, start:stop].sum(axis=0) // 1024, strict=True))
+    assert counts == {"free": 10_997, "25%": 4065, "50%": 1401, "95%": 2653, "100%": 1074}
+
+
+def test_owners_are_renamed_and_everything_else_is_kept() -> None:
+    study = demo_study()
+    renamed = with_owners(study, 5)
+    assert renamed.owners == tuple(f"owner-{number}" for number in range(1, 6))
+    assert renamed.model_copy(update={"owners": study.owners}) == study
+    assert with_owners(study, 3).digest == study.digest
+
+
+def test_no_owners_and_a_quorum_above_their_number_are_refused() -> None:
+    with pytest.raises(SettingError, match="at least one owner"):
+        with_owners(demo_study(), 0)
+    document = demo_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    quorate = study_from_mapping({**document, "quorum": 3})
+    with pytest.raises(StudyError, match="quorum 3 is above"):
+        with_owners(quorate, 2)
+
+
+@pytest.mark.parametrize("name", ["age | sex", "cost\\", "a\\|b"])
+def test_an_attribute_may_have_a_name_that_ends_a_cell_of_a_table(
+    document: dict[str, Any], name: str
+) -> None:
+    beyond = {"out-of-bounds": 2, "share": 0.1, "faults": 2, "coded_as": "50, the middle"}
+    document["coded_by_rule"] = {"attributes": {name: beyond}}
+    document["pairs"]["worst"][0]["attributes"] = (name, "fmde")
+    shown = fit_markdown(make_markdown(document), width=200)
+    assert f"\n`{name}`  " in shown
+    assert f"\n`{name}`, `fmde`  " in shown
+
+
+def test_what_takes_the_place_of_a_value_is_said_where_a_value_is_not_known(
+    document: dict[str, Any],
+) -> None:
+    beyond = {"out-of-bounds": 2, "share": 0.1, "faults": 2, "coded_as": "50, the middle"}
+    document["coded_by_rule"] = {"attributes": {"cost": beyond}}
+    text = make_markdown(document)
+    assert "coded as the nearest bound." in text
+    assert "the middle" not in text
+    assert "missing: level" not in text
+    document["coded_by_rule"] = {"attributes": {"cost": {**beyond, "missing": 3}}}
+    text = make_markdown(document)
+    assert "other values as: `cost`: 50, the middle." in text
+    assert "missing: level" in text

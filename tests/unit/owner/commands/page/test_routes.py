@@ -1,0 +1,163 @@
+"""A review can be asked for again, however the one before it ended; a comparison can be stopped."""
+
+from __future__ import annotations
+
+import html
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.common.errors import DataError
+from dppca.common.messages import StudyState
+from dppca.common.pages.guard import COOKIE, FORM_TOKEN
+from dppca.common.schema.coding import Column
+from dppca.owner.commands import look as looking
+from dppca.owner.commands.page import routes
+from dppca.owner.commands.page.jobs import Job
+from dppca.owner.commands.page.routes import StewardPages
+from dppca.owner.records import Table
+from dppca.owner.site.config import load_site
+from tests.support.asgi import Answer, ask
+from tests.support.patience import WAIT_S
+from tests.support.trained_site import N_ROWS, make_trained_site
+
+STUDY = "site-test"
+
+
+class _Browser:
+    """The browser that has logged in, at a site whose curator answers with one study."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        site, study = make_trained_site(folder)
+        for module in (routes, looking):
+            monkeypatch.setattr(module, "connect", lambda _: nullcontext())
+            found = (study, StudyState.OPEN)
+            monkeypatch.setattr(module, "agreed_study", lambda *_, found=found, **__: found)
+        self.policy = site.folder / "policy.yaml"
+        self.pages = StewardPages(load_site(site.folder))
+        self._app = self.pages.application()
+
+    def get(self, path: str) -> Answer:
+        """A page, below the session's place where that does not begin it."""
+        session = self.pages.session
+        target = path if path.startswith(session.place) else session.place + path
+        return ask(self._app, target, cookie=f"{COOKIE}={session.cookie}")
+
+    def post(self, path: str) -> None:
+        """Send a form that begins a job."""
+        session = self.pages.session
+        cookie, form = f"{COOKIE}={session.cookie}", {FORM_TOKEN: session.form_token, "name": STUDY}
+        assert ask(self._app, session.place + path, form=form, cookie=cookie).status == 303
+
+    def job(self) -> Job:
+        """The last work, once its thread has ended."""
+        job = self.pages._jobs.of(STUDY)
+        assert job is not None
+        assert job.thread is not None
+        job.thread.join(WAIT_S)
+        return job
+
+    def look(self, path: str) -> Answer:
+        """Ask for a review, and for the page that is shown once its rows are read."""
+        asked = self.get(path)
+        assert asked.status == 303
+        self.job()
+        return self.get(asked.headers["location"])
+
+    def link(self, answer: Answer, text: str) -> str:
+        """Where a link of a page leads."""
+        assert answer.status == 200, answer.body
+        found = re.search(rf'href="([^"]*)">{text}<', answer.body)
+        assert found is not None
+        return html.unescape(found[1])
+
+
+@pytest.fixture
+def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Browser:
+    """A site with one data set."""
+    return _Browser(tmp_path / "site", monkeypatch)
+
+
+def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, policy = browser.policy.with_name("rows.csv"), browser.policy.read_text()
+    rows.with_name("others.csv").write_bytes(rows.read_bytes())
+    line = policy.splitlines()[-1].replace("survey", "other").replace("rows.csv", "others.csv")
+    browser.policy.write_text(f"{policy}{line}\n")
+    read, look = [], looking.look
+
+    def fail_once(*arguments: Any, **options: Any) -> Any:
+        read.append(options["data_set_name"])
+        if len(read) == 1:
+            raise DataError("the file cannot be read")
+        return look(*arguments, **options)
+
+    monkeypatch.setattr(routes, "look", fail_once)
+    choice = browser.get(f"/study/{STUDY}/review")
+    ended = browser.look(browser.link(choice, "survey"))
+    assert ended.headers["location"].endswith(f"/study/{STUDY}")
+    choice = browser.get(f"/study/{STUDY}/review?again=1")  # as that page's link says
+    shown = browser.look(browser.link(choice, "survey"))
+    assert shown.status == 200
+    assert "What would leave, once" in shown.body
+    assert read == ["survey", "survey"]
+
+
+def test_a_comparison_that_is_stopped_reads_no_further(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, batches = [], Table.batches
+
+    def stop_at_once(table: Table) -> Iterator[list[Column]]:
+        for columns in batches(table, 100):
+            read.append(len(columns[0]))
+            job = browser.pages._jobs.running()
+            assert job is None or job.stop()
+            yield columns
+
+    monkeypatch.setattr(Table, "batches", stop_at_once)
+    browser.post(f"/study/{STUDY}/compare")
+    job = browser.job()
+    assert job.stopped
+    assert (job.step, job.unit, job.done, job.total > N_ROWS) == ("Reading rows", "rows", 100, True)
+    assert read == [100]
+
+
+@pytest.mark.parametrize(
+    ("form", "work"), [("open", "open_sum"), ("compare", "compare_kept"), ("consent", "contribute")]
+)
+def test_a_form_that_is_sent_twice_begins_its_work_once(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch, form: str, work: str
+) -> None:
+    go, begun = threading.Event(), []
+
+    def wait(*arguments: Any, **options: Any) -> None:
+        begun.append((arguments, options))
+        go.wait()
+
+    monkeypatch.setattr(routes, work, wait)
+    for _ in range(2):
+        browser.post(f"/study/{STUDY}/{form}")
+    go.set()
+    assert browser.job().error is None
+    assert len(begun) == 1
+
+
+def test_a_review_stays_where_another_could_not_begin(browser: _Browser) -> None:
+    shown = browser.look(f"/study/{STUDY}/review")
+    assert "What would leave, once" in shown.body
+    go = threading.Event()
+    other = browser.pages._jobs.start(Job("other", "Other work"), lambda _: go.wait())
+    refused = browser.get(f"/study/{STUDY}/review?again=1")
+    assert refused.status == 409
+    assert "Other work is under way" in refused.body
+    go.set()
+    other.wait()
+    again = browser.get(f"/study/{STUDY}/review")
+    assert (again.status, "What would leave, once" in again.body) == (200, True)

@@ -1,0 +1,290 @@
+"""Measures of synthetic rows against real ones, on tables whose answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dppca.common.errors import DataError
+from dppca.common.numerics.comparison import (
+    assign_cells,
+    count_cells,
+    estimate_shares,
+    expected_variation,
+    list_pairs,
+    total_variation,
+)
+from dppca.common.privacy.labels import Label
+from dppca.common.schema import Column, Schema, encode
+from dppca.owner.records import open_table
+from dppca.owner.synthesis.report.comparison import (
+    CodedTable,
+    Quality,
+    code_table,
+    compare,
+    list_targets,
+    propensity,
+)
+from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
+from dppca.owner.synthesis.report.plots import pair_plot
+from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+
+SCHEMA = make_latent_study().table
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def _table(tmp_path: Path, n_rows: int, seed: int) -> CodedTable:
+    path = save_rows(make_rows(n_rows, seed), tmp_path / f"{n_rows}-{seed}.parquet")
+    return code_table(open_table(path, SCHEMA), _rng())
+
+
+def _quality(real: CodedTable, synthetic: CodedTable, **changes: Any) -> Quality:
+    given: dict[str, Any] = {
+        "targets": ("ill", "colour"),
+        "coded": None,
+        "released_mean": None,
+        "rng": _rng(),
+        **changes,
+    }
+    return compare(SCHEMA, real, synthetic, **given)
+
+
+def _scrambled(table: CodedTable) -> CodedTable:
+    """The same marginals; no relation between attributes is left."""
+    rng = _rng()
+    rows = table.sample.copy()
+    for start, stop in SCHEMA.layout.groups:
+        rows[:, start:stop] = rows[rng.permutation(len(rows)), start:stop]
+    return _of_rows(table, rows)
+
+
+def _columns(rows: NDArray[np.int32]) -> list[Column]:
+    """Values that are coded as some rows are."""
+    return [
+        rows[:, start:stop].argmax(axis=1).astype(np.int32)
+        if stop - start > 1
+        else (rows[:, start] > 0).astype(np.int32)
+        if cells is None
+        else cells.scale.values(rows[:, start] / 1024)
+        for (start, stop), cells in zip(SCHEMA.layout.groups, SCHEMA.cells, strict=True)
+    ]
+
+
+def _of_rows(table: CodedTable, rows: NDArray[np.int32]) -> CodedTable:
+    """Other coded rows of the same table, all of them known."""
+    counts = count_cells(SCHEMA, _columns(rows), rows)
+    known = np.ones((len(rows), len(SCHEMA.attributes)), dtype=bool)
+    return replace(table, counts=counts, sample=rows, known=known)
+
+
+def test_every_value_of_a_numeric_has_a_cell_and_the_bounds_have_the_outer_ones() -> None:
+    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1}
+    b = {"name": "b", "type": "binary", "values": [0, 1]}
+    schema = Schema.from_document({"attributes": [x, b]})
+    values = np.array([0.0, 0.001, 0.49, 0.51, 0.999, 1.0, -9.0, 9.0, np.nan])
+    columns = [values, np.arange(9, dtype=np.int32) % 2]
+    rows = encode(schema, columns)
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=4)
+    assert sizes == (4, 2)
+    assert cells[:, 0].tolist() == [0, 0, 1, 2, 3, 3, 0, 3, 2]
+    assert cells[:, 1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
+    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 3}
+    b = {"name": "b", "type": "binary", "values": [0, 1]}
+    rng = _rng()
+    columns = [rng.uniform(-0.1, 1.1, 500), rng.integers(0, 2, 500).astype(np.int32)]
+    plain, binned = (
+        Schema.from_document({"attributes": [each, b]}) for each in (x, {**x, "products": "bins"})
+    )
+    counts = [count_cells(each, columns, encode(each, columns)) for each in (plain, binned)]
+    for one, other in zip(
+        [*counts[0].marginals, *counts[0].pairs],
+        [*counts[1].marginals, *counts[1].pairs],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_unit_ball_rows_are_cut_over_the_whole_ball() -> None:
+    attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xy"]
+    schema = Schema.from_document({"row_norm": {}, "attributes": attributes})
+    columns = [np.array([-1.0, -0.3, 0.3, 1.0]), np.zeros(4)]
+    rows = encode(schema, columns)
+    cells, _ = assign_cells(schema, columns, rows, numeric_cells=4)
+    assert cells[:, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
+    rows = _rng().integers(-512, 513, (101, SCHEMA.layout.n_columns), dtype=np.int32)
+    columns = _columns(rows)
+    whole = count_cells(SCHEMA, columns, rows)
+    first, second = (
+        count_cells(SCHEMA, [column[part] for column in columns], rows[part])
+        for part in (np.s_[:40], np.s_[40:])
+    )
+    parts = first.merge(second)
+    assert parts.n_rows == whole.n_rows
+    for ours, theirs in zip(
+        [*whole.marginals, *whole.pairs], [*parts.marginals, *parts.pairs], strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.sum() == 101
+    assert [pair.shape for pair in whole.pairs][-1] == (2, 3)
+    assert len(whole.pairs) == len(list_pairs(6)) == 15
+
+
+def test_total_variation_is_the_share_that_would_have_to_move() -> None:
+    assert total_variation(np.array([1, 1]), np.array([10, 10])) == 0
+    assert total_variation(np.array([5, 0]), np.array([0, 7])) == 1
+    assert total_variation(np.array([3, 1]), np.array([1, 3])) == pytest.approx(0.5)
+
+
+def test_chance_is_what_two_tables_of_one_distribution_show() -> None:
+    rng, shares = _rng(), np.array([0.5, 0.2, 0.2, 0.1])
+    pairs = [(rng.multinomial(900, shares), rng.multinomial(400, shares)) for _ in range(400)]
+    found = np.mean([total_variation(a, b) for a, b in pairs])
+    expected = np.mean([expected_variation(a, b) for a, b in pairs])
+    assert found == pytest.approx(expected, rel=0.06)
+
+
+def test_shares_from_noised_counts_are_the_nearest_shares() -> None:
+    np.testing.assert_allclose(estimate_shares(np.array([30, 50, 20]), 100), [0.3, 0.5, 0.2])
+    noised = np.array([-40, 130, 60, 2])
+    found = estimate_shares(noised, 100)
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+    distance = np.sum((found - noised / 100) ** 2)
+    others = _rng().dirichlet([1, 1, 1, 1], 20_000)
+    assert distance <= np.sum((others - noised / 100) ** 2, axis=1).min()
+
+
+def test_rows_of_one_distribution_cannot_be_told_apart(tmp_path: Path) -> None:
+    table = _table(tmp_path, 4000, 0)
+    rows = table.sample
+    real, synthetic = (_of_rows(table, half) for half in (rows[:2500], rows[2500:]))
+    found = propensity(SCHEMA, real.sample, synthetic.sample)
+    assert found.products
+    assert 0.5 < found.ratio < 1.6
+    quality = _quality(real, synthetic)
+    for each in (*quality.marginals, *quality.pairs):
+        assert each.found < 2.5 * each.by_chance
+    assert quality.label is Label.SITE_ONLY
+    assert quality.pair_summary.mean == pytest.approx(np.mean([p.found for p in quality.pairs]))
+    assert quality.pair_summary.by_chance == pytest.approx(
+        np.mean([p.by_chance for p in quality.pairs])
+    )
+    found = sorted((p.found for p in quality.pairs), reverse=True)
+    assert [each.found for each in quality.pair_summary.worst] == found[:10]
+
+
+def test_rows_without_their_relations_are_told_apart_by_everything_but_marginals(
+    tmp_path: Path,
+) -> None:
+    real = _table(tmp_path, 3000, 0)
+    quality = _quality(real, _scrambled(real))
+    assert all(each.found == 0 for each in quality.marginals)
+    assert max(each.found for each in quality.pairs) > 0.3
+    assert quality.propensity.ratio > 20
+    for each in quality.accuracies:
+        assert each.trained_on_synthetic < each.trained_on_real - 0.2
+        assert each.trained_on_real > 0.9
+
+
+def test_accuracies_of_good_rows_are_those_of_real_ones(tmp_path: Path) -> None:
+    real = _table(tmp_path, 2000, 0)
+    coded = real.sample / 1024
+    quality = _quality(real, real, coded=coded, released_mean=coded.mean(axis=0))
+    for each in quality.accuracies:
+        assert each.trained_on_synthetic == pytest.approx(each.trained_on_real, abs=0.03)
+        assert each.trained_on_coded == pytest.approx(each.trained_on_synthetic, abs=0.02)
+        assert each.majority < 0.7
+
+
+def test_copies_of_real_rows_are_seen(tmp_path: Path) -> None:
+    real = _table(tmp_path, 500, 0)
+    copied, other = _quality(real, real).distances, _quality(real, _scrambled(real)).distances
+    assert copied.copies == 1
+    assert copied.synthetic == (0, 0, 0, 0)
+    assert copied.real[-1] > 0
+    assert other.copies < 0.01
+    assert other.synthetic[-1] > copied.real[-1]
+    assert list(other.synthetic) == sorted(other.synthetic)
+
+
+def test_a_sample_is_taken_of_all_of_a_long_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.owner.synthesis.report.comparison.SAMPLE_ROWS", 100)
+    table = _table(tmp_path, 1000, 0)
+    assert table.n_rows == 1000
+    assert table.sample.shape == (100, SCHEMA.layout.n_columns)
+
+
+def test_a_table_of_a_few_rows_is_not_compared(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="needs 10"):
+        _table(tmp_path, 9, 0)
+
+
+def test_only_attributes_with_classes_are_predicted() -> None:
+    assert list_targets(SCHEMA) == ("ill", "colour")
+    attributes = [{"name": n, "type": "numeric", "lower": 0, "upper": 1} for n in "xy"]
+    assert list_targets(Schema.from_document({"attributes": attributes})) == ()
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    real, synthetic = _table(folder, 400, 0), _table(folder, 300, 3)
+    quality = _quality(real, synthetic)
+    panels = marginal_panels(SCHEMA, real, synthetic, quality)
+    compared = Compared(quality, real.faults, panels, "survey & more", "synthetic-decoded.parquet")
+    return quality_page(
+        compared,
+        face=[("Study", "<b>study</b>"), ("Owners", "owner-1")],
+        pictures={"Pairs": pair_plot(SCHEMA, real, synthetic)},
+    )
+
+
+def test_the_page_says_on_its_face_that_it_may_not_leave(page: str) -> None:
+    reader = _Reader()
+    reader.feed(page)
+    assert ("meta", {"name": "dppca-label", "content": "site-only"}) in reader.tags
+    assert page.index("SITE-ONLY: do not publish") < page.index("<h1>")
+    assert "<title>site-only:" in page
+
+
+def test_the_page_needs_nothing_but_itself(page: str) -> None:
+    reader = _Reader()
+    reader.feed(page)
+    assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "link", "iframe", "a"})
+    sources = [attributes["src"] for tag, attributes in reader.tags if tag == "img"]
+    assert len(sources) == 1
+    assert all(source and source.startswith("data:image/png;base64,iVBOR") for source in sources)
+    assert "http:" not in page
+    assert "https:" not in page
+
+
+def test_names_are_text_on_the_page_and_nothing_else(page: str) -> None:
+    assert "&lt;b&gt;study&lt;/b&gt;" in page
+    assert "survey &amp; more" in page
+    assert "<b>study" not in page
