@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.clock import utc_now
+from dppca.common.clock import read_unix_time, utc_now
 
 if TYPE_CHECKING:
     from dppca.common.transport.tls import Credentials
@@ -78,4 +77,4 @@ def credentials_in(folder: Path) -> Credentials:
 
 def time_text(seconds: int) -> str:
     """Seconds since 1970 UTC, as people and programs read them."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+    return read_unix_time(seconds).isoformat()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from dppca.common.amounts import decimal_text
 from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import utc_now
+from dppca.common.clock import read_unix_time, utc_now
 from dppca.common.console import CommandGroup, emit, prints, say, terminal_width
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.recovery import (
@@ -179,7 +178,7 @@ def _document(
                 "data_set": data_set.name,
                 "population": data_set.account.population.name,
                 "release_id": each.release_id.hex(),
-                "received": datetime.fromtimestamp(each.received_s, UTC).isoformat(),
+                "received": read_unix_time(each.received_s).isoformat(),
                 "rows": each.receipt.n_rows,
                 **request.cost_fields(),
                 "charged_before": each.data_set is not None,

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.verify import verified_result, verify_file
-from dppca.common.clock import utc_now
+from dppca.common.clock import read_unix_time, utc_now
 from dppca.common.documents import ComponentFigures
 from dppca.common.errors import PeerError
 from dppca.common.loadings import component_figures
@@ -94,9 +94,9 @@ class OperatorPages(Pages):
         """What was refused, as rows of a table; an earlier version of the curator does not say."""
         try:
             refusals = self._client.refusals(study)
+            rows = [(_shown(each.time_s), each) for each in refusals.lines]
         except PeerError as error:
             return Refused(untold=str(error))
-        rows = [(_shown(each.time_s), each) for each in refusals.lines]
         return Refused(_shown(refusals.since_s), rows, refusals.dropped)
 
     def _study(self, request: Request) -> Response:
@@ -173,7 +173,7 @@ def describe_opening(owner: OwnerLine) -> str:
 
 def _shown(seconds: int) -> str:
     """Seconds since 1970 UTC, for people."""
-    return show_time(datetime.fromtimestamp(seconds, UTC))
+    return show_time(read_unix_time(seconds))
 
 
 def _duration(end: datetime, now: datetime) -> str:

@@ -113,3 +113,16 @@ def test_an_earlier_version_of_the_curator_does_not_tell_its_refusals() -> None:
     answer = ask(pages.application(), f"{session.place}/refusals", cookie=cookie)
     assert answer.status == 200
     assert "does not tell what it has refused" in answer.body
+
+
+@pytest.mark.parametrize("seconds", [1 << 62, -(1 << 62)])
+def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> None:
+    class Absurd:
+        def studies(self) -> list[StudyLine]:
+            return [StudyLine("census", "0" * 64, StudyState.OPEN, 1, 3, seconds)]
+
+    pages = OperatorPages(cast("OperatorClient", Absurd()), "hub:7443", ca=b"")
+    session = pages.session
+    cookie = f"{COOKIE}={session.cookie}"
+    answer = ask(pages.application(), f"{session.place}/", cookie=cookie)
+    assert (answer.status, "a time that does not exist" in answer.body) == (409, True)
