@@ -12,6 +12,7 @@ from dppca.common.documents import (
     Document,
     PairFigures,
     PathText,
+    VisibleRelationsDocument,
 )
 
 
@@ -120,6 +121,10 @@ class SimulationDocument(Document):
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[list[SimulatedOwner], "one entry for each owner"]
     components: Annotated[SimulatedComponents, "the joint components"]
+    relations: Annotated[
+        VisibleRelationsDocument | None,
+        "what the release shows of relations; null where no field can be fitted",
+    ]
     utility: Annotated[
         SimulatedUtility | None, "what the synthetic rows are good for; null without a target"
     ]

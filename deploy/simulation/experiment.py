@@ -320,6 +320,7 @@ def _evaluate(
 ) -> Findings:
     from dppca.common.results import result_from_bytes
     from dppca.owner.records import FaultCounts
+    from dppca.owner.synthesis.visible_relations import judge_result
 
     study, schema, output = run.study, request.study.table, request.output
     result = result_from_bytes(run.components.read_bytes(), study)
@@ -371,6 +372,7 @@ def _evaluate(
         noise_edge=result.header.noise_edge,
         captured_variance=captured_variance(covariance, result.vectors),
         captured_by_chance=variance_by_chance(covariance, result.header.count),
+        relations=judge_result(result, study),
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import CodedByRule, ComponentFigures, PairFigures
+from dppca.common.documents import (
+    CodedByRule,
+    ComponentFigures,
+    PairFigures,
+    VisibleRelationsDocument,
+)
 from dppca.common.loadings import Loading, component_figures
 from dppca.common.names import one_line
 from dppca.common.numerics.comparison import PairSummary
@@ -67,6 +72,8 @@ class Findings:
     captured_variance, captured_by_chance
         Shares of the best possible, the second of random directions
         (`dppca.deploy.simulation.evaluate`).
+    relations
+        Which relations stand above the noise: of the release alone.
     pairs
         Two-way tables of decoded synthetic rows against those of the training rows.
     files, plots
@@ -89,6 +96,7 @@ class Findings:
     noise_edge: float
     captured_variance: float
     captured_by_chance: float
+    relations: VisibleRelationsDocument | None
     utility: Utility | None
     pairs: PairSummary
     files: Mapping[str, str]
@@ -131,6 +139,7 @@ def make_document(findings: Findings) -> SimulationDocument:
             "captured_variance": f.captured_variance,
             "captured_by_chance": f.captured_by_chance,
         },
+        "relations": f.relations,
         "utility": None
         if f.utility is None
         else {
@@ -220,6 +229,7 @@ def make_markdown(document: SimulationDocument) -> str:
         + (" …" if len(shown) < len(eigenvalues) else "")
         + ".",
         *_loadings(components["kept"]),
+        *_relations(document["relations"]),
         *_utility(utility),
         "## Pairs of attributes †",
         *_pairs(document["pairs"]),
@@ -306,6 +316,13 @@ def _loadings(kept: Sequence[ComponentFigures]) -> list[str]:
         ),
         *([f"And {len(kept) - _MOST_COMPONENTS} more."] if len(kept) > _MOST_COMPONENTS else []),
     ]
+
+
+def _relations(relations: VisibleRelationsDocument | None) -> list[str]:
+    """Which relations stand above the noise, in words that may hold names."""
+    if relations is None:
+        return []
+    return ["## Relations", one_line(relations["summary"]).replace("<", "&lt;")]
 
 
 def _name(attribute: str, label: str | None) -> str:

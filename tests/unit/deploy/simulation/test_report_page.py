@@ -60,6 +60,7 @@ def document(tmp_path: Path) -> dict[str, Any]:
             "captured_variance": 0.987,
             "captured_by_chance": 0.412,
         },
+        "relations": {"summary": f"Relations of 19 of 21 pairs stand above: {HOSTILE}."},
         "utility": {
             "trtr_accuracy": 0.9811,
             "tstr_accuracy": 0.9722,
@@ -85,7 +86,7 @@ def test_every_figure_of_the_document_is_on_the_page(document: dict[str, Any]) -
     page = unescape(make_page(document))  # type: ignore[arg-type] # what the page uses of one
     said = """survey-2026|epsilon 0.75, delta 0|alpha|12,345|678 held out|0.921|1,234|7.6%|free,
 the first label|0.4321|0.0987|98.7%|-0.625|0.9811|0.9722|0.9133|0.7444|0.0456|0.789|Over
-5 repeats|0.0100|3.50|3,000|No person has rows at two owners"""
+5 repeats|0.0100|3.50|3,000|No person has rows at two owners|Relations of 19 of 21 pairs"""
     found = [" ".join(text.split()) for text in [*said.split("|"), "ab" * 32]]
     assert [text for text in found if text not in page] == []
     assert page.count('src="data:image/png;base64,') == 2  # eigenvalues are drawn by the page
@@ -107,7 +108,7 @@ def test_the_page_needs_nothing_but_itself_and_runs_nothing(document: dict[str, 
 
 
 def test_without_a_target_or_repeats_or_faults_it_says_so(document: dict[str, Any]) -> None:
-    document |= {"target": None, "utility": None, "repeats": None, "plots": {}}
+    document |= {"target": None, "relations": None, "utility": None, "repeats": None, "plots": {}}
     document["coded_by_rule"] = {"attributes": {}}
     document["owners"][0]["dppca_svm_accuracy"] = None
     page = make_page(json.loads(json.dumps(document)))

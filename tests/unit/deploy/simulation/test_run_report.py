@@ -84,6 +84,12 @@ def document() -> dict[str, Any]:
         noise_edge=0.15,
         captured_variance=0.987,
         captured_by_chance=0.412,
+        relations={
+            "pairs": 21,
+            "above": 19,
+            "attributes": [],
+            "summary": "Relations of 19 of 21 pairs of attributes stand above the noise: <b>.",
+        },
         utility=Utility(0.98, 0.97, 0.91, 0.74),
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         files={"report": "out/report.md"},
@@ -132,6 +138,8 @@ def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) ->
 def test_the_markdown_marks_what_only_a_simulation_knows(document: dict[str, Any]) -> None:
     text = make_markdown(document)
     assert "Utility †" in text
+    assert "## Relations\n\nRelations of 19 of 21 pairs" in text
+    assert "noise: &lt;b>." in text
     largest = SCHEMA.column_names[int(np.argmax(np.abs(VECTORS[1])))]
     assert f"| 2 | 0.2 | yes | +1.00 `{largest}" in text
     assert "variance captured, of the best possible †" in text
