@@ -27,6 +27,7 @@ from dppca.owner.records.queries import (
     SQLITE,
     Dialect,
     count_rows,
+    fit_encoding,
     no_rows,
     quoted,
     read_columns,
@@ -119,6 +120,14 @@ _NO_STATE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingSession:
+    """A transaction that is open, and how is asked in it."""
+
+    connection: Any
+    dialect: Dialect
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseSource:
     """A query of a database.
 
@@ -130,8 +139,8 @@ class DatabaseSource:
         Its columns, as the database names them.
     query_sha256
         What the ledger holds of it.
-    connection
-        Within a transaction that is open; None to open one for each reading.
+    session
+        Of a transaction that is open; None to open one for each reading.
     """
 
     place: DatabaseLocation
@@ -139,7 +148,7 @@ class DatabaseSource:
     query_sha256: str
     fields: tuple[pa.Field, ...]
     n_rows: int
-    connection: Any = None
+    session: ReadingSession | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,18 +176,18 @@ class DatabaseSource:
         labels: Collection[str] = (),  # noqa: ARG002 - drivers list no texts
     ) -> Iterator[list[Any]]:
         """As `Source.read`; the rows are as many as are counted in the same transaction."""
-        if self.connection is None:
+        if self.session is None:
             with self.latest() as source:
                 yield from source.read(names, batch_rows)
             return
-        dialect = DRIVERS[self.place.driver].dialect
+        dialect = self.session.dialect
         gone = [name for name in names if name not in self.names]
         if gone:
             raise DataError(f"{self.place.title} lacks the columns {', '.join(gone)} now")
         fields = [self.fields[self.names.index(name)] for name in names]
         n_each = len(dialect.expressions("", fields[0]))
         n_read = 0
-        for batch in _rows(self.place, self.connection, read_columns(self.query, fields, dialect)):
+        for batch in _rows(self.place, self.session, read_columns(self.query, fields, dialect)):
             arrays = batch.columns
             if dialect.first(1):
                 marked, *arrays = arrays
@@ -209,10 +218,10 @@ class DatabaseSource:
     @contextmanager
     def latest(self) -> Iterator[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""
-        with _transaction(self.place) as connection:
-            fields = _fields(self.place, connection, no_rows(self.query))
-            n_rows = _count(self.place, connection, self.query)
-            yield replace(self, fields=fields, n_rows=n_rows, connection=connection)
+        with _transaction(self.place) as session:
+            fields = _fields(self.place, session, no_rows(self.query))
+            n_rows = _count(self.place, session, self.query)
+            yield replace(self, fields=fields, n_rows=n_rows, session=session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +249,13 @@ def examine_database(place: DatabaseLocation) -> DatabaseFacts:
     query, _ = place.read_query()
     statement = DRIVERS[place.driver].dialect.examination
     in_clear, n_writable = (False, 0) if place.database is not None else (None, None)
-    with _transaction(place) as connection:
-        n_columns = len(_fields(place, connection, no_rows(query)))
-        n_rows = _count(place, connection, query)
+    with _transaction(place) as session:
+        n_columns = len(_fields(place, session, no_rows(query)))
+        n_rows = _count(place, session, query)
         if statement:
             # What speaks PostgreSQL's language need not have all of its catalogue.
             with suppress(DataError):
-                (batch,) = _rows(place, connection, statement)
+                (batch,) = _rows(place, session, statement)
                 is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
                 in_clear = bool(is_remote and not encrypted)
     return DatabaseFacts(n_rows, n_columns, in_clear, n_writable)
@@ -263,13 +272,15 @@ def open_database(place: DatabaseLocation) -> DatabaseSource:
         The driver is not installed, or what the policy names for it is not there.
     """
     query, digest = place.read_query()
-    with _transaction(place) as connection:
-        fields = _fields(place, connection, no_rows(query))
-        return DatabaseSource(place, query, digest, fields, _count(place, connection, query))
+    with _transaction(place) as session:
+        fields = _fields(place, session, no_rows(query))
+        return DatabaseSource(place, query, digest, fields, _count(place, session, query))
 
 
-def _fields(place: DatabaseLocation, connection: Any, statement: str) -> tuple[pa.Field, ...]:
-    with _asking(place), closing(connection.cursor()) as cursor:
+def _fields(
+    place: DatabaseLocation, session: ReadingSession, statement: str
+) -> tuple[pa.Field, ...]:
+    with _asking(place), closing(session.connection.cursor()) as cursor:
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
             fields = tuple(batches.schema)
@@ -282,13 +293,15 @@ def _fields(place: DatabaseLocation, connection: Any, statement: str) -> tuple[p
     return fields
 
 
-def _count(place: DatabaseLocation, connection: Any, query: str) -> int:
-    return sum(batch.column(0)[0].as_py() for batch in _rows(place, connection, count_rows(query)))
+def _count(place: DatabaseLocation, session: ReadingSession, query: str) -> int:
+    return sum(batch.column(0)[0].as_py() for batch in _rows(place, session, count_rows(query)))
 
 
-def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator[Any, None, None]:
+def _rows(
+    place: DatabaseLocation, session: ReadingSession, statement: str
+) -> Generator[Any, None, None]:
     """Batches that are not empty."""
-    with _asking(place), closing(connection.cursor()) as cursor:
+    with _asking(place), closing(session.connection.cursor()) as cursor:
         cursor.adbc_statement.set_options(**dict(DRIVERS[place.driver].options))
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
@@ -298,8 +311,8 @@ def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator
 
 
 @contextmanager
-def _transaction(place: DatabaseLocation) -> Iterator[Any]:
-    """A connection with a transaction that only reads; it is closed whatever becomes of it."""
+def _transaction(place: DatabaseLocation) -> Iterator[ReadingSession]:
+    """A transaction that only reads; its connection is closed whatever becomes of it."""
     driver = DRIVERS[place.driver]
     dbapi = require_package(f"{driver.module}.dbapi", purpose=place.title)
     address = place.address()
@@ -307,21 +320,22 @@ def _transaction(place: DatabaseLocation) -> Iterator[Any]:
         connection = dbapi.connect(address)
     with closing(connection):
         with _asking(place):
-            _begin(driver, connection)
-        yield connection
+            dialect = _begin(driver, connection)
+        yield ReadingSession(connection, dialect)
 
 
-def _begin(driver: Driver, connection: Any) -> None:
+def _begin(driver: Driver, connection: Any) -> Dialect:
     with closing(connection.cursor()) as cursor:
         for statement in driver.dialect.begin:
             cursor.execute(statement)
-        if driver.dialect.exception is None:
-            return
-        question, answer, statement = driver.dialect.exception
+        if not driver.dialect.encoding:
+            return driver.dialect
         cursor.adbc_statement.set_options(**dict(driver.asked))
-        cursor.execute(question)
-        if cursor.fetchone() == (answer,):
+        cursor.execute(driver.dialect.encoding)
+        statements, dialect = fit_encoding(driver.dialect, cursor.fetchone()[0])
+        for statement in statements:
             cursor.execute(statement)
+    return dialect
 
 
 @contextmanager

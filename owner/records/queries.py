@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,9 +38,15 @@ _TOKENS: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_PLAIN_TYPES: Final = frozenset(
-    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea"}
-)
+_PLAIN_TYPES: Final = frozenset({"bool", "int2", "int4", "int8", "float4", "float8", "bytea"})
+_TEXTS: Final = frozenset({"text", "varchar"})
+_CODECS: Final = {
+    "WIN": "cp",
+    "LATIN": "latin",
+    "ISO_8859_": "iso8859_",
+    "KOI8": "koi8_",
+}
+"""What PostgreSQL's encodings of one byte are called in Python, by the begin of the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,9 @@ class Dialect:
         finds it (`dppca.owner.records.conditions`).
     added
         A pattern of what the database puts behind the name of a column that a query gives twice.
-    exception
-        A question that looks into no table, an answer, and what is set after ``begin`` where that
-        is the answer. (A look into a table would settle as of when the rows are.)
+    encoding
+        A question that looks into no table: how the database writes texts, for `fit_encoding`. (A
+        look into a table would settle as of when the rows are.)
     examination
         A statement of one row: whether the connection leaves this machine, whether it is encrypted,
         and how many tables and views the role may change rows of. Empty where it cannot be said.
@@ -77,7 +84,7 @@ class Dialect:
     first: Callable[[int], str] = lambda _: ""
     find_faults: Callable[[Attribute, FaultKind, str, pa.Field], str] = find_anywhere
     added: str = ""
-    exception: tuple[str, str, str] | None = None
+    encoding: str = ""
     examination: str = ""
 
 
@@ -136,10 +143,42 @@ def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> st
     return f"{first}SELECT {', '.join(marked)} FROM (\n{query}\n) AS q"
 
 
-def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
+def fit_encoding(dialect: Dialect, encoding: str) -> tuple[tuple[str, ...], Dialect]:
+    """What is set after ``begin``, and how is asked, where texts are written in ``encoding``.
+
+    The server makes UTF-8 of what it sends and ends the command at a byte that it has no character
+    for. No cell may do that. Texts of no encoding (``SQL_ASCII``) come as they are. In an encoding
+    of one byte such bytes become U+001A on the server, so their cell is text that is no label.
+    Python's codecs lack the same bytes as the server's tables do (a test compares them).
+    """
+    if encoding == "SQL_ASCII":
+        return ("SET LOCAL client_encoding = 'SQL_ASCII'",), dialect
+    family = next((each for each in _CODECS if encoding.startswith(each)), None)
+    if family is None:
+        return (), dialect
+    codec = _CODECS[family] + encoding.removeprefix(family).lower()
+    lacking = [byte for byte in range(128, 256) if not _has_character(byte, codec)]
+    return (), replace(dialect, expressions=partial(_as_they_are, lacking=lacking))
+
+
+def _has_character(byte: int, codec: str) -> bool:
+    try:
+        bytes([byte]).decode(codec)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_they_are(column: str, field: pa.Field, lacking: Sequence[int] = ()) -> tuple[str, ...]:
     """Types whose Arrow type holds every value; the others, such as numeric and date, as text."""
     kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-    return (column if kind in _PLAIN_TYPES else f"CAST({column} AS text)",)
+    if kind in _PLAIN_TYPES:
+        return (column,)
+    text = column if kind in _TEXTS else f"CAST({column} AS text)"
+    if not lacking:
+        return (text,)
+    characters = " || ".join(f"chr({byte})" for byte in lacking)
+    return (f"translate({text}, {characters}, repeat(chr(26), {len(lacking)}))",)
 
 
 def _by_arrow_type(column: str, field: pa.Field) -> tuple[str, ...]:
@@ -189,8 +228,7 @@ POSTGRESQL: Final = Dialect(
         "SET LOCAL timezone = 'UTC'",
         "SET LOCAL extra_float_digits = 1",
     ),
-    # Texts of no encoding come as they are: to ask for UTF-8 would fail on a cell of other bytes.
-    exception=("SHOW server_encoding", "SQL_ASCII", "SET LOCAL client_encoding = 'SQL_ASCII'"),
+    encoding="SHOW server_encoding",
     expressions=_as_they_are,
     examination="""
         SELECT NOT coalesce(inet_server_addr() <<= '127.0.0.0/8', true)

@@ -19,6 +19,7 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import UNKNOWN, Schema
+from dppca.common.schema.columns import parse_column
 from dppca.common.transport.tls import Role
 from dppca.owner.records import databases, moments_of_table, open_table
 from dppca.owner.records.databases import DRIVERS, DatabaseFacts, examine_database
@@ -231,13 +232,50 @@ def test_texts_of_no_encoding_are_cells_like_others(postgres: PostgresServer) ->
         )
 
 
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        *(f"WIN{number}" for number in (866, 874, *range(1250, 1259))),
+        *(f"LATIN{number}" for number in range(1, 11)),
+        *(f"ISO_8859_{number}" for number in range(5, 9)),
+        *("KOI8R", "KOI8U"),
+    ],
+)
+def test_no_byte_of_an_encoding_of_one_byte_ends_a_command(
+    postgres: PostgresServer, encoding: str
+) -> None:
+    name = f"written_in_{encoding.lower()}"
+    postgres.run(f"DROP DATABASE IF EXISTS {name}")
+    postgres.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
+    postgres.run_in(
+        name,
+        "CREATE TABLE people (age varchar, town text)",
+        "INSERT INTO people SELECT chr(i), 'Ulm' || chr(i) FROM generate_series(128, 255) AS i",
+        "INSERT INTO people VALUES ('7', 'Ulm')",
+    )
+    place = replace(postgres.place(table="people"), secret=Secret("WRITTEN"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WRITTEN", postgres.address(database=name))
+        source = databases.open_database(place)
+        (batch,) = source.read(["town"], 1000)
+        ((ages, town),) = open_table(place, SCHEMA).batches()
+    codec = encoding.replace("WIN", "cp").replace("KOI8", "KOI8_")
+    meant = [bytes([byte]).decode(codec, "replace") for byte in range(128, 256)]
+    texts = [*("Ulm" + text.replace("\ufffd", "\x1a") for text in meant), "Ulm"]
+    assert batch[0].to_pylist() == texts
+    assert town.tolist() == parse_column(SCHEMA.attributes[1], pa.array(texts)).tolist()
+    assert (ages[-1], town[-1]) == (7, 0)
+    assert "\ufffd" not in meant or town[meant.index("\ufffd")] == UNKNOWN
+    postgres.run(f"DROP DATABASE {name}")
+
+
 def test_rows_are_of_the_moment_when_they_are_first_asked_for(postgres: PostgresServer) -> None:
     """Else a table that is emptied and filled after the settings are made would seem empty."""
     postgres.run("DROP TABLE IF EXISTS late", "CREATE TABLE late (age int)")
     place = postgres.place(table="late")
-    with databases._transaction(place) as connection:
+    with databases._transaction(place) as session:
         postgres.run("INSERT INTO late VALUES (1)")
-        assert databases._count(place, connection, "SELECT * FROM late") == 1
+        assert databases._count(place, session, "SELECT * FROM late") == 1
 
 
 def test_a_view_that_loses_a_column_is_an_error(postgres: PostgresServer) -> None:
