@@ -135,7 +135,10 @@ def contribute(
         study, state = agreed_study(site, client, study_name, study_file=study_file)
         require_digest(study, digest)
         held = compare_ledger(site, client)
-        if decide_step(read_history(site.ledger), study.digest) is NextStep.SEND:
+        history = read_history(site.ledger)
+        if decide_step(history, study.digest) is NextStep.SEND:
+            if data_set_name is not None:
+                choose_data_set(study, history, load_policy(site), data_set_name)
             with open_ledger(site.ledger, lock=site.lock) as ledger:
                 stored = ledger.stored(study.digest)
                 recovered = ledger.history().recoveries

@@ -98,6 +98,10 @@ def test_a_second_contribution_is_the_first_one_again(curator: Curator, site: Ow
     code, second = site.run("contribute", study.name)
     assert (code, second["already_stored"]) == (0, True)
     assert second["release_id"] == first["release_id"]
+    code, name, message = _fails(site.run("contribute", study.name, "--data-set", "elsewhere"))
+    assert (code, name) == (10, "SettingError")
+    assert f"use --data-set {first['data_set']}" in message
+    assert site.run("contribute", study.name, "--data-set", first["data_set"])[0] == 0
     assert site.run("budget")[1]["data_sets"][0]["spent"] == "1"
 
 
