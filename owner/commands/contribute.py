@@ -152,7 +152,16 @@ def contribute(
                     raise
         else:
             stored, answer, counts = _release(
-                site, client, study, state, data_set_name, digest, engine, dialogue, seconds
+                site,
+                client,
+                study,
+                state,
+                history,
+                data_set_name,
+                digest,
+                engine,
+                dialogue,
+                seconds,
             )
     return _document(site, study, stored, answer, seconds, counts)
 
@@ -162,6 +171,7 @@ def _release(
     client: CuratorClient,
     study: Study,
     state: StudyState,
+    history: History,
     data_set_name: str | None,
     digest: str | None,
     engine: str | None,
@@ -172,7 +182,6 @@ def _release(
 
     The last value returned is what was coded by rule, for the steward alone.
     """
-    history = read_history(site.ledger)
     require_unsettled(history, study.name, study.digest)
     data_set = choose_data_set(study, history, load_policy(site), data_set_name)
     agreement = agree(site, study, digest=digest)

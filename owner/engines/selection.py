@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from dppca.common.errors import SettingError
@@ -35,14 +35,9 @@ def open_engine(text: str, folder: Path) -> Iterator[Engine]:
         yield engine
 
 
-@contextmanager
-def _local() -> Iterator[Engine]:
-    yield LocalEngine()
-
-
 def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
     if text == LOCAL:
-        return _local()
+        return nullcontext(LocalEngine())
     if text == SPARK:
         from dppca.owner.engines.spark import open_spark
 

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.testbed import OWNER, Processes
+from dppca.common.testbed import Processes
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.browser import (
     SOON_MS,
-    Served,
     require_accessible,
     require_told,
-    serve_page,
+    serve_site_page,
     watched,
 )
 from tests.support.curator import Curator
@@ -34,10 +33,6 @@ def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
     made = make_masked_sites(curator, tmp_path)
     made.contribute()
     return made
-
-
-def _serve(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
-    return serve_page(live, OWNER, ["--site", site.folder, "page"], fault=fault)
 
 
 def _look(page: Page, address: str, study: str) -> None:
@@ -64,7 +59,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
     name, (first, second) = federation.study.name, federation.openers
     for site in (first, second):
         charges = site.history.charges
-        served = _serve(live, site)
+        served = serve_site_page(live, site)
         with watched(browser) as seen:
             page = seen.page
             page.goto(served.address)
@@ -109,13 +104,13 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
 ) -> None:
     name, site = federation.study.name, federation.openers[0]
     charges = site.history.charges
-    served = _serve(live, site, fault=f"kill@{step}")
+    served = serve_site_page(live, site, fault=f"kill@{step}")
     with watched(browser) as seen:
         _look(seen.page, served.address, name)
         _agree(seen.page, name)
         assert served.process.wait(WAIT_S) == -9
     assert ("open" in _kinds(site)) == (step != "check")
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         _look(seen.page, served.address, name)
         if step != "check":
@@ -133,13 +128,13 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
     federation = make_masked_sites(curator, tmp_path, 4, n_openers=4, spares=1)
     federation.contribute()
     name, (site, *others) = federation.study.name, federation.openers
-    served = _serve(live, site, fault="kill@vote")
+    served = serve_site_page(live, site, fault="kill@vote")
     with watched(browser) as seen:
         _look(seen.page, served.address, name)
         assert "votes for the set first" in seen.page.inner_text("main")
         _agree(seen.page, name)
         assert served.process.wait(WAIT_S) == -9
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         _look(seen.page, served.address, name)
         _agree(seen.page, name)
@@ -162,7 +157,7 @@ def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
     federation.contribute(site)
     curator.operator().admin.AbortStudy(pb.AbortStudyRequest(name=name, reason="a test"))
     assert len(list_opener_keys(site.folder / "openers")) == 1
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         seen.page.goto(served.address)
         seen.page.get_by_role("link", name=name).click()

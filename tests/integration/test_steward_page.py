@@ -18,7 +18,6 @@ from dppca.common.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     SOON_MS,
-    Served,
     Watched,
     follow,
     look_again_until,
@@ -26,7 +25,7 @@ from tests.support.browser import (
     reach,
     require_accessible,
     require_told,
-    serve_page,
+    serve_site_page,
     watched,
 )
 from tests.support.census import ATTRIBUTES
@@ -42,10 +41,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.browser]
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
     return make_enrolled_site(curator, tmp_path)
-
-
-def _serve(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
-    return serve_page(live, OWNER, ["--site", site.folder, "page"], fault=fault)
 
 
 def _open_review(page: Page, address: str, study: str) -> None:
@@ -66,7 +61,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
     study = begin_study(curator, site.name, *(other.name for other in others))
     assert others[0].run("contribute", study.name, "--yes")[0] == 0
     review = site.run("review", study.name)[1]
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         page = seen.page
         page.goto(served.address)
@@ -126,7 +121,7 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name)
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser, java_script_enabled=False) as seen:
         page = seen.page
 
@@ -165,7 +160,7 @@ def test_two_tabs_that_agree_make_one_contribution(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name, "absent")
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
         other = seen.page.context.new_page()
@@ -187,13 +182,13 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str
 ) -> None:
     study = begin_study(curator, site.name, "absent")
-    served = _serve(live, site, fault=f"kill@{step}")
+    served = serve_site_page(live, site, fault=f"kill@{step}")
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
         _agree(seen.page, study.name)
         assert served.process.wait(WAIT_S) == -9
     assert bool(site.history.reservations) == (step != "read")
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
         _agree(seen.page, study.name)
@@ -222,7 +217,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     aborted = begin_study(curator, site.name, "absent")
     request = pb.AbortStudyRequest(name=aborted.name, reason=HOSTILE[:200])
     curator.operator().admin.AbortStudy(request)
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         page = seen.page
         _open_review(page, served.address, name)
@@ -246,7 +241,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
 def test_another_page_another_host_and_a_second_browser_get_nothing(
     site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     base, _, token = served.address.partition("/login")
 
     def status(path: str, **headers: str) -> int:
@@ -287,7 +282,7 @@ def test_no_value_of_a_row_is_on_any_page(
     rows = (site.folder / "rows.csv").read_text()
     (site.folder / "rows.csv").write_text(f"{rows}{marked},XQZ-marked,XQZ-too\n" * 1)
     study = begin_study(curator, site.name)
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         pages = []
         _open_review(seen.page, served.address, study.name)
@@ -304,7 +299,7 @@ def test_no_value_of_a_row_is_on_any_page(
 
 
 def test_a_port_that_is_taken_is_said(site: OwnerSite, live: Processes) -> None:
-    served = _serve(live, site)
+    served = serve_site_page(live, site)
     port = re.search(r":(\d+)/", served.address)
     assert port is not None
     line = ["-P", "-m", OWNER, "--site", site.folder, "page", "--port", port[1], "--json"]

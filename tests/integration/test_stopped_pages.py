@@ -10,8 +10,14 @@ import adbc_driver_postgresql.dbapi
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.testbed import OWNER, Processes
-from tests.support.browser import SOON_MS, look_again_until, require_accessible, serve_page, watched
+from dppca.common.testbed import Processes
+from tests.support.browser import (
+    SOON_MS,
+    look_again_until,
+    require_accessible,
+    serve_site_page,
+    watched,
+)
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.pages import begin_study
@@ -73,7 +79,7 @@ def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name)
-    served = serve_page(live, OWNER, ["--site", site.folder, "page"])
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         page = seen.page
         page.goto(served.address)
@@ -99,7 +105,7 @@ def test_a_contribution_is_stopped_before_the_charge(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name, "absent")
-    served = serve_page(live, OWNER, ["--site", site.folder, "page"])
+    served = serve_site_page(live, site)
     with watched(browser, java_script_enabled=False) as seen:
         page = seen.page
         page.goto(served.address)
@@ -124,7 +130,7 @@ def test_ctrl_c_stops_what_is_not_charged_and_says_so(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name)
-    served = serve_page(live, OWNER, ["--site", site.folder, "page"])
+    served = serve_site_page(live, site)
     with watched(browser) as seen, _locked(postgres):
         seen.page.goto(served.address)
         seen.page.get_by_role("link", name=study.name).click()
@@ -141,7 +147,7 @@ def test_ctrl_c_says_what_was_charged(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
     study = begin_study(curator, site.name, "absent")
-    served = serve_page(live, OWNER, ["--site", site.folder, "page"])
+    served = serve_site_page(live, site)
     with watched(browser) as seen:
         seen.page.goto(served.address)
         seen.page.get_by_role("link", name=study.name).click()

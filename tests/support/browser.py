@@ -19,7 +19,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from dppca.common.testbed import Processes
+from dppca.common.testbed import OWNER, Processes
+from tests.support.owner_site import OwnerSite
 from tests.support.patience import WAIT_S
 
 WIDTHS = (390, 800, 1280)
@@ -126,6 +127,11 @@ def serve_page(
             break
         time.sleep(0.05)
     raise AssertionError(served.said())
+
+
+def serve_site_page(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
+    """Start the page of a site's steward."""
+    return serve_page(live, OWNER, ["--site", site.folder, "page"], fault=fault)
 
 
 def require_accessible(page: Page) -> None:
