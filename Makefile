@@ -6,7 +6,7 @@ TOOLS := build/tools
 ENGINES := build/engines
 WIRE := common/wire
 
-.PHONY: install demo test faults bench static check wire image base-image compose-demo test-containers test-engines fuzz docs clean
+.PHONY: install demo test test-merge test-night faults bench static check wire image base-image compose-demo fuzz docs clean
 
 install: $(VENV)/.installed
 
@@ -28,19 +28,26 @@ base-image:
 compose-demo: install
 	sh deploy/compose.sh demo
 
-# Two workers with one BLAS thread each: more threads than cores only get in each other's way.
+# Tests are in three tiers, by folder (CONTRIBUTING says which is for what). Two workers with one
+# BLAS thread each: more threads than cores only get in each other's way.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every push: needs nothing but Python.
 test: install
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not containers and not engines"
+	$(PYTEST) tests/push
 
-# On real containers: builds the image, runs the compose demo once and looks at everything it left.
-test-containers: image
-	$(BIN)/python -m pytest -m containers tests/containers
+# Every landing: with PostgreSQL, Chromium, Compose and systemd's tools from Debian's packages.
+test-merge: install
+	$(PYTEST) tests/merge
 
-# On Spark, which needs Java 17 and an environment of its own (pyspark has another pandas).
-test-engines: $(ENGINES)/.installed
-	OPENBLAS_NUM_THREADS=1 $(ENGINES)/bin/python -m pytest -m engines tests/engines
+# Before an issue is done and before a tag: SUITES="audits spark" runs some, SUITES=--touched those
+# that the change touches. Containers and Spark need a Docker engine and Java 17.
+SUITES ?=
+test-night: install
+	$(BIN)/python -m tools.night $(SUITES)
 
-# pyspark comes as a source archive: setuptools, of the locked bytes too, makes its wheel.
+# Spark's environment is its own, because pyspark has another pandas. It comes as a source archive:
+# setuptools, of the locked bytes too, makes its wheel.
 $(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject.toml
 	"$(PYTHON)" -m venv $(ENGINES)
 	$(ENGINES)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/build.lock
@@ -58,7 +65,7 @@ faults: install
 bench: install
 	$(BIN)/python -m benchmarks.performance --write
 
-# Hostile bytes, for ten CPU minutes or MINUTES; the suite itself has a short run of the same.
+# Hostile bytes, for ten CPU minutes or MINUTES; every push has a short run of the same.
 MINUTES ?= 10
 fuzz: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/fuzz.lock
@@ -78,8 +85,8 @@ static: install
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.wire --check
 
-# What CI means.
-check: static test
+# Everything that there is to check.
+check: static docs test test-merge test-night
 
 .PHONY: lock audit sbom
 

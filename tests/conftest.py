@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 import dppca.common.transport  # noqa: F401 - before any test module imports gRPC
+from tests.support.checkout import ROOT
 from tests.support.curator import Curator
+from tests.support.examples import PROFILES
+from tests.support.requirements import miss
 
-# An example that takes long is no fault: limits of time are for hangs.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
-
-if TYPE_CHECKING:
-    from tests.support.postgres import PostgresServer
-
-ROOT = Path(__file__).resolve().parent.parent
+# An example that takes long is no fault: limits of time are for hangs. Profiles: `examples`.
+for profile in PROFILES:
+    settings.register_profile(profile, deadline=None, max_examples=PROFILES[profile](100))
+settings.load_profile("push")
 
 
 def pytest_configure() -> None:
@@ -33,25 +32,24 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests did not run, a line for each reason, which names what to install."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"NOT RUN, {count} tests: {reason}", yellow=True)
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Folder of the real data sets: `DPPCA_DATA`, else beside the checkout."""
     folder = Path(os.environ.get("DPPCA_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        message = f"no data sets at {folder}: set DPPCA_DATA"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        miss(f"the data sets, which are not at {folder}", "set DPPCA_DATA")
     return folder
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One running PostgreSQL server; each test has tables of its own."""
-    from tests.support.postgres import postgres_server  # its driver is an extra
-
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

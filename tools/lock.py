@@ -11,7 +11,7 @@ and systems at once, and names no registry.
     fuzz.lock     what `make fuzz` adds
     tools.lock    what `make lock` and `make audit` need, in an environment of their own
     docs.lock     what `make docs` adds; agrees with dev.lock
-    spark.lock    what `make test-engines` needs, in an environment of its own
+    spark.lock    what the night's suite of Spark needs, in an environment of its own
 
 ``python -m tools.lock`` prints the digest of the requirements in `pyproject.toml`. ``make lock``
 writes it into the head of every lock file, and a test compares it.

@@ -1,7 +1,7 @@
 """What the curator keeps, so that a killed daemon continues where it was.
 
 `Store` is the one interface; `SqliteStore` is the one implementation, and
-``tests/contract/test_store.py`` is what another would have to pass.
+``tests/push/contract/test_store.py`` is what another would have to pass.
 """
 
 from dppca.curator.store.blobs import Spool

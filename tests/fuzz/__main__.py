@@ -19,7 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.checkout import ROOT
+
 MADE = ROOT / "build" / "fuzz"
 LARGEST_INPUT = 16 << 10
 

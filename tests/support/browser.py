@@ -13,15 +13,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dppca.common.testbed import OWNER, Processes
 from tests.support.owner_site import OwnerSite
 from tests.support.patience import WAIT_S
+from tests.support.requirements import miss
 
 WIDTHS = (390, 800, 1280)
 ZOOMED = 320
@@ -37,7 +37,7 @@ def chromium() -> Iterator[Browser]:
     """A browser that reaches this machine alone."""
     path = shutil.which("chromium")
     if path is None:
-        _miss("no Chromium: apt-get install chromium, as .ci/run does")
+        miss("Chromium", "apt-get install chromium")
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=path,
@@ -53,13 +53,7 @@ def require_font(name: str) -> None:
         ["fc-match", "--format=%{family}", name], capture_output=True, text=True, check=True
     )
     if name not in found.stdout:
-        _miss(f"no {name}: apt-get install fonts-dejavu-core, as .ci/run does")
-
-
-def _miss(message: str) -> NoReturn:
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
+        miss(f"the font {name}", "apt-get install fontconfig fonts-dejavu-core")
 
 
 @dataclass

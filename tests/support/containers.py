@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import pytest
-
 from dppca.common.errors import EngineError
 from dppca.deploy.simulation.containers.project import compose_command
+from tests.support.checkout import ROOT
 from tests.support.patience import HANG_S, WAIT_S
+from tests.support.requirements import miss
 
-ROOT = Path(__file__).resolve().parents[2]
 IMAGE = os.environ.get("DPPCA_IMAGE", "dppca:local")
 DEMO_IMAGE = os.environ.get("DPPCA_DEMO_IMAGE", "dppca-demo:local")
-OWNERS = ("owner-1", "owner-2", "owner-3")
 _BLOCK = 32 << 20
 
 
@@ -34,22 +32,19 @@ def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[s
 
 
 def require_images() -> None:
-    """Skip without an engine or the images; with an engine, CI must have built them."""
+    """End the test where no engine answers or the images are not built."""
     if not shutil.which("docker") or docker("info", check=False).returncode:
-        pytest.skip("no Docker engine answers")
+        miss("a Docker engine that answers", "apt-get install docker.io")
     if docker("image", "inspect", IMAGE, DEMO_IMAGE, check=False).returncode:
-        message = f"no image {IMAGE} or {DEMO_IMAGE}: run make image"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        miss(f"the images {IMAGE} and {DEMO_IMAGE}", "make image")
 
 
-def find_compose() -> list[str]:
-    """Compose as this machine has it; an empty list where it has none."""
+def require_compose() -> list[str]:
+    """Return the command of Compose on this machine; end the test where there is none."""
     try:
         return compose_command()
     except EngineError:
-        return []
+        miss("Docker Compose", "apt-get install docker-compose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class Demo:
 
     def compose(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*find_compose(), "--project-name", self.project, *arguments],
+            [*require_compose(), "--project-name", self.project, *arguments],
             capture_output=True,
             text=True,
             cwd=ROOT,

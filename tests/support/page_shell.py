@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.checkout import ROOT
 from tests.support.patience import run_watched
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def read_blocks(page: Path) -> dict[str, str]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import adbc_driver_postgresql.dbapi
 import pyarrow as pa
-import pytest
 
 from benchmarks.local_postgres import find_programs, server_address, start_server
 from dppca.owner.records.locations import DatabaseLocation, Secret
+from tests.support.requirements import miss
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,6 @@ def postgres_server(*, tls: tuple[int, bytes, bytes] | None = None) -> Iterator[
     """
     programs = find_programs()
     if programs is None:
-        message = "no PostgreSQL server: install postgresql"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        miss("a PostgreSQL server", "apt-get install postgresql")
     with start_server(programs, tls=tls) as folder:
         yield PostgresServer(folder)

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import grpc
+import pytest
+
+from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.messages import Header
+from dppca.common.signing import Purpose
+from dppca.common.study import Study
+from dppca.common.transport.status import from_rpc_error, is_busy
+from dppca.common.transport.tls import Identity, Role
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import refused
+from tests.support.census import header_of, make_release, make_study, with_receipt
+from tests.support.curator import Curator
+from tests.support.party import Party, to_wire, upload
+from tests.support.patience import WAIT_S
+
+
+def test_the_same_release_again_has_no_effect(study: Study, owners: dict[str, Party]) -> None:
+    release = make_release(study)
+    length = owners["owner-1"].next_ledger_length()
+    assert not owners["owner-1"].contribute(release, ledger_length=length).already_stored
+    for again in (length, length + 1):
+        assert owners["owner-1"].contribute(release, ledger_length=again).already_stored
+    answer = owners["owner-1"].result(study, wait_s=0)
+    assert list(answer.contributed) == ["owner-1"]
+
+
+def test_a_second_release_is_refused(study: Study, owners: dict[str, Party]) -> None:
+    owner = owners["owner-1"]
+    owner.contribute_next(make_release(study))
+    other = make_release(study, seed=9)
+    assert refused(lambda: owner.contribute_next(other)) == (
+        "ALREADY_EXISTS",
+        "ConflictError",
+    )
+
+
+def test_of_two_releases_at_once_one_is_refused(
+    study: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    length = owners["owner-1"].next_ledger_length()
+    ends: list[str] = []
+
+    def send(seed: int) -> None:
+        party, release = curator.party("owner-1"), make_release(study, seed=seed)
+        busy = True
+        while busy:  # an owner has two uploads at once, and comes again
+            try:
+                party.contribute(release, ledger_length=length)
+                ends.append("stored")
+                return
+            except grpc.RpcError as error:
+                busy = is_busy(error)
+                end = type(from_rpc_error(error)).__name__
+        ends.append(end)
+
+    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ends) == ["ConflictError"] * 3 + ["stored"]
+
+
+def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_each_time(
+    study: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    release, length = make_release(study), owners["owner-1"].next_ledger_length()
+    first = owners["owner-1"].contribute(release, ledger_length=length)
+    again = owners["owner-1"].contribute(release, ledger_length=length)
+    assert (first.already_stored, again.already_stored) == (False, True)
+    assert first.acknowledgement == again.acknowledgement
+    taken, signed_by = read_acknowledgement(
+        first.acknowledgement, KnownParties(curator.authority.pem)
+    )
+    assert signed_by == Identity("hub", Role.CURATOR)
+    assert taken == Taken(
+        study_digest=study.digest,
+        owner="owner-1",
+        release_id=release.release_id.hex(),
+        n_rows=release.n_rows,
+        payload_sha256=release.receipt.claims.payload_sha256,
+    )
+
+
+def changed_payload(payload: bytes) -> bytes:
+    return bytes([payload[0] ^ 1]) + payload[1:]
+
+
+UPLOADS: dict[str, Callable[[Header, bytes], list[pb.ContributeRequest]]] = {
+    "nothing": lambda header, payload: [],
+    "no header": lambda header, payload: list(upload(None, payload)),
+    "header only": lambda header, payload: list(upload(header, b"")),
+    "truncated": lambda header, payload: list(upload(header, payload[:-8])),
+    "too long": lambda header, payload: list(upload(header, payload + bytes(8))),
+    "bad digest": lambda header, payload: list(upload(header, changed_payload(payload))),
+    "reordered": lambda header, payload: [
+        (parts := list(upload(header, payload, chunk_bytes=40)))[0],
+        *reversed(parts[1:]),
+    ],
+    "repeated": lambda header, payload: [
+        (parts := list(upload(header, payload, chunk_bytes=40)))[0],
+        parts[1],
+        *parts[1:],
+    ],
+    "two headers": lambda header, payload: [
+        *upload(header, b""),
+        *upload(header, payload),
+    ],
+    "empty chunk": lambda header, payload: [
+        *upload(header, b""),
+        pb.ContributeRequest(chunk=pb.Chunk(offset=0, content=b"")),
+    ],
+    "empty message": lambda header, payload: [*upload(header, b""), pb.ContributeRequest()],
+    "oversized chunk": lambda header, payload: [
+        *upload(header, b""),
+        pb.ContributeRequest(chunk=pb.Chunk(offset=0, content=bytes((1 << 20) + 1))),
+    ],
+    "length is not 8 * entries": lambda header, payload: list(
+        upload(replace(header, total_bytes=header.total_bytes + 1), payload + b"x")
+    ),
+    "short digest": lambda header, payload: list(upload(replace(header, sha256=b"short"), payload)),
+    "short release": lambda header, payload: list(upload(replace(header, release_id=b""), payload)),
+    "no row": lambda header, payload: list(upload(replace(header, n_rows=0), payload)),
+    "no receipt": lambda header, payload: list(upload(replace(header, receipt=b""), payload)),
+    "garbage receipt": lambda header, payload: list(
+        upload(replace(header, receipt=b"\xff" * 1000), payload)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UPLOADS)
+def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
+    kind: str, study: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    release = make_release(study)
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
+    bad = UPLOADS[kind](header, release.payload())
+    assert refused(lambda: owners["owner-1"].send(bad)) == ("INVALID_ARGUMENT", "UploadError")
+    assert not owners["owner-1"].result(study, wait_s=0).contributed
+    good = upload(header, release.payload())
+    assert not owners["owner-1"].send(good).already_stored
+    assert list((curator.state / "incoming").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda h, r: replace(h, study_digest=b"x" * 32), ("NOT_FOUND", "UnknownStudyError")),
+        (
+            lambda h, r: replace(h, n_entries=1, total_bytes=8),
+            ("FAILED_PRECONDITION", "SchemaMismatchError"),
+        ),
+        (
+            lambda h, r: with_receipt(h, r, epsilon="0.1"),
+            ("FAILED_PRECONDITION", "SchemaMismatchError"),
+        ),
+        (
+            lambda h, r: replace(h, n_entries=1 << 40, total_bytes=1 << 43),
+            ("RESOURCE_EXHAUSTED", "LimitError"),
+        ),
+        (
+            lambda h, r: replace(h, receipt=bytes(70_000)),
+            ("RESOURCE_EXHAUSTED", "LimitError"),
+        ),
+    ],
+)
+def test_a_header_is_refused_before_any_byte_is_taken(
+    change: Callable[[Header, object], Header],
+    expected: tuple[str, str],
+    study: Study,
+    owners: dict[str, Party],
+) -> None:
+    release = make_release(study)
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
+    sent = threading.Event()
+
+    def parts() -> Iterator[pb.ContributeRequest]:
+        yield pb.ContributeRequest(header=to_wire(change(header, release)))
+        sent.wait(10)  # the refusal must not need another message
+
+    try:
+        assert refused(lambda: owners["owner-1"].send(parts())) == expected
+    finally:
+        sent.set()
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param(lambda receipt, owners: b"", id="none"),
+        pytest.param(
+            lambda receipt, owners: owners["owner-2"].signer.sign(Purpose.RELEASE, receipt),
+            id="another owner's",
+        ),
+        pytest.param(
+            lambda receipt, owners: owners["owner-1"].signer.sign(Purpose.FILE, receipt),
+            id="for another purpose",
+        ),
+        pytest.param(
+            lambda receipt, owners: owners["owner-1"].signer.sign(Purpose.RELEASE, receipt + b" "),
+            id="of another receipt",
+        ),
+    ],
+)
+def test_a_release_is_taken_only_if_the_caller_signed_its_receipt(
+    signature: Callable[[bytes, dict[str, Party]], bytes], study: Study, owners: dict[str, Party]
+) -> None:
+    release = make_release(study)
+    header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
+    bad = replace(header, signature=signature(header.receipt, owners))
+    send = owners["owner-1"].federation.Contribute
+    parts = list(upload(bad, release.payload()))
+    assert refused(lambda: send(iter(parts), timeout=WAIT_S)) == (
+        "INVALID_ARGUMENT",
+        "SignatureError",
+    )
+    assert not owners["owner-1"].result(study, wait_s=0).contributed
+
+
+def test_a_ledger_that_became_shorter_is_refused(
+    study: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    owner = owners["owner-1"]
+    owner.ledger_length += 5
+    owner.contribute_next(make_release(study))
+    other = make_study(name=f"{study.name}-2")
+    operator.create(other)
+    for length, head in ((owner.ledger_length - 1, b"h"), (owner.ledger_length, b"i")):
+        header = header_of(make_release(other), ledger_length=length, ledger_head=head * 32)
+        parts = list(upload(header, make_release(other).payload()))
+        assert refused(partial(owner.send, parts)) == (
+            "FAILED_PRECONDITION",
+            "ChainError",
+        )
+
+
+def test_a_long_contribution_arrives_in_pieces_that_are_never_all_in_memory(
+    curator: Curator, operator: Party, owners: dict[str, Party]
+) -> None:
+    attributes = [
+        {"name": f"a{number}", "type": "numeric", "lower": 0, "upper": 1} for number in range(1500)
+    ]
+    study = make_study(
+        name="wide",
+        owners=["owner-1", "owner-2"],
+        schema={"max_rows_per_person": 1, "resolution_bits": 6, "attributes": attributes},
+    )
+    operator.create(study)
+    release = make_release(study)
+    payload = release.payload()
+    assert len(payload) > 9_000_000
+    before, length = _peak_kib(curator.process.pid), owners["owner-1"].next_ledger_length()
+    parts = upload(
+        header_of(release, ledger_length=length),
+        payload,
+        chunk_bytes=1 << 20,
+    )
+    owners["owner-1"].send(parts)
+    assert _peak_kib(curator.process.pid) - before < 40_000
+    again = upload(
+        header_of(release, ledger_length=length),
+        payload,
+        chunk_bytes=1 << 20,
+    )
+    assert owners["owner-1"].send(again).already_stored
+
+
+def _peak_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])

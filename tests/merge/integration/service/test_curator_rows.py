@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from dppca.common.messages import Form
+from dppca.common.study import Study
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import OWNERS, refused
+from tests.support.census import arrow, coded_rows, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
+
+ROWS: dict[str, Callable[[], tuple[bytes, int]]] = {
+    "garbage": lambda: (b"\xff" * 500, 3),
+    "empty": lambda: (b"", 3),
+    "other count": lambda: (arrow(decoded_rows(3)), 4),
+    "missing column": lambda: (arrow(decoded_rows().drop(["sex"])), 3),
+    "other order": lambda: (arrow(decoded_rows().select(["sex", "age", "work"])), 3),
+    "number as text": lambda: (
+        arrow(decoded_rows().set_column(0, "age", pa.array(["1", "2", "3"]))),
+        3,
+    ),
+    "out of bounds": lambda: (
+        arrow(decoded_rows().set_column(0, "age", pa.array([20.0, 90.1, 30.0]))),
+        3,
+    ),
+    "not finite": lambda: (
+        arrow(decoded_rows().set_column(0, "age", pa.array([20.0, float("nan"), 30.0]))),
+        3,
+    ),
+    "null": lambda: (
+        arrow(decoded_rows().set_column(0, "age", pa.array([20.0, None, 30.0]))),
+        3,
+    ),
+    "unknown label": lambda: (
+        arrow(decoded_rows().set_column(1, "sex", pa.array(["Male", "Other", "Male"]))),
+        3,
+    ),
+    "compressed": lambda: (arrow(decoded_rows(), compression="zstd"), 3),
+    "truncated": lambda: (arrow(decoded_rows())[:-200], 3),
+    "file format": lambda: (_arrow_file(), 3),
+}
+
+
+def _arrow_file() -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, decoded_rows().schema) as writer:
+        writer.write_table(decoded_rows())
+    return sink.getvalue()
+
+
+@pytest.fixture(scope="module")
+def shared(owners: dict[str, Party], operator: Party) -> tuple[Study, bytes]:
+    """A decomposed study that no test publishes to successfully, and its result's digest."""
+    study = make_study(name="shared")
+    operator.create(study)
+    for seed, owner in enumerate(OWNERS):
+        owners[owner].contribute_next(make_release(study, seed=seed))
+    return study, owners["owner-1"].result(study).sha256
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_that_do_not_conform_are_refused(
+    kind: str, shared: tuple[Study, bytes], owners: dict[str, Party], curator: Curator
+) -> None:
+    study, digest = shared
+    content, n_rows = ROWS[kind]()
+    assert refused(
+        lambda: owners["owner-1"].publish(
+            study, Form.DECODED, content, n_rows=n_rows, components=digest
+        )
+    ) == ("INVALID_ARGUMENT", "UploadError")
+    assert list((curator.state / "incoming").iterdir()) == []
+
+
+def test_rows_above_the_cap_are_refused_before_any_is_taken(
+    shared: tuple[Study, bytes], owners: dict[str, Party]
+) -> None:
+    study, digest = shared
+    header = pb.SyntheticHeader(
+        study_digest=bytes.fromhex(study.digest),
+        form=pb.SYNTHETIC_FORM_CODED,
+        n_rows=1,
+        total_bytes=1 << 40,
+        sha256=bytes(32),
+        components_sha256=digest,
+    )
+    parts = [pb.PublishSyntheticRequest(header=header)]
+    assert refused(
+        lambda: owners["owner-1"].federation.PublishSynthetic(iter(parts), timeout=WAIT_S)
+    ) == ("RESOURCE_EXHAUSTED", "LimitError")
+
+
+def test_coded_rows_need_the_coded_columns(
+    shared: tuple[Study, bytes], owners: dict[str, Party]
+) -> None:
+    study, digest = shared
+    for table in (decoded_rows(), coded_rows(study).drop(["age"])):
+        publish = partial(owners["owner-1"].publish, study, Form.CODED, n_rows=3, components=digest)
+        assert refused(partial(publish, arrow(table))) == ("INVALID_ARGUMENT", "UploadError")
+
+
+def test_other_rows_of_one_form_are_refused(finished: Study, owners: dict[str, Party]) -> None:
+    owner, digest = owners["owner-1"], owners["owner-1"].result(finished).sha256
+    for count in (3, 4):
+        rows = arrow(coded_rows(finished, count))
+
+        def publish(rows: bytes = rows, count: int = count) -> object:
+            return owner.publish(finished, Form.CODED, rows, n_rows=count, components=digest)
+
+        if count == 3:
+            publish()
+        else:
+            assert refused(publish) == ("ALREADY_EXISTS", "ConflictError")

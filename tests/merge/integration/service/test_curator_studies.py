@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
+
+from dppca.common.attestation.components import check_envelope, check_result
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.messages import Form, StudyState
+from dppca.common.results import result_from_bytes
+from dppca.common.study import Study
+from dppca.common.transport.codec import state_from_wire
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import OWNERS, refused
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
+
+
+def test_owners_find_joint_components_and_publish_rows(
+    curator: Curator, finished: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    answers = [owners[owner].result(finished, wait_s=0) for owner in OWNERS]
+    content = owners["owner-2"].components(finished)
+    assert {answer.sha256 for answer in answers} == {hashlib.sha256(content).digest()}
+    assert {answer.total_bytes for answer in answers} == {len(content)}
+    assert list(answers[0].contributed) == list(OWNERS)
+    result = result_from_bytes(content, finished)
+    assert [share.n_rows for share in result.header.shares] == [1000, 1000, 1000]
+    assert result.header.epsilon == "1"
+
+    digest = answers[0].sha256
+    rows = arrow(decoded_rows())
+    for owner in ("owner-2", "owner-1"):
+        answer = owners[owner].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
+        assert not answer.already_stored
+    assert (
+        owners["owner-1"]
+        .publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
+        .already_stored
+    )
+    joined = pa.ipc.open_stream(operator.synthetic(finished, Form.DECODED)).read_all()
+    assert joined.num_rows == 6
+    assert joined.column_names == ["age", "sex", "work"]
+    assert joined["work"].to_pylist() == ["state"] * 6
+
+    details = operator.admin.ShowStudy(pb.ShowStudyRequest(name=finished.name), timeout=WAIT_S)
+    assert [owner.n_rows for owner in details.owners] == [1000] * 3
+    assert [owner.synthetic_decoded_rows for owner in details.owners] == [3, 3, 0]
+    operator.admin.CloseStudy(pb.CloseStudyRequest(name=finished.name), timeout=WAIT_S)
+    assert refused(
+        lambda: owners["owner-3"].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
+    ) == ("FAILED_PRECONDITION", "StudyStateError")
+    assert owners["owner-3"].components(finished) == content
+
+
+def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
+    study: Study, owners: dict[str, Party]
+) -> None:
+    found: list[pb.GetResultResponse] = []
+    waiting = threading.Thread(target=lambda: found.append(owners["owner-1"].result(study)))
+    waiting.start()
+    for seed, owner in enumerate(OWNERS):
+        owners[owner].contribute_next(make_release(study, seed=seed))
+    began = time.monotonic()
+    waiting.join()
+    assert time.monotonic() - began < 5
+    assert state_from_wire(found[0].state) is StudyState.DECOMPOSED
+
+
+def test_who_does_not_want_to_wait_is_answered_at_once(
+    study: Study, owners: dict[str, Party]
+) -> None:
+    owners["owner-2"].contribute_next(make_release(study))
+    answer = owners["owner-1"].result(study, wait_s=0)
+    assert state_from_wire(answer.state) is StudyState.OPEN
+    assert list(answer.contributed) == ["owner-2"]
+    assert list(answer.missing) == ["owner-1", "owner-3"]
+    assert answer.total_bytes == 0
+
+
+def test_the_components_carry_a_receipt_that_everybody_signed(
+    finished: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    result = result_from_bytes(owners["owner-1"].components(finished), finished)
+    assert result.receipt is not None
+    checked = check_envelope(json.loads(result.receipt), KnownParties(curator.authority.pem))
+    check_result(result, checked)
+    assert checked.curator.name == "hub"
+    assert checked.study == finished
+    assert [each["owner"] for each in checked.document["releases"]] == list(OWNERS)
+
+
+def test_result_is_refused_until_there_is_one(
+    study: Study, owners: dict[str, Party], operator: Party
+) -> None:
+    assert refused(lambda: owners["owner-1"].components(study)) == (
+        "FAILED_PRECONDITION",
+        "NotReadyError",
+    )
+    assert refused(lambda: owners["owner-1"].synthetic(study, Form.CODED)) == (
+        "FAILED_PRECONDITION",
+        "NotReadyError",
+    )
+    request = pb.AbortStudyRequest(name=study.name, reason="no longer needed")
+    operator.admin.AbortStudy(request, timeout=WAIT_S)
+    operator.admin.AbortStudy(request, timeout=WAIT_S)
+    assert owners["owner-1"].result(study).reason == "no longer needed"
+    for call in (
+        lambda: owners["owner-1"].components(study),
+        lambda: owners["owner-1"].contribute(make_release(study)),
+        lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=WAIT_S),
+    ):
+        assert refused(call) == ("FAILED_PRECONDITION", "StudyStateError")
+
+
+def test_documents_are_checked_when_a_study_is_created(operator: Party, study: Study) -> None:
+    assert operator.create(study).already_stored
+    assert refused(lambda: operator.create(make_study(name=study.name, overlap=True))) == (
+        "ALREADY_EXISTS",
+        "ConflictError",
+    )
+    for document in (b"", b"{}", b"\xff", study.canonical_bytes() + b" ", b"[" * 10_000):
+        assert refused(
+            lambda: operator.admin.CreateStudy(
+                pb.CreateStudyRequest(document=document),  # noqa: B023
+                timeout=WAIT_S,
+            )
+        ) == ("INVALID_ARGUMENT", "StudyError")
+    huge = pb.CreateStudyRequest(document=bytes(5 << 20))
+    assert refused(lambda: operator.admin.CreateStudy(huge, timeout=WAIT_S)) == (
+        "RESOURCE_EXHAUSTED",
+        "LimitError",
+    )
+
+
+def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
+    operator: Party, owners: dict[str, Party]
+) -> None:
+    deadline = datetime.now(UTC) + timedelta(seconds=6)  # to be there before it on a busy machine
+    enough, too_few = (
+        make_study(name=f"deadline-{quorum}", quorum=quorum, deadline=deadline.isoformat())
+        for quorum in (2, 3)
+    )
+    for study in (enough, too_few):
+        operator.create(study)
+        for seed, owner in enumerate(OWNERS[:2]):
+            owners[owner].contribute_next(make_release(study, seed=seed))
+    answer = owners["owner-3"].result(enough)
+    assert state_from_wire(answer.state) is StudyState.DECOMPOSED
+    assert list(answer.missing) == ["owner-3"]
+    result = result_from_bytes(owners["owner-3"].components(enough), enough)
+    assert result.header.missing == ("owner-3",)
+    assert result.header.n_rows == 2000
+    late = make_release(enough, seed=7)
+    assert refused(lambda: owners["owner-3"].contribute(late)) == (
+        "FAILED_PRECONDITION",
+        "StudyStateError",
+    )
+    assert refused(
+        lambda: owners["owner-3"].publish(
+            enough, Form.DECODED, arrow(decoded_rows()), n_rows=3, components=answer.sha256
+        )
+    ) == ("FAILED_PRECONDITION", "StudyStateError")
+    answer = owners["owner-1"].result(too_few)
+    assert state_from_wire(answer.state) is StudyState.ABORTED
+    assert "deadline" in answer.reason
+
+
+def test_health_and_reflection_answer(curator: Curator, owners: dict[str, Party]) -> None:
+    channel = owners["owner-1"].channel
+    health = health_pb2_grpc.HealthStub(channel)
+    for service in ("", "dppca.v1.Federation", "dppca.v1.Admin"):
+        answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=WAIT_S)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    services = ProtoReflectionDescriptorDatabase(channel).get_services()
+    assert {"dppca.v1.Federation", "dppca.v1.Admin", "grpc.health.v1.Health"} <= set(services)
+
+
+def test_the_log_is_json_and_holds_no_value(curator: Curator, finished: Study) -> None:
+    log = curator.log.read_text()
+    assert finished.name in log
+    assert "Traceback" not in log
+    assert {"serving", "contribution", "study decomposed"} <= {
+        json.loads(line)["event"] for line in log.splitlines()
+    }
+    packed = make_release(finished, seed=0).packed
+    assert not any(str(entry) in log for entry in packed if abs(int(entry)) > 10_000)

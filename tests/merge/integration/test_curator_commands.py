@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from dppca.common.messages import Form
+from dppca.common.results import result_from_bytes
+from dppca.common.transport.tls import Role
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
+from tests.support.masked_sites import MaskedHub
+from tests.support.patience import WAIT_S
+
+STUDY = make_study()
+
+
+def run_curator(*arguments: object) -> tuple[int, Any]:
+    """Exit code and JSON document of one command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    return done.returncode, require_documented("dppca-curator", json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def connection(curator: Curator) -> tuple[object, ...]:
+    folder = write_credentials(
+        curator.folder / "alice", curator.authority.issue(Role.OPERATOR, "alice")
+    )
+    return ("--curator", curator.address, "--credentials", folder)
+
+
+def test_a_study_from_its_file_to_its_tables(
+    curator: Curator, connection: tuple[object, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
+    code, made = run_curator("study", "create", file, *connection)
+    assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
+    assert run_curator("study", "create", file, *connection)[1]["already_stored"]
+
+    output = tmp_path / "components.npz"
+    code, failed = run_curator("study", "components", "census", "--output", output, *connection)
+    assert (code, failed["error"]["class"]) == (50, "NotReadyError")
+    for owner in STUDY.owners:
+        assert owner in failed["error"]["message"]
+    assert not output.exists()
+
+    for seed, owner in enumerate(STUDY.owners):
+        curator.party(owner).contribute(make_release(STUDY, seed=seed))
+    digest = curator.party("owner-1").result(STUDY).sha256
+    code, got = run_curator("study", "components", "census", "--output", output, *connection)
+    assert (code, got["bytes"]) == (0, output.stat().st_size)
+    result_from_bytes(output.read_bytes(), STUDY)
+
+    table = tmp_path / "rows.parquet"
+    code, failed = run_curator("study", "synthetic", "census", "--output", table, *connection)
+    assert (code, failed["error"]["class"]) == (50, "NotReadyError")
+    rows = arrow(decoded_rows())
+    curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    code, got = run_curator(
+        "study", "synthetic", "census", "--form", "decoded", "--output", table, *connection
+    )
+    assert (code, got["rows"]) == (0, 3)
+    assert pyarrow.parquet.read_table(table).column_names == ["age", "sex", "work"]
+
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(curator.authority.pem)
+    for released, sealed_by in ((output, "curator hub"), (table, "operator alice")):
+        code, verified = run_curator("verify", released, "--ca", ca)
+        assert (code, verified["sealed_by"]) == (0, sealed_by)
+        assert [each["owner"] for each in verified["owners"]] == list(STUDY.owners)
+    ca.unlink()
+
+    code, shown = run_curator("study", "show", "census", *connection)
+    assert (shown["state"], shown["contributions"]) == ("decomposed", 3)
+    assert [who["rows"] for who in shown["who"]] == [1000] * 3
+    assert run_curator("study", "list", *connection)[1]["studies"][0]["study"] == "census"
+    code, told = run_curator("refusals", "--study", "census", *connection)
+    assert (code, told["dropped"]) == (0, 0)
+    assert {(each["method"], each["error"]) for each in told["refusals"]} == {
+        ("DownloadSynthetic", "NotReadyError")
+    }
+    assert [each["party"] for each in told["refusals"]] == ["operator:alice"]
+    assert run_curator("study", "close", "census", *connection)[1]["state"] == "closed"
+    code, failed = run_curator("study", "abort", "census", "--reason", "late", *connection)
+    assert (code, failed["error"]["class"]) == (44, "StudyStateError")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "study.yaml",
+        "components.npz",
+        "rows.parquet",
+    }
+
+
+def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
+    tmp_path: Path, connection: tuple[object, ...]
+) -> None:
+    code, failed = run_curator("study", "show", "nothing", *connection)
+    assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
+    assert "`dppca-curator study list`" in failed["error"]["message"]
+    assert "list this owner" not in failed["error"]["message"]
+    assert failed["error"]["message"].endswith("You asked for nothing")
+    file = tmp_path / "twice.yaml"
+    document = json.loads(make_study(name="twice").canonical_bytes())
+    file.write_text(yaml.safe_dump(document))
+    assert run_curator("study", "create", file, *connection)[0] == 0
+    code, failed = run_curator("study", "show", "twise", *connection)
+    assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
+    assert failed["error"]["message"].endswith("You asked for twise; did you mean twice?")
+    document["privacy"]["epsilon"] = "0.123"
+    document["schema"]["attributes"][0]["upper"] = 91.25
+    file.write_text(yaml.safe_dump(document))
+    code, failed = run_curator("study", "create", file, *connection)
+    assert (code, failed["error"]["class"]) == (45, "ConflictError")
+    assert "differs in: privacy.epsilon, attribute age. Nothing" in failed["error"]["message"]
+    assert "0.123" not in failed["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (("study", "show", "nothing"), 43, "UnknownStudyError"),
+        (("study", "create", "no-such-file.yaml"), 10, "SettingError"),
+        (("study", "synthetic", "census", "--output", "rows.xlsx"), 10, "SettingError"),
+        (("study", "abort", "census"), 2, "UsageError"),
+    ],
+)
+def test_what_is_wrong_is_said_by_class_and_exit_code(
+    arguments: tuple[str, ...], code: int, error: str, connection: tuple[object, ...]
+) -> None:
+    ended, document = run_curator(*arguments, *connection)
+    assert (ended, document["error"]["class"]) == (code, error)
+
+
+def test_an_owners_certificate_is_refused_before_it_is_shown_to_anybody(
+    curator: Curator, tmp_path: Path
+) -> None:
+    folder = write_credentials(tmp_path, curator.authority.issue(Role.OWNER, "owner-1"))
+    code, document = run_curator(
+        "study", "list", "--curator", curator.address, "--credentials", folder
+    )
+    assert (code, document["error"]["class"]) == (41, "IdentityError")
+
+
+def test_a_curator_is_not_served_with_anothers_certificate(
+    curator: Curator, tmp_path: Path
+) -> None:
+    folder = write_credentials(tmp_path / "alice", curator.authority.issue(Role.OPERATOR, "alice"))
+    serve = ("serve", "--listen", "127.0.0.1:0", "--state", tmp_path / "state")
+    code, document = run_curator(*serve, "--credentials", folder)
+    assert (code, document["error"]["class"]) == (41, "IdentityError")
+    code, document = run_curator(*serve, "--credentials", tmp_path / "nowhere")
+    assert (code, document["error"]["class"]) == (41, "IdentityError")
+    code, document = run_curator(
+        "serve",
+        *("--listen", curator.address),
+        *("--state", tmp_path / "other"),
+        *("--credentials", curator.credentials),
+    )
+    assert (code, document["error"]["class"]) == (10, "SettingError")
+
+
+def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -> None:
+    authority = tmp_path / "authority"
+    assert run_curator("pki", "init", "--directory", authority)[0] == 0
+    assert stat.S_IMODE((authority / "ca-key.pem").stat().st_mode) == 0o600
+    curator = Curator(tmp_path / "run")
+    curator.credentials = tmp_path / "hub"
+    for role, name, hosts in (
+        ("curator", "hub", ("--host", "127.0.0.1", "--host", "localhost")),
+        ("operator", "alice", ()),
+    ):
+        code, made = run_curator(
+            *("pki", "issue", "--directory", authority, "--role", role, "--name", name),
+            *(*hosts, "--output", tmp_path / name),
+        )
+        assert (code, made["role"], made["name"]) == (0, role, name)
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
+        .sign(key, hashes.SHA256())
+    )
+    (tmp_path / "request.pem").write_bytes(request.public_bytes(Encoding.PEM))
+    sign = ("pki", "sign", "--directory", authority, "--request", tmp_path / "request.pem")
+    output = ("--output", tmp_path / "certificate.pem")
+    code, failed = run_curator(*sign, *output, "--name", "owner-2")
+    assert (code, failed["error"]["class"]) == (41, "IdentityError")
+    code, signed = run_curator(*sign, *output, "--name", "owner-1")
+    assert (code, signed["name"]) == (0, "owner-1")
+    assert len(signed["fingerprint"]) == 64
+
+    curator.start()
+    try:
+        connection = ("--curator", curator.address, "--credentials", tmp_path / "alice")
+        assert run_curator("study", "list", *connection) == (
+            0,
+            {"command": "study list", "studies": []},
+        )
+    finally:
+        assert curator.terminate() == 0
+
+
+def test_a_sealed_study_shows_who_has_voted_and_opened(
+    curator: Curator, connection: tuple[object, ...], tmp_path: Path
+) -> None:
+    sites = MaskedHub(curator).join(4, 4, spares=1, name="masked")
+    code, shown = run_curator("study", "show", "masked", *connection)
+    assert (code, shown["state"], shown["sealed_s"], shown["set_digest"]) == (0, "open", None, None)
+    sites.contribute()
+    sites.until_sealed()
+    for opener in sites.openers[:3]:
+        opener.vote()
+    sites.openers[1].open()
+
+    code, shown = run_curator("study", "show", "masked", *connection)
+    assert (code, shown["state"]) == (0, "sealed")
+    assert shown["set_digest"] == sites.openers[0].shown().digest
+    assert shown["missing_openers"] == ["owner-1", "owner-3", "owner-4"]
+    steps = [(each["opener"], each["voted_s"], each["opened_s"]) for each in shown["who"]]
+    assert [(opener, voted is None, opened is None) for opener, voted, opened in steps] == [
+        (True, False, True),
+        (True, False, False),
+        (True, False, True),
+        (True, True, True),
+    ]
+    text = run_plainly("study", "show", "masked", *connection)
+    assert "Study masked is sealed: 4 of 4 owners have contributed." in text
+    assert f"set {shown['set_digest']}" in text
+    assert "Waits to be opened by: owner-1, owner-3, owner-4" in text
+    lines = [line for line in text.splitlines() if line.startswith("owner-")]
+    assert re.search(r"  voted 20\S+, opened 20\S+$", lines[1])
+    assert lines[3].endswith("  not yet")
+
+    output = tmp_path / "components.npz"
+    code, refusal = run_curator("study", "components", "masked", "--output", output, *connection)
+    assert (code, refusal["error"]["class"]) == (50, "NotReadyError")
+    assert "waits to be opened by owner-1, owner-3, owner-4" in refusal["error"]["message"]
+    sites.openers[0].open()
+    assert sites.wait().total_bytes > 0
+    code, made = run_curator("study", "components", "masked", "--output", output, *connection)
+    assert (code, made["bytes"]) == (0, output.stat().st_size)
+
+
+def test_a_sealed_study_can_be_aborted(curator: Curator, connection: tuple[object, ...]) -> None:
+    sites = MaskedHub(curator).join(name="given-up")
+    sites.contribute()
+    sites.until_sealed()
+    reason = ("--reason", "An opener is gone.")
+    code, ended = run_curator("study", "abort", "given-up", *reason, *connection)
+    assert (code, ended["state"]) == (0, "aborted")
+    assert sites.wait().reason == "An opener is gone."
+
+
+def run_plainly(*arguments: object) -> str:
+    """What a command prints for people."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=True,
+    )
+    return done.stdout

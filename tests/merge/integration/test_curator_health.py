@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from dppca.common.files import CredentialFolder
+from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.certificates import pki
+from tests.support.census import make_release, make_study
+from tests.support.certificates import new_authority, write_credentials
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
+
+
+@pytest.fixture(scope="module")
+def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
+    """A curator with credentials as `dppca-curator pki issue` makes them."""
+    folder = tmp_path_factory.mktemp("hub")
+    now = datetime.now(UTC)
+    pki.init_authority(folder / "authority", name="demo", days=1, now=now)
+    curator = Curator(folder)
+    curator.credentials = folder / "issued"
+    pki.issue(
+        folder / "authority",
+        identity=Identity("hub", Role.CURATOR),
+        hosts=("localhost", "127.0.0.1"),
+        output=curator.credentials,
+        days=1,
+        now=now,
+    )
+    yield curator.start()
+    curator.stop()
+
+
+def health(address: str, credentials: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON document of ``dppca-curator health``."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "dppca.curator.cli", "health", "--curator", address),
+            *("--credentials", str(credentials), "--json", *options),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    return done.returncode, require_documented("dppca-curator", json.loads(done.stdout))
+
+
+def issued(curator: Curator) -> Credentials:
+    folder = curator.credentials
+    return load_credentials(CredentialFolder(folder))
+
+
+def wait_for(curator: Curator, status: int) -> None:
+    stub = health_pb2_grpc.HealthStub(curator.connect(issued(curator)).channel)
+    end = time.monotonic() + WAIT_S
+    while stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S).status != status:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_curator_can_ask_itself_with_its_own_certificate(curator: Curator) -> None:
+    code, answer = health(curator.address, curator.credentials)
+    assert (code, answer) == (
+        0,
+        {"command": "health", "curator": curator.address, "status": "SERVING"},
+    )
+
+
+def test_the_curators_certificate_opens_no_other_call(curator: Curator) -> None:
+    party = Party(curator.address, issued(curator))
+    study = bytes(32)
+    calls: list[Callable[[], object]] = [
+        lambda: party.create(make_study()),
+        lambda: party.admin.ShowStudy(pb.ShowStudyRequest(name="census"), timeout=WAIT_S),
+        lambda: party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S),
+        lambda: party.federation.GetStudy(pb.GetStudyRequest(name="census"), timeout=WAIT_S),
+        lambda: party.federation.GetResult(pb.GetResultRequest(study_digest=study), timeout=WAIT_S),
+        lambda: party.contribute(make_release(make_study())),
+    ]
+    try:
+        for call in calls:
+            with pytest.raises(grpc.RpcError) as refused:
+                call()
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    finally:
+        party.close()
+
+
+def test_another_authoritys_certificate_gets_no_answer(curator: Curator, tmp_path: Path) -> None:
+    stranger = write_credentials(tmp_path, new_authority("other").issue(Role.OPERATOR, "eve"))
+    code, answer = health(curator.address, stranger)
+    assert (code, answer["error"]["class"]) == (41, "IdentityError")
+
+
+def test_a_curator_that_is_not_there_is_not_healthy(curator: Curator) -> None:
+    code, answer = health("127.0.0.1:1", curator.credentials)
+    assert (code, answer["error"]["class"]) == (40, "UnreachableError")
+
+
+def test_a_curator_that_cannot_write_is_alive_but_not_ready(curator: Curator) -> None:
+    arriving, aside = curator.state / "incoming", curator.folder / "aside"
+    arriving.rename(aside)
+    arriving.write_text("in the way")  # even root cannot write into a file as into a folder
+    try:
+        wait_for(curator, health_pb2.HealthCheckResponse.NOT_SERVING)
+        code, answer = health(curator.address, curator.credentials)
+        assert (code, answer["error"]["class"]) == (40, "UnreachableError")
+        assert "NOT_SERVING" in answer["error"]["message"]
+        code, answer = health(curator.address, curator.credentials, "--live")
+        assert (code, answer["status"]) == (0, "NOT_SERVING")
+    finally:
+        arriving.unlink()
+        aside.rename(arriving)
+    wait_for(curator, health_pb2.HealthCheckResponse.SERVING)
+    assert health(curator.address, curator.credentials)[0] == 0

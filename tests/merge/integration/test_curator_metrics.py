@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from dppca.common.errors import DppcaError
+from dppca.common.messages import Form
+from dppca.common.testbed import SERVE
+from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
+from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.curator import Curator
+from tests.support.party import Party
+from tests.support.patience import WAIT_S
+
+STUDY = make_study(owners=["owner-1", "owner-2"])
+
+
+class Watched(Curator):
+    """A curator with an endpoint for metrics."""
+
+    def start(self, *program: str) -> Watched:
+        super().start(*(program or SERVE), "--metrics-port", "0", "--log-format", "json")
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        self.endpoint = [line["address"] for line in lines if line["event"] == "metrics"][-1]
+        return self
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://{self.endpoint}{path}", timeout=WAIT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def series(self) -> dict[tuple[str, ...], float]:
+        """Value of each series by its name and its labels' values, in order of their names."""
+        code, text = self.get("/metrics")
+        assert code == 200
+        return {
+            _key(sample.name, sample.labels): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+
+def _key(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+    return name.removeprefix("dppca_curator_"), *(labels[label] for label in sorted(labels))
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[Watched]:
+    curator = Watched(tmp_path).start()
+    yield curator
+    curator.stop()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_every_series_moves_as_it_should(curator: Watched) -> None:
+    start = curator.series()
+    states = ["open", "decomposed", "closed", "aborted"]
+    assert [start["studies", state] for state in states] == [0, 0, 0, 0]
+    assert (start["contributions",], start["publications",]) == (0, 0)
+    assert (start["received_bytes_total",], start["sent_bytes_total",]) == (0, 0)
+    assert start["connections", "identified"] == start["connections", "unidentified"] == 0
+    closed = {key[1]: value for key, value in start.items() if key[0] == "connections_closed_total"}
+    assert closed == dict.fromkeys(("silent", "address", "unidentified", "party", "all"), 0)
+    refusals = {key[1] for key in start if key[0] == "refusals_total"}
+    assert {"LimitError", "PermissionDeniedError", "StoreError", "PeerError"} <= refusals
+    assert all(start["refusals_total", reason] == 0 for reason in refusals)
+    assert 89 * 86_400 < start["certificate_expiry_seconds", "curator"] <= 90 * 86_400
+    assert (start["ready",], start["store_writable",]) == (1, 1)
+
+    operator, one, two = curator.operator(), curator.party("owner-1"), curator.party("owner-2")
+    operator.create(STUDY)
+    operator.create(make_study(name="other"))
+    release = make_release(STUDY, seed=1)
+    one.contribute(release)
+    one.contribute(release)
+    wait_until(lambda: curator.series()["connections", "identified"] == 2)
+    mid = curator.series()
+    assert mid["studies", "open"] == 2
+    assert mid["contributions",] == 1
+    assert mid["calls_total", "OK", "CreateStudy"] == 2
+    assert mid["calls_total", "OK", "Contribute"] == 2
+    assert mid["call_seconds_count", "Contribute"] == 2
+    assert mid["received_bytes_total",] > 2 * len(release.payload())
+    assert mid["store_bytes", "uploads"] == len(release.payload())
+    assert mid["store_bytes", "database"] > 0
+    assert mid["store_free_bytes",] > 0
+
+    with pytest.raises(grpc.RpcError):
+        one.contribute(make_release(STUDY, seed=7))
+    with pytest.raises(grpc.RpcError):
+        one.create(STUDY)
+    # The caller hears of a refusal just before it is counted.
+    wait_until(lambda: curator.series()["refusals_total", "PermissionDeniedError"] == 1)
+    refused = curator.series()
+    assert refused["refusals_total", "ConflictError"] == 1
+    assert refused["calls_total", "ALREADY_EXISTS", "Contribute"] == 1
+    assert refused["refusals_total", "PermissionDeniedError"] == 1
+    assert refused["calls_total", "PERMISSION_DENIED", "CreateStudy"] == 1
+    assert refused["contributions",] == 1
+
+    two.contribute(make_release(STUDY, seed=2))
+    digest = one.result(STUDY).sha256
+    n_bytes = len(two.components(STUDY))
+    rows = arrow(decoded_rows())
+    one.publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    end = curator.series()
+    assert [end["studies", state] for state in states] == [1, 1, 0, 0]
+    assert (end["contributions",], end["publications",]) == (2, 1)
+    assert end["sent_bytes_total",] > refused["sent_bytes_total",] + n_bytes
+    assert end["store_bytes", "uploads"] == 2 * len(release.payload()) + n_bytes + len(rows)
+    assert end["store_bytes", "arriving"] == 0
+
+    # What is stored outlives a restart, what is counted does not.
+    curator.kill()
+    curator.start()
+    again = curator.series()
+    assert (again["contributions",], again["studies", "decomposed"]) == (2, 1)
+    assert again["received_bytes_total",] == 0
+
+
+def test_nobody_is_named_in_the_metrics(curator: Watched) -> None:
+    curator.operator().create(STUDY)
+    curator.party("owner-1").contribute(make_release(STUDY))
+    with pytest.raises(grpc.RpcError):
+        curator.party("mallory").contribute(make_release(STUDY))
+    _, text = curator.get("/metrics")
+    for name in ("owner-1", "owner-2", "mallory", "alice", STUDY.name, STUDY.digest[:12]):
+        assert name not in text
+
+
+def test_what_a_caller_chooses_makes_no_series(curator: Watched) -> None:
+    party = curator.operator()
+    party.create(STUDY)
+    curator.series()
+    before = {key for key in curator.series() if not key[0].startswith(("process", "python"))}
+    for number in range(5):
+        call = party.channel.unary_unary(f"/dppca.v1.Federation/Made{number}")
+        with pytest.raises(grpc.RpcError):
+            call(b"", timeout=WAIT_S)
+    after = {key for key in curator.series() if not key[0].startswith(("process", "python"))}
+    assert after == before
+
+
+def test_the_endpoint_has_three_pages_and_stays_on_loopback(curator: Watched) -> None:
+    assert curator.endpoint.startswith("127.0.0.1:")
+    assert curator.get("/ready") == (200, "yes\n")
+    assert curator.get("/live") == (200, "yes\n")
+    for path in ("/", "/metric", "/metrics/x", "/../etc/passwd"):
+        assert curator.get(path)[0] == 404
+
+
+def test_connections_that_say_nothing_are_limited_and_make_room(curator: Watched) -> None:
+    host, _, port = curator.endpoint.rpartition(":")
+    silent = [
+        socket.create_connection((host, int(port)), timeout=WAIT_S)
+        for _ in range(MAX_CONNECTIONS + 4)
+    ]
+    try:
+        for connection in silent[MAX_CONNECTIONS:]:
+            assert connection.recv(1) == b""  # closed: there are too many
+
+        def answers() -> bool:
+            try:
+                return curator.get("/live")[0] == 200
+            except (urllib.error.URLError, ConnectionError):
+                return False
+
+        for connection in silent[: MAX_CONNECTIONS // 2]:
+            connection.close()
+        wait_until(answers)
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_a_port_in_use_ends_the_daemon_by_name(curator: Watched, tmp_path: Path) -> None:
+    other = Curator(tmp_path / "other")
+    port = curator.endpoint.rpartition(":")[2]
+    with pytest.raises(DppcaError, match=r"cannot listen on 127\.0\.0\.1:"):
+        other.start(*SERVE, "--metrics-port", port)
+    assert other.process.returncode == 10
+
+
+def ready_by_grpc(party: Party) -> bool:
+    stub = health_pb2_grpc.HealthStub(party.channel)
+    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: Watched) -> None:
+    party = curator.party("owner-1")
+    curator.operator().create(STUDY)
+
+    def is_ready() -> bool:
+        by_grpc, (code, _) = ready_by_grpc(party), curator.get("/ready")
+        gauges = curator.series()
+        return by_grpc and code == 200 and gauges["ready",] == gauges["store_writable",] == 1
+
+    def is_red() -> bool:
+        by_grpc, (code, _) = ready_by_grpc(party), curator.get("/ready")
+        gauges = curator.series()
+        return not by_grpc and code == 503 and gauges["ready",] == gauges["store_writable",] == 0
+
+    wait_until(is_ready)
+    # A folder that is no folder: even root cannot write into it.
+    arriving, aside = curator.state / "incoming", curator.state / "aside"
+    arriving.rename(aside)
+    arriving.write_text("in the way")
+    wait_until(is_red)
+    assert curator.get("/live") == (200, "yes\n")
+    assert list(party.result(STUDY, wait_s=0).missing) == ["owner-1", "owner-2"]
+    arriving.unlink()
+    aside.rename(arriving)
+    wait_until(is_ready)
+
+    # Somebody else holds the database's lock and does not let go.
+    with closing(sqlite3.connect(curator.state / "curator.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        wait_until(is_red)
+        assert curator.get("/live") == (200, "yes\n")
+        other.execute("ROLLBACK")
+    wait_until(is_ready)
+    assert not party.contribute(make_release(STUDY)).already_stored
+
+
+def test_all_errors_that_can_be_counted_are_known_classes(curator: Watched) -> None:
+    def names(kind: type[DppcaError]) -> Iterator[str]:
+        yield kind.__name__
+        for child in kind.__subclasses__():
+            yield from names(child)
+
+    counted = {key[1] for key in curator.series() if key[0] == "refusals_total"}
+    assert counted == set(names(DppcaError))

@@ -1,0 +1,139 @@
+"""Counts of values coded by rule are shown to the steward and come out of a site nowhere else.
+
+A data set has marked numbers of missing, unknown and clipped values. They must stand in what the
+commands print for the steward, and nowhere in what leaves or is kept for others: the bytes between
+owner and curator, the curator's log, the ledger's entries and receipts, released files.
+
+False alarms: a marked number stands alone in a million random bytes with 1e-4; a noised count
+among 40 or so is one of the three with 1e-2 where its exact value were near, and none is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from dppca.common.transport.tls import Role
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_site
+from tests.support.wiretap import Wiretap
+
+N_ROWS = 9000
+UNKNOWN, MISSING, CLIPPED = 2713, 1867, 1423
+ATTRIBUTES: list[dict[str, Any]] = [
+    {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+    {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+    {"name": "work", "type": "categorical", "categories": ["private", "state"], "unknown": "?"},
+]
+
+
+def _rows() -> pa.Table:
+    rng = np.random.default_rng(4)
+    age = rng.uniform(1, 99, N_ROWS).round(2)
+    age[:CLIPPED] = 250
+    work = rng.choice(["private", "state"], N_ROWS).astype(object)
+    work[:UNKNOWN], work[UNKNOWN : UNKNOWN + MISSING] = "farm", ""
+    ill = np.where(age > 50, "yes", "no")
+    order = rng.permutation(N_ROWS)
+    return pa.table({"age": age[order], "ill": ill[order], "work": list(work[order])})
+
+
+def _found(content: bytes) -> list[int]:
+    marks = (UNKNOWN, MISSING, CLIPPED)
+    as_text = {n: re.search(rb"(?<![\w.])%d(?![\w.])" % n, content) for n in marks}
+    as_number = {n: np.int64(n).astype("<i8").tobytes() in content for n in marks}
+    return [n for n in marks if as_text[n] or as_number[n]]
+
+
+def test_counts_are_shown_to_the_steward_and_never_leave(curator: Curator, tmp_path: Path) -> None:
+    owner = curator.authority.issue(Role.OWNER, "counting")
+    tap = Wiretap(
+        curator.address,
+        curator=curator.authority.issue(Role.CURATOR, "hub"),
+        owner=owner,
+        folder=tmp_path / "tap",
+    )
+    try:
+        site = make_site(
+            tmp_path / "counting",
+            name="counting",
+            curator=tap.address,
+            credentials=owner,
+            epsilon="5",
+        )
+        pa.csv.write_csv(_rows(), site.folder / "rows.csv")
+        study = make_study(
+            name="counted",
+            owners=["counting"],
+            faults={"refuse_if_above": 0.05},
+            schema={"max_rows_per_person": 1, "resolution_bits": 6, "attributes": ATTRIBUTES},
+        )
+        curator.operator().create(study)
+        _the_steward_sees_them(site, study.name)
+    finally:
+        tap.close()
+    folder = site.folder / "studies" / study.name
+    kept = [path for path in folder.iterdir() if path.name not in {"report.html"}]
+    released = [path for path in kept if path.name != "model-ill-linear.skops"]
+    assert len(released) > 4
+    outside = {path.name: path.read_bytes() for path in released}
+    outside["wire"] = b"".join(bytes(each) for each in (*tap.sent, *tap.received))
+    outside["curator's log"] = curator.log.read_bytes()
+    outside["ledger"] = _ledger_text(site).encode()
+    assert {name: _found(content) for name, content in outside.items() if _found(content)} == {}
+    assert not [name for name, content in outside.items() if b"coded_by_rule" in content]
+
+
+def _the_steward_sees_them(site: OwnerSite, study: str) -> None:
+    """Every command that shows counts shows these, marked site-only; none that leaves refuses."""
+    steps: list[tuple[int, tuple[str, ...]]] = [
+        (28, ("check", study)),
+        (28, ("review", study)),
+        (0, ("contribute", study, "--yes")),
+        (0, ("components", study, "--wait", "60")),
+        (0, ("synthesize", study, "--publish")),
+        (0, ("train", study, "--target", "ill")),
+        (0, ("train", study, "--target", "ill", "--method", "dp-svm", "--epsilon", "1", "--yes")),
+        (0, ("report", study)),
+        (0, ("report", study, "--release", "--epsilon", "1", "--yes")),
+    ]
+    for expected, arguments in steps:
+        code, document = site.run(*arguments)
+        assert code == expected, (arguments, document)
+        if arguments[0] in {"components", "synthesize"}:
+            assert "coded_by_rule" not in document
+            continue
+        counts = document if arguments[0] == "check" else document["coded_by_rule"]
+        assert counts["label"] == "site-only"
+        assert _found(json.dumps(counts).encode()) == [UNKNOWN, MISSING, CLIPPED], arguments
+    page = (site.folder / "studies" / study / "report.html").read_text()
+    assert _found(page.encode()) == [UNKNOWN, MISSING, CLIPPED]
+
+
+def _ledger_text(site: OwnerSite) -> str:
+    """What the ledger says, as text: entries and receipts."""
+    said = str(dataclasses.asdict(site.history))
+    with sqlite3.connect(site.folder / "ledger.sqlite") as ledger:
+        names = [
+            name
+            for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        tables = [n for n in names if not n.startswith("sqlite_")]
+        rows = [str(row) for name in tables for row in ledger.execute(f'SELECT * FROM "{name}"')]
+    ledger.close()
+    return "\n".join([said, *rows])
+
+
+def test_the_control_finds_counts_that_are_there() -> None:
+    assert _found(f'{{"unknown": {UNKNOWN}}}'.encode()) == [UNKNOWN]
+    assert _found(b"x" + np.int64(MISSING).astype("<i8").tobytes()) == [MISSING]
+    assert _found(f"0.{CLIPPED} a{CLIPPED}f".encode()) == []

@@ -1,0 +1,378 @@
+"""An owner's commands against a real curator."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+import dppca
+from dppca.common.study import Study
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.census import ATTRIBUTES, make_study
+from tests.support.certificates import new_authority, write_credentials
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.patience import WAIT_S
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    return make_enrolled_site(curator, tmp_path)
+
+
+def _study(curator: Curator, *owners: OwnerSite, **changes: Any) -> Study:
+    names = [owner.name for owner in owners]
+    study = make_study(**{"name": f"study-{uuid4().hex[:12]}", "owners": names, **changes})
+    curator.operator().create(study)
+    return study
+
+
+def _fails(answer: tuple[int, Any]) -> tuple[int, str, str]:
+    code, document = answer
+    return code, document["error"]["class"], document["error"]["message"]
+
+
+class _Terminal(io.StringIO):
+    """A steward who types what this holds."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_review_shows_what_would_leave_and_leaves_no_trace(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site)
+    code, found = site.run("review", study.name)
+    assert code == 0
+    assert (found["rows"], found["entries"]) == (200, study.table.layout.n_entries)
+    assert found["bytes"] == 8 * found["entries"]
+    assert (found["epsilon"], found["charged_epsilon"], found["charged_rho"]) == ("1", "1", "0")
+    assert (found["budget"]["remaining_before"], found["budget"]["remaining_after"]) == ("3", "2")
+    assert found["forecast"]["noise_edge"] > 0
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_without_a_terminal_consent_has_to_be_given_beforehand(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site)
+    code, name, message = _fails(site.run("contribute", study.name))
+    assert (code, name) == (24, "ConsentError")
+    assert "--yes" in message
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_a_steward_who_declines_is_charged_nothing(
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = _study(curator, site)
+    monkeypatch.setattr(sys, "stdin", _Terminal("n\n"))
+    assert _fails(site.run("contribute", study.name))[:2] == (24, "ConsentError")
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_a_steward_who_agrees_contributes(
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = _study(curator, site)
+    monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
+    code, done = site.run("contribute", study.name)
+    assert (code, done["rows"], done["already_stored"]) == (0, 200, False)
+    assert site.history.length == 3
+
+
+def test_a_second_contribution_is_the_first_one_again(curator: Curator, site: OwnerSite) -> None:
+    study = _study(curator, site)
+    first = site.run("contribute", study.name, "--yes")[1]
+    code, second = site.run("contribute", study.name)
+    assert (code, second["already_stored"]) == (0, True)
+    assert second["release_id"] == first["release_id"]
+    code, name, message = _fails(site.run("contribute", study.name, "--data-set", "elsewhere"))
+    assert (code, name) == (10, "SettingError")
+    assert f"use --data-set {first['data_set']}" in message
+    assert site.run("contribute", study.name, "--data-set", first["data_set"])[0] == 0
+    assert site.run("budget")[1]["data_sets"][0]["spent"] == "1"
+
+
+def _doctor(site: OwnerSite, area: str) -> tuple[int, list[dict[str, Any]]]:
+    code, document = site.run("doctor")
+    return code, [each for each in document["findings"] if each["area"] == area]
+
+
+def test_doctor_refuses_a_study_where_contribute_does(curator: Curator, site: OwnerSite) -> None:
+    (site.folder / "key.pem").chmod(0o600)
+    fits = _study(curator, site)
+    assert _doctor(site, "data")[1][0]["message"].startswith(f"study {fits.name} can be served by")
+    dear = _study(curator, site, privacy={"mechanism": "laplace", "epsilon": "9"})
+    small = _study(curator, site, max_rows=100)
+    code, found = _doctor(site, "data")
+    said = {each["message"].split()[6 if each["class"] else 1].rstrip(":"): each for each in found}
+    assert code in {21, 23}
+    for study in (dear, small, fits):
+        refused, answer = site.run("contribute", study.name, "--yes")
+        if study is fits:
+            assert (refused, said[study.name]["state"]) == (0, "ok")
+            continue
+        finding = said[study.name]
+        assert (finding["exit_code"], finding["class"]) == (refused, answer["error"]["class"])
+        assert answer["error"]["message"] in finding["message"]
+
+
+def test_doctor_is_content_where_one_of_several_data_sets_is_possible(
+    curator: Curator, site: OwnerSite
+) -> None:
+    (site.folder / "key.pem").chmod(0o600)
+    (site.folder / "more.csv").write_bytes((site.folder / "rows.csv").read_bytes())
+    with (site.folder / "policy.yaml").open("a") as file:
+        file.write('  more: {path: more.csv, epsilon: "9", delta: "0"}\n')
+    study = _study(curator, site, privacy={"mechanism": "laplace", "epsilon": "5"})
+    code, [found] = _doctor(site, "data")
+    assert code == 0
+    assert found["message"] == f"study {study.name} can be served by more (200 rows)"
+
+
+def test_every_command_names_the_hosts_of_a_certificate_that_is_for_others(
+    curator: Curator, site: OwnerSite
+) -> None:
+    (site.folder / "key.pem").chmod(0o600)
+    study = _study(curator, site)
+    with (site.folder / "site.yaml").open("a") as file:
+        file.write("server_name: hub.example\n")
+    code, [found] = _doctor(site, "connection")
+    answers = [site.run(*line) for line in (["review", study.name], ["components", study.name])]
+    answers.append(site.run("contribute", study.name, "--yes"))
+    assert {code, *(each[0] for each in answers)} == {41}
+    for said in (found["message"], *(each[1]["error"]["message"] for each in answers)):
+        assert f"{curator.address} is for localhost, 127.0.0.1, not for hub.example" in said
+        assert "doctor" not in said
+
+
+@pytest.mark.parametrize(
+    ("module", "place", "says"),
+    [
+        ("dppca.owner.client.session", "fetch", "nothing was charged by this command"),
+        ("dppca.owner.commands.contribute", "read", "nothing was charged by this command"),
+        (
+            "dppca.owner.release.path",
+            "reserve",
+            "was kept or sent yet: run `dppca-owner contribute",
+        ),
+        ("dppca.owner.release.path", "commit", "may have arrived at the curator: run `dppca-owner"),
+        (
+            "dppca.owner.release.path",
+            "acknowledge",
+            "may have arrived at the curator: run `dppca-owner",
+        ),
+    ],
+)
+def test_an_interrupted_contribution_says_what_the_ledger_holds(
+    curator: Curator,
+    site: OwnerSite,
+    monkeypatch: pytest.MonkeyPatch,
+    module: str,
+    place: str,
+    says: str,
+) -> None:
+    study = _study(curator, site)
+
+    def reached(name: str) -> None:
+        if name == place:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{module}.checkpoint", reached)
+        code, name, message = _fails(site.run("contribute", study.name, "--yes"))
+    assert (code, name) == (130, "Interrupted")
+    assert says in message
+    charged = len(site.history.reservations)
+    assert ("was charged to population survey" in message) == bool(charged)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert len(site.history.reservations) == 1
+
+
+def test_a_study_file_that_differs_names_the_attribute_and_no_value(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site)
+    document = json.loads(study.canonical_bytes())
+    document["schema"]["attributes"][0]["upper"] = 91.25
+    document["quorum"] = 1
+    file = site.folder / "mine.yaml"
+    file.write_text(yaml.safe_dump(document))
+    for command in (["review"], ["contribute", "--yes"]):
+        code, name, message = _fails(site.run(*command, study.name, "--study-file", str(file)))
+        assert (code, name) == (12, "SchemaMismatchError")
+        assert "attribute age" in message
+        assert "quorum" in message
+        assert "91.25" not in message
+    file.write_text(yaml.safe_dump(json.loads(study.canonical_bytes())))
+    assert site.run("review", study.name, "--study-file", str(file))[0] == 0
+
+
+def test_a_study_that_does_not_name_this_owner_is_no_study(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    other = _study(curator, make_enrolled_site(curator, tmp_path))
+    for name in (other.name, "absent"):
+        code, error, message = _fails(site.run("contribute", name, "--yes"))
+        assert (code, error) == (43, "UnknownStudyError")
+        assert "lists those that name this owner" in message
+
+
+def test_a_study_that_was_aborted_takes_nothing_and_costs_nothing(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site)
+    curator.operator().admin.AbortStudy(
+        pb.AbortStudyRequest(name=study.name, reason="x"), timeout=WAIT_S
+    )
+    for command in (["contribute", "--yes"], ["components"]):
+        assert _fails(site.run(*command, study.name))[:2] == (44, "StudyStateError")
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_data_without_the_studys_columns_cost_nothing(curator: Curator, site: OwnerSite) -> None:
+    other = {"name": "height", "type": "numeric", "lower": 0, "upper": 3}
+    study = _study(
+        curator, site, schema={"max_rows_per_person": 1, "attributes": [*ATTRIBUTES, other]}
+    )
+    code, name, message = _fails(site.run("contribute", study.name, "--yes"))
+    assert (code, name) == (13, "DataError")
+    assert "height" in message
+    assert site.run("doctor")[0] == 13
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_rows_that_do_not_conform_are_coded_and_sent(curator: Curator, site: OwnerSite) -> None:
+    study = _study(curator, site)
+    with (site.folder / "rows.csv").open("a") as file:
+        file.write("inf,Zebra,\nabc,,other\n")
+    assert site.run("check", study.name)[0] == 14
+    code, done = site.run("contribute", study.name, "--yes")
+    assert (code, done["rows"]) == (0, 202)
+
+
+def test_a_curator_of_another_authority_is_not_spoken_to(curator: Curator, site: OwnerSite) -> None:
+    write_credentials(site.folder, new_authority().issue(Role.OWNER, site.name))
+    code, name, message = _fails(site.run("contribute", "any", "--yes"))
+    assert (code, name) == (41, "IdentityError")
+    assert "must be signed by one authority" in message
+
+
+def test_components_come_once_everybody_has_contributed(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    other = make_enrolled_site(curator, tmp_path)
+    study = _study(curator, site, other)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    code, name, message = _fails(site.run("components", study.name, "--wait", "0.2"))
+    assert (code, name) == (50, "NotReadyError")
+    assert other.name in message
+    assert other.run("contribute", study.name, "--yes")[0] == 0
+    copy = tmp_path / "copies" / "components.npz"
+    code, found = site.run("components", study.name, "--wait", "20", "--output", str(copy))
+    assert code == 0
+    assert (found["count"], found["missing"], found["label"]) == (2, [], "released")
+    assert sorted(found["contributed"]) == sorted([site.name, other.name])
+    assert found["bytes"] == copy.stat().st_size
+    assert len(found["eigenvalues"]) == study.table.layout.n_columns
+    pictures = tmp_path / "pictures"
+    again = site.run("components", study.name, "--plots", str(pictures))[1]
+    assert again["path"].endswith("components.npz")
+    assert again["plots"] == {
+        name: str(pictures / f"{name}.png") for name in ("loadings", "biplot")
+    }
+    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in again["plots"].values())
+    named = dppca.read_result(copy).largest_loadings()
+    assert [[each["loading"] for each in one["loadings"]] for one in found["components"]] == [
+        [each.value for each in one] for one in named
+    ]
+
+
+@pytest.fixture
+def finished(curator: Curator, site: OwnerSite) -> tuple[OwnerSite, Study]:
+    """A site that has the components of a study it was alone in."""
+    study = _study(curator, site)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.run("components", study.name, "--wait", "20")[0] == 0
+    return site, study
+
+
+def test_synthetic_rows_are_drawn_and_published_and_may_be_published_again(
+    finished: tuple[OwnerSite, Study],
+) -> None:
+    site, study = finished
+    code, made = site.run("synthesize", study.name, "--publish")
+    assert (code, made["rows"], made["published"]) == (0, 200, ["coded", "decoded"])
+    assert len(made["relations"]["attributes"]) == len(study.table.attributes)
+    files = {form: Path(path).read_bytes() for form, path in made["forms"].items()}
+    code, again = site.run("synthesize", study.name, "--publish")
+    assert (code, again["bytes"]) == (0, made["bytes"])
+    assert {form: Path(path).read_bytes() for form, path in again["forms"].items()} == files
+
+
+def test_other_rows_than_those_published_are_refused(finished: tuple[OwnerSite, Study]) -> None:
+    site, study = finished
+    assert site.run("synthesize", study.name, "--form", "coded", "--publish")[0] == 0
+    answer = site.run("synthesize", study.name, "--rows", "7", "--form", "coded", "--publish")
+    assert _fails(answer)[:2] == (45, "ConflictError")
+
+
+def test_components_that_claim_another_release_of_this_site_are_refused(
+    finished: tuple[OwnerSite, Study],
+) -> None:
+    site, study = finished
+    (site.folder / "ledger.sqlite").unlink()
+    code, name, message = _fails(site.run("components", study.name))
+    assert (code, name) == (15, "ArtefactError")
+    assert "ledger does not know" in message
+
+
+def test_doctor_says_which_study_waits_and_which_data_set_fits(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site)
+    code, document = site.run("doctor")
+    assert code == 0
+    text = json.dumps(document)
+    assert f"waiting for this site: {study.name}" in text
+    assert "survey (200 rows)" in text
+
+
+def test_a_review_refuses_above_the_studys_share_and_a_contribution_does_not(
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = _study(curator, site, faults={"refuse_if_above": 0.2})
+    path = site.folder / "rows.csv"
+    path.write_text(path.read_text().replace(",state", ",farm"))
+    code, review = site.run("review", study.name)
+    counts = review["coded_by_rule"]
+    assert code == 28
+    assert counts["label"] == "site-only"
+    assert counts["above"] == {"work": counts["attributes"]["work"]["unknown"] / 200}
+    assert site.run("check", study.name)[0] == 28
+    assert not (site.folder / "ledger.sqlite").exists()
+    # The steward sees the same counts when asked, and the answer alone decides.
+    monkeypatch.setattr(sys, "stdin", _Terminal("n\n"))
+    assert _fails(site.run("contribute", study.name))[0] == 24
+    assert not (site.folder / "ledger.sqlite").exists()
+    shown: list[str] = []
+    monkeypatch.setattr(
+        "dppca.owner.commands.consent.click.echo", lambda text, **_: shown.append(text)
+    )
+    monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
+    assert site.run("contribute", study.name)[0] == 0
+    assert json.loads(shown[-1])["coded_by_rule"] == counts
+    monkeypatch.undo()
+    assert "TOO MANY FAULTS" in shown[0]
+    assert "choice made from data" in shown[0]
+    assert site.run("contribute", study.name)[1]["coded_by_rule"] is None  # no row was read

@@ -1,0 +1,116 @@
+"""One budget for the people, whatever a steward calls them: against a real curator."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from dppca.common.study import Study
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+
+PATIENTS = 'patients: {who: Secret people of ward 7, epsilon: "3", delta: "0"}'
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    return make_enrolled_site(curator, tmp_path)
+
+
+def _study(curator: Curator, site: OwnerSite, epsilon: str) -> Study:
+    privacy = {"mechanism": "laplace", "epsilon": epsilon}
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name], privacy=privacy)
+    curator.operator().create(study)
+    return study
+
+
+def _state(site: OwnerSite, populations: list[str], data_sets: list[str]) -> None:
+    lines = ["populations:", *(f"  {each}" for each in populations)]
+    lines += ["data_sets:", *(f"  {each}" for each in data_sets)]
+    (site.folder / "policy.yaml").write_text("\n".join([*lines, ""]))
+
+
+def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site: OwnerSite) -> None:
+    _state(site, [PATIENTS], ["survey: {population: patients, path: rows.csv}"])
+    first, second = _study(curator, site, "2"), _study(curator, site, "2")
+    code, reviewed = site.run("review", first.name)
+    assert (code, reviewed["budget"]["population"]) == (0, "patients")
+    code, done = site.run("contribute", first.name, "--yes")
+    assert (code, done["population"], done["remaining"]) == (0, "patients", "1")
+    for populations, data_set in (
+        ([PATIENTS], "visits: {population: patients, path: ./rows.csv}"),
+        ([PATIENTS.replace("patients", "people")], "visits: {population: people, path: rows.csv}"),
+        ([PATIENTS.replace("patients", "people")], "survey: {population: people, path: moved.csv}"),
+        ([PATIENTS], 'own: {path: rows.csv, epsilon: "3", delta: "0"}'),
+    ):
+        (site.folder / "moved.csv").write_bytes((site.folder / "rows.csv").read_bytes())
+        _state(site, populations, [data_set])
+        code, message = error_of(site.run("contribute", second.name, "--yes"))
+        assert (code, "2 is spent; with this release it would be 4" in message) == (21, True)
+    assert site.history.total("survey").epsilon == 2
+
+
+def test_a_population_that_was_charged_cannot_be_left_out(
+    curator: Curator, site: OwnerSite
+) -> None:
+    _state(site, [PATIENTS], ["survey: {population: patients, path: rows.csv}"])
+    first, second = _study(curator, site, "1"), _study(curator, site, "1")
+    assert site.run("contribute", first.name, "--yes")[0] == 0
+    (site.folder / "rows.csv").rename(site.folder / "other.csv")
+    other = PATIENTS.replace("patients", "others")
+    _state(site, [other], ["new: {population: others, path: other.csv}"])
+    code, message = error_of(site.run("contribute", second.name, "--yes"))
+    assert (code, "the ledger has charges of patients" in message) == (10, True)
+    assert site.history.total("patients").epsilon == 1
+    _state(
+        site, [other[:-1] + ", was: [patients]}"], ["new: {population: others, path: other.csv}"]
+    )
+    code, done = site.run("contribute", second.name, "--yes")
+    assert (code, done["population"], done["remaining"]) == (0, "others", "1")
+
+
+def test_queries_of_one_database_spend_one_budget(curator: Curator, site: OwnerSite) -> None:
+    with (site.folder / "rows.csv").open() as file:
+        head, *rows = csv.reader(file)
+    with closing(sqlite3.connect(site.folder / "rows.db")) as database:
+        database.execute(f"CREATE TABLE people ({', '.join(head)})")
+        database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
+        database.commit()
+    for name, where in (("all", "1"), ("women", "sex = 'Female'")):
+        (site.folder / f"{name}.sql").write_text(f"SELECT * FROM people WHERE {where}")
+    source = "population: patients, source: {sqlite: {path: rows.db}}"
+    _state(
+        site, [PATIENTS], [f"{name}: {{{source}, query: {name}.sql}}" for name in ("all", "women")]
+    )
+    first, second = _study(curator, site, "2"), _study(curator, site, "2")
+    code, done = site.run("contribute", first.name, "--data-set", "all", "--yes")
+    assert (code, done["remaining"]) == (0, "1")
+    code, message = error_of(site.run("contribute", second.name, "--data-set", "women", "--yes"))
+    assert (code, "population patients does not cover" in message) == (21, True)
+    small = _study(curator, site, "1")
+    code, done = site.run("contribute", small.name, "--data-set", "women", "--yes")
+    assert (code, done["remaining"]) == (0, "0")
+
+
+def test_what_the_policy_says_of_people_stays_at_the_site(
+    curator: Curator, site: OwnerSite
+) -> None:
+    _state(site, [PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
+    study = _study(curator, site, "1")
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    ledger = (site.folder / "ledger.sqlite").read_bytes()
+    assert b"Secret people" not in ledger
+    assert b"rows.csv" not in ledger
+    kept = [path for path in curator.state.rglob("*") if path.is_file()]
+    assert kept
+    for path in kept:
+        content = path.read_bytes()
+        assert not any(
+            word in content for word in (b"Secret people", b"hidden-survey", b"patients")
+        )

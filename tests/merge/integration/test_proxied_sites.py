@@ -1,0 +1,166 @@
+"""A site that reaches its curator through an HTTP proxy alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dppca.common.testbed import environment
+from dppca.common.transport.tls import Role
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.http_proxy import ConnectProxy, connect_proxy
+from tests.support.owner_site import OwnerSite, error_of, make_site
+from tests.support.patience import run_watched
+
+LOGIN = "hospital:MARKED-secret-9313"
+
+
+def make_proxied_site(
+    curator: Curator, folder: Path, proxy: ConnectProxy, *, login: str = ""
+) -> OwnerSite:
+    """An enrolled site with `proxy`, and where its login is kept if it has one."""
+    name = f"marked-owner-{uuid4().hex[:12]}"
+    credentials = curator.authority.issue(Role.OWNER, name)
+    site = make_site(folder / name, name=name, curator=curator.address, credentials=credentials)
+    settings = site.folder / "site.yaml"
+    text = f"{settings.read_text()}proxy: {proxy.address}\n"
+    if login:
+        kept = site.folder / "proxy.login"
+        kept.write_text(f"{login}\n")
+        kept.chmod(0o600)
+        text += "proxy_login: {file: proxy.login}\n"
+    settings.write_text(text)
+    return site
+
+
+def findings(answer: tuple[int, Any]) -> dict[str, str]:
+    """State of each area of a diagnosis."""
+    return {each["area"]: each["state"] for each in answer[1]["findings"]}
+
+
+@pytest.mark.parametrize("login", ["", LOGIN])
+def test_a_whole_study_goes_through_the_proxy_and_it_sees_no_word_of_it(
+    curator: Curator, tmp_path: Path, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    with connect_proxy(login=login) as proxy:
+        site = make_proxied_site(curator, tmp_path, proxy, login=login)
+        study = make_study(name=f"marked-study-{uuid4().hex[:12]}", owners=[site.name])
+        curator.operator().create(study)
+        assert findings(site.run("doctor"))["proxy"] == "ok"
+        assert site.run("contribute", study.name, "--yes")[0] == 0
+        assert site.run("components", study.name, "--wait", "20")[0] == 0
+        assert site.run("synthesize", study.name, "--publish")[0] == 0
+    assert set(proxy.asked) == {curator.address}
+    assert len(proxy.asked) == 5, "one connection a command, and doctor's own"
+    for word in (site.name, study.name, "marked", "MARKED", "age", "private", "dppca", "urn:"):
+        # Three letters may come by chance in so many bytes that look random.
+        assert len(word) < 5 or word.encode() not in proxy.passed, word
+    assert "MARKED" not in "".join(
+        path.read_text(errors="replace")
+        for path in site.folder.rglob("*")
+        if path.is_file() and path.name != "proxy.login"
+    )
+
+
+def test_init_writes_the_proxy_and_refuses_one_with_a_password(tmp_path: Path) -> None:
+    site = OwnerSite(tmp_path / "site", "s")
+    line = ("init", "--name", "s", "--curator", "hub.example:7443")
+    code, said = error_of(site.run(*line, "--proxy", "http://u:MARKED@proxy.example:3128"))
+    assert (code, "proxy_login" in said, "MARKED" in said) == (10, True, False)
+    assert not site.folder.exists()
+    code, made = site.run(*line, "--proxy", "proxy.example:3128")
+    assert (code, made["proxy"]) == (0, "proxy.example:3128")
+    assert "through the proxy proxy.example:3128" in str(site.run("doctor", "--offline")[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("proxy: http://u:MARKED@proxy.example:3128", "must be HOST:PORT alone"),
+        ("proxy: proxy.example", "must be HOST:PORT with a port"),
+        ("proxy: proxy.example:1\nproxy_login: u:MARKED", "holds no password"),
+        ("proxy: proxy.example:1\nproxy_login: {password: MARKED}", "no field `password`"),
+        ("proxy_login: {env: LOGIN}", "proxy_login is for a proxy"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named_and_not_repeated(
+    tmp_path: Path, line: str, words: str
+) -> None:
+    site = make_site(tmp_path / "site", name="s", curator="hub.example:7443")
+    with (site.folder / "site.yaml").open("a") as file:
+        file.write(f"{line}\n")
+    code, said = error_of(site.run("components", "x"))
+    assert code == 10
+    assert words in said
+    assert "MARKED" not in said
+
+
+def test_a_login_that_others_may_read_or_that_is_none_is_refused(
+    curator: Curator, tmp_path: Path
+) -> None:
+    with connect_proxy(login=LOGIN) as proxy:
+        site = make_proxied_site(curator, tmp_path, proxy, login=LOGIN)
+        kept = site.folder / "proxy.login"
+        kept.chmod(0o640)
+        assert "may be read by others" in error_of(site.run("components", "x"))[1]
+        kept.chmod(0o600)
+        kept.write_text("MARKED-without-a-name\n")
+        said = error_of(site.run("components", "x"))[1]
+        assert "must be NAME:PASSWORD" in said
+        kept.unlink()
+        assert "is not there or is empty" in error_of(site.run("components", "x"))[1]
+    assert proxy.asked == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"refusal": "403 Forbidden"}, "allow CONNECT"),
+        ({"login": LOGIN}, "asks for a name and password"),
+        ({"silent": True}, "did not answer"),
+        ({"cut_after": 400}, "check the address and that the curator is running"),
+    ],
+)
+def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way(
+    curator: Curator,
+    tmp_path: Path,
+    settings: dict[str, Any],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dppca.common.transport.proxies.ANSWER_S", 0.5)
+    monkeypatch.setattr("dppca.owner.client.questions.CONNECT_TIMEOUT_S", 3)
+    with connect_proxy(**settings) as proxy:
+        site = make_proxied_site(curator, tmp_path, proxy)
+        study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
+        curator.operator().create(study)
+        seen = findings(site.run("doctor"))
+        is_cut = "cut_after" in settings
+        assert seen["proxy"] == ("ok" if is_cut else "broken")
+        assert seen["connection"] == ("broken" if is_cut else "skipped")
+        monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 3)
+        code, said = error_of(site.run("contribute", study.name, "--yes"))
+    assert code == 40
+    assert words in said
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_a_process_says_what_the_proxy_said_and_nothing_else(
+    curator: Curator, tmp_path: Path
+) -> None:
+    with connect_proxy(refusal="407 Proxy Authentication Required") as proxy:
+        site = make_proxied_site(curator, tmp_path, proxy)
+        command = [sys.executable, "-m", "dppca.owner.cli", "--site", str(site.folder), "studies"]
+        # Tests that log as a curator does, in this process, leave their setting behind.
+        own = {name: value for name, value in environment().items() if name != "GRPC_VERBOSITY"}
+        done = run_watched(command, env=own)
+    assert (done.returncode, done.stdout) == (40, "")
+    assert done.stderr.startswith("error: the proxy ")
+    assert done.stderr.count("\n") == 1

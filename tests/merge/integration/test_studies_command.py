@@ -1,0 +1,157 @@
+"""``dppca-owner studies`` against a curator."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dppca.common.console import run
+from dppca.common.study import Study
+from dppca.owner.cli import cli
+from dppca.owner.commands import studies
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    return make_enrolled_site(curator, tmp_path)
+
+
+def create(curator: Curator, *owners: str, **changes: Any) -> Study:
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=list(owners), **changes)
+    curator.operator().create(study)
+    return study
+
+
+def listed(site: OwnerSite) -> dict[str, dict[str, Any]]:
+    code, document = site.run("studies")
+    assert code == 0
+    return {each["name"]: each for each in document["studies"]}
+
+
+def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: OwnerSite) -> None:
+    assert site.run("studies")[1]["studies"] == []
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=2, hours=3)
+    alone = create(curator, site.name)
+    shared = create(curator, site.name, "owner-2", deadline=end.isoformat(), quorum=1)
+    create(curator, "owner-2")
+    found = listed(site)
+    assert list(found) == [shared.name, alone.name], "newest first; others' are not shown"
+    assert found[alone.name] == {
+        "name": alone.name,
+        "digest": alone.digest,
+        "state": "open",
+        "contributions": 0,
+        "owners": 1,
+        "contributed": False,
+        "deadline": None,
+        "seconds_left": None,
+        "epsilon": "1",
+        "delta": "0",
+        "next": f"`dppca-owner review {alone.name}`, then `contribute`",
+    }
+    assert datetime.fromisoformat(found[shared.name]["deadline"]) == end
+    assert 2 * 86400 < found[shared.name]["seconds_left"] <= 51 * 3600
+    assert not (site.folder / "ledger.sqlite").exists()
+    assert not (site.folder / "studies").exists(), "nothing is kept, either"
+
+
+def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
+    alone = create(curator, site.name)
+    shared = create(curator, site.name, "owner-2")
+    assert site.run("contribute", shared.name, "--yes")[0] == 0
+    assert listed(site)[shared.name]["next"] == "nothing: it waits for other owners"
+    code, _ = site.run("contribute", alone.name, "--yes", die_at="send")
+    assert code != 0
+    assert "not known to be sent" in listed(site)[alone.name]["next"]
+    assert site.run("contribute", alone.name, "--yes")[0] == 0
+    assert site.run("components", alone.name, "--wait", "20")[0] == 0
+    assert "its components are here" in listed(site)[alone.name]["next"]
+    (site.folder / "studies" / alone.name / "components.npz").unlink()
+    assert listed(site)[alone.name]["next"] == f"`dppca-owner components {alone.name}`"
+    (site.folder / "ledger.sqlite").unlink()
+    assert "this ledger lacks" in listed(site)[shared.name]["next"]
+
+
+def watched(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
+) -> tuple[int, list[float]]:
+    """Exit code of ``--watch``, interrupted after the steps, which pauses do; the pauses."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if not steps:
+            raise KeyboardInterrupt
+        steps.pop(0)()
+
+    monkeypatch.setattr(studies.time, "sleep", sleep)
+    with pytest.raises(SystemExit) as left:
+        run(cli, ["--site", str(site.folder), "studies", "--watch"])
+    assert isinstance(left.value.code, int)
+    return left.value.code, pauses
+
+
+def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
+    curator: Curator,
+    site: OwnerSite,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = create(curator, site.name, deadline="2040-01-01T00:00:00Z", quorum=1)
+    new: list[Study] = []
+    steps = [lambda: None, lambda: new.append(create(curator, site.name)), lambda: None]
+    assert watched(site, monkeypatch, steps) == (0, [studies.POLL_S] * 4)
+    printed = capsys.readouterr().out
+    assert printed.count(f"{first.name}: open, 0 of 1 contributions, epsilon 1, deadline 2040") == 2
+    assert printed.count(f"{new[0].name}: open") == 1
+    assert "\x1b" not in printed
+
+
+def test_a_watch_on_a_terminal_shows_the_list_anew(
+    curator: Curator,
+    site: OwnerSite,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = create(curator, site.name)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert watched(site, monkeypatch, [lambda: None])[0] == 0
+    printed = capsys.readouterr().out
+    assert printed.count(f"{study.name}: open") == 2
+    assert printed.count("Ctrl-C ends.") == 2
+
+
+def test_a_watch_goes_on_when_the_curator_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
+    curator = Curator(tmp_path / "hub").start()
+    site = make_enrolled_site(curator, tmp_path)
+    study = create(curator, site.name)
+    relisted: list[Any] = []
+    monkeypatch.setattr(
+        studies,
+        "list_studies",
+        lambda *given: relisted.append(1) or listing(*given),
+    )
+    assert watched(site, monkeypatch, [curator.stop, lambda: None])[0] == 0
+    assert len(relisted) == 3
+    printed = capsys.readouterr().out
+    assert printed.count(f"{study.name}: open") == 1
+    assert printed.count("not known now:") == 1
+
+
+listing = studies.list_studies
+
+
+def test_a_watch_is_no_document(site: OwnerSite) -> None:
+    code, said = error_of(site.run("studies", "--watch"))
+    assert (code, "leave out --json" in said) == (10, True)

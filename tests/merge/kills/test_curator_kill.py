@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+
+from dppca.common.errors import DppcaError, PeerError
+from dppca.common.messages import Form, StudyState
+from dppca.common.results import result_from_bytes
+from dppca.common.transport.codec import state_from_wire
+from dppca.common.transport.status import from_rpc_error
+from dppca.common.wire import federation_pb2 as pb
+from tests.merge.kills.curator_that_dies import POINTS
+from tests.support.census import arrow, decoded_rows, header_of, make_release, make_study
+from tests.support.checkout import ROOT
+from tests.support.curator import Curator
+from tests.support.party import upload
+from tests.support.patience import WAIT_S
+
+STUDY = make_study(owners=["owner-1", "owner-2"])
+DYING = str(Path(__file__).with_name("curator_that_dies.py"))
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    curator = Curator(tmp_path)
+    yield curator
+    curator.stop()
+
+
+def start_dying(curator: Curator, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIE_AT", point)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    curator.start(DYING, "serve")
+
+
+@pytest.mark.parametrize("point", [point for point in POINTS if point != "never"])
+def test_a_curator_that_is_killed_continues_where_it_was(
+    point: str, curator: Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = point.startswith(("bytes", "contribution"))
+    sent = [("owner-1", make_release(STUDY, seed=1)), ("owner-2", make_release(STUDY, seed=2))]
+    curator.start()
+    curator.operator().create(STUDY)
+    if not early:
+        curator.party("owner-1").contribute(sent[0][1])
+    if point in {"result named", "result stored"}:
+        # Then the next thing that is stored is the result.
+        curator.terminate()
+        start_dying(curator, "last contribution stored", monkeypatch)
+        with suppress(grpc.RpcError):
+            curator.party("owner-2").contribute(sent[1][1])
+        curator.process.wait(timeout=WAIT_S)
+        monkeypatch.setenv("DIE_AT", point)
+        with suppress(PeerError):  # it may die before it says where it listens
+            curator.start(DYING, "serve")
+    else:
+        curator.terminate()
+        start_dying(curator, point, monkeypatch)
+        owner, release = sent[0] if early else sent[1]
+        with suppress(grpc.RpcError):
+            curator.party(owner).contribute(release)
+    assert curator.process.wait(timeout=WAIT_S) == -9
+
+    curator.start()
+    for owner, release in sent:
+        curator.party(owner).contribute(release)
+        assert curator.party(owner).contribute(release).already_stored
+    answer = curator.party("owner-1").result(STUDY)
+    assert state_from_wire(answer.state) is StudyState.DECOMPOSED
+    content = curator.party("owner-2").components(STUDY)
+    result = result_from_bytes(content, STUDY)
+    expected = sent[0][1].packed + sent[1][1].packed
+    assert (result.pooled == expected).all()
+    blobs = {path.name for path in (curator.state / "blobs").iterdir()}
+    shares = {share.payload_sha256 for share in result.header.shares}
+    assert blobs == shares | {answer.sha256.hex()}
+
+
+def test_published_rows_outlive_a_kill(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
+    for seed, owner in enumerate(STUDY.owners):
+        curator.party(owner).contribute(make_release(STUDY, seed=seed))
+    digest = curator.party("owner-1").result(STUDY).sha256
+    rows = arrow(decoded_rows())
+    curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    before = curator.party("owner-1").synthetic(STUDY, Form.DECODED)
+    curator.kill()
+    curator.start()
+    assert curator.party("owner-2").synthetic(STUDY, Form.DECODED) == before
+    again = curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
+    assert again.already_stored
+
+
+def test_a_deadline_that_passed_while_the_curator_was_down_is_kept(curator: Curator) -> None:
+    curator.start()
+    deadline = datetime.now(UTC) + timedelta(seconds=6)  # to be there before it on a busy machine
+    study = make_study(owners=["owner-1", "owner-2"], quorum=1, deadline=deadline.isoformat())
+    curator.operator().create(study)
+    curator.party("owner-1").contribute(make_release(study))
+    curator.kill()
+    time.sleep(max(0.0, (deadline - datetime.now(UTC)).total_seconds()))
+    curator.start()
+    answer = curator.party("owner-2").result(study)
+    assert state_from_wire(answer.state) is StudyState.DECOMPOSED
+    assert list(answer.missing) == ["owner-2"]
+
+
+def test_sigterm_finishes_what_runs_and_answers_who_waits(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
+    owner, waiting = curator.party("owner-1"), curator.party("owner-2")
+    release = make_release(STUDY)
+    begun, ends = threading.Event(), []
+
+    def slowly() -> Iterator[pb.ContributeRequest]:
+        parts = list(upload(header_of(release), release.payload(), chunk_bytes=8))
+        yield from parts[:3]
+        begun.set()
+        time.sleep(1.0)
+        yield from parts[3:]
+
+    def send() -> None:
+        ends.append(owner.send(slowly()).already_stored)
+
+    def wait() -> None:
+        try:
+            waiting.result(STUDY, wait_s=20)
+        except grpc.RpcError as error:
+            ends.append(type(from_rpc_error(error)).__name__)
+
+    threads = [threading.Thread(target=target) for target in (send, wait)]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(10)
+    time.sleep(0.2)
+    began = time.monotonic()
+    assert curator.terminate() == 0
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - began < 10
+    assert sorted(ends, key=str) == [False, "UnreachableError"]
+    curator.start()
+    assert list(curator.party("owner-1").result(STUDY, wait_s=0).contributed) == ["owner-1"]
+
+
+def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:
+    curator.start()
+    curator.operator().create(STUDY)
+    owner, release = curator.party("owner-1"), make_release(STUDY)
+    parts = list(owner.signed(upload(header_of(release), release.payload(), chunk_bytes=8)))
+    cut = threading.Event()
+
+    def half() -> Iterator[pb.ContributeRequest]:
+        yield from parts[: len(parts) // 2]
+        cut.wait(15)
+
+    call = owner.federation.Contribute.future(half(), timeout=WAIT_S)
+    end = time.monotonic() + WAIT_S
+    while not list((curator.state / "incoming").iterdir()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    call.cancel()
+    cut.set()
+    end = time.monotonic() + WAIT_S
+    while list((curator.state / "incoming").iterdir()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert not curator.party("owner-1").contribute(release).already_stored
+
+
+def test_two_curators_cannot_share_a_folder(curator: Curator) -> None:
+    curator.start()
+    first = curator.process
+    with pytest.raises(DppcaError, match="another daemon uses"):
+        curator.start()
+    assert curator.process.returncode == 60
+    assert first.poll() is None
+    first.kill()
+    first.wait()

@@ -1,0 +1,55 @@
+"""Commands that die between any two steps of a release that is a file: a model, or a summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.trained_site import make_trained_site
+
+TRAIN = ("train", "site-test", "--target", "ill", "--yes", "--method")
+ASK = {
+    "dp-svm": (*TRAIN, "dp-svm", "--epsilon", "1"),
+    "pca-dpsvm": (*TRAIN, "pca-dpsvm", "--epsilon", "1"),
+    "private-svm": (*TRAIN, "private-svm", "--epsilon", "1", "--delta", "1e-6"),
+    "summary": ("report", "site-test", "--yes", "--release", "--epsilon", "1"),
+}
+# Each step for the first; for the others, which take the same path, the two sides of the storing.
+CASES = [
+    *[("dp-svm", step) for step in ("commit", "draw", "reserve", "store")],
+    *[(name, step) for name in sorted({*ASK} - {"dp-svm"}) for step in ("commit", "draw")],
+]
+KILLED = -9
+
+
+@pytest.mark.parametrize(("name", "step"), CASES)
+def test_a_file_is_charged_once_and_never_drawn_again_once_it_is_stored(
+    tmp_path: Path, name: str, step: str
+) -> None:
+    site, _ = make_trained_site(tmp_path / "site", budget='epsilon: "10", delta: "1e-6"')
+    key = "summary" if name == "summary" else "model"
+    if name == "summary":
+        assert site.run("synthesize", "site-test")[0] == 0
+    before = set(site.folder.rglob("*"))
+    assert site.run(*ASK[name], die_at=step)[0] == KILLED
+    died = site.history
+    charged = died.total("survey")
+    assert charged.epsilon + charged.rho > 0
+    assert bool(died.commitments) == (step == "commit")
+    made_by_now = {path.name.partition(".")[0] for path in {*site.folder.rglob("*")} - before}
+    assert made_by_now == {"ledger"}
+
+    code, made = site.run(*ASK[name])
+    assert (code, made["already_stored"]) == (0, step == "commit")
+    after = site.history
+    assert after.total("survey") == charged
+    assert len(after.reservations) == len(after.commitments) == 1
+    if died.commitments:
+        assert after.commitments == died.commitments
+    content = Path(made[key]).read_bytes()
+
+    code, again = site.run(*ASK[name])
+    assert (code, again["already_stored"]) == (0, True)
+    assert Path(again[key]).read_bytes() == content
+    assert site.history == after

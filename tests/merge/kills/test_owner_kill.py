@@ -1,0 +1,171 @@
+"""Owners that die between any two steps of a release, and curators that are not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dppca.common.study import Study
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.patience import WAIT_S
+
+STEPS = ["fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge"]
+KILLED = -9
+LEDGER_ERROR = 30
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    """A site that this curator has never seen: it remembers the ledgers of the others."""
+    return make_enrolled_site(curator, tmp_path)
+
+
+def _study(curator: Curator, site: OwnerSite, name: str) -> Study:
+    study = make_study(name=name, owners=[site.name, "absent"])
+    curator.operator().create(study)
+    return study
+
+
+def _has_come(curator: Curator, study: Study) -> bool:
+    return bool(curator.operator().result(study, wait_s=0).contributed)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
+    curator: Curator, site: OwnerSite, step: str
+) -> None:
+    study = _study(curator, site, f"kill-{step}")
+    code, _ = site.run("contribute", study.name, "--yes", die_at=step)
+    assert code == KILLED
+    died = site.history
+    assert bool(died.reservations) == (step not in ("fetch", "read"))
+    assert bool(died.commitments) == (step in ("commit", "send", "acknowledge"))
+    assert _has_come(curator, study) == (step == "acknowledge")
+
+    code, done = site.run("contribute", study.name, "--yes")
+    assert code == 0
+    assert done["already_stored"] == (step == "acknowledge")
+    after = site.history
+    assert after.total("survey").epsilon == Decimal("1.0")
+    assert len(after.deliveries) == len(after.commitments) == 1
+    kept = after.commitment_for(study.digest)
+    assert kept is not None
+    if died.commitments:
+        assert died.commitment_for(study.digest) == kept
+
+    code, again = site.run("contribute", study.name)
+    assert (code, again["already_stored"]) == (0, True)
+    assert again["release_id"] == done["release_id"]
+    assert site.history == after
+    assert _has_come(curator, study)
+
+
+def test_an_owner_that_dies_again_and_again_is_charged_once(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "again-and-again")
+    for step in STEPS:
+        assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
+    code, _ = site.run("contribute", study.name)
+    assert code == 0
+    assert site.history.total("survey").epsilon == Decimal("1.0")
+
+
+def test_a_release_cut_off_before_another_one_can_still_be_sent(
+    curator: Curator, site: OwnerSite
+) -> None:
+    first, second = _study(curator, site, "first"), _study(curator, site, "second")
+    assert site.run("contribute", "first", "--yes", die_at="commit")[0] == KILLED
+    assert site.run("contribute", "second", "--yes")[0] == 0
+    assert site.run("contribute", "first")[0] == 0
+    assert _has_come(curator, first)
+    assert _has_come(curator, second)
+
+
+def test_a_budget_that_does_not_cover_a_study_is_not_touched(
+    curator: Curator, site: OwnerSite
+) -> None:
+    for number in range(3):
+        _study(curator, site, f"budget-{number}")
+        assert site.run("contribute", f"budget-{number}", "--yes")[0] == 0
+    study = _study(curator, site, "budget-3")
+    before = site.history
+    code, failed = site.run("contribute", study.name, "--yes")
+    assert (code, failed["error"]["class"]) == (21, "BudgetExceededError")
+    assert site.history == before
+    assert not _has_come(curator, study)
+    assert site.run("contribute", "budget-0")[0] == 0
+
+
+def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_path: Path) -> None:
+    curator = Curator(tmp_path / "hub").start()
+    try:
+        site = make_enrolled_site(curator, tmp_path, name="owner-1")
+        study = _study(curator, site, "down")
+        assert site.run("contribute", "down", "--yes", die_at="commit")[0] == KILLED
+        kept = site.history.commitment_for(study.digest)
+        curator.kill()
+        code, failed = site.run("contribute", "down")
+        assert (code, failed["error"]["class"]) == (40, "UnreachableError")
+        curator.start()
+        settings = site.folder / "site.yaml"
+        settings.write_text(f'name: owner-1\ncurator: "{curator.address}"\n')
+        assert site.run("contribute", "down")[0] == 0
+        history = site.history
+        assert history.commitment_for(study.digest) == kept
+        assert history.total("survey").epsilon == Decimal("1.0")
+    finally:
+        curator.stop()
+
+
+def test_a_disk_without_room_for_a_ledger_releases_nothing(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "full-disk")
+    before = {path.name for path in site.folder.iterdir()}
+    assert _with_limit(site, "contribute", study.name, limit=8_000) == LEDGER_ERROR
+    assert site.history.length == 0
+    assert not _has_come(curator, study)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.history.total("survey").epsilon == Decimal("1.0")
+    assert {path.name for path in site.folder.iterdir()} - before == {
+        "ledger.mark",
+        "ledger.sqlite",
+        "site.lock",
+        "studies",
+    }
+
+
+def test_entries_that_are_changed_stop_every_further_release(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "tampered")
+    _study(curator, site, "tampered-too")
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    ledger = site.folder / "ledger.sqlite"
+    content = ledger.read_bytes()
+    assert content.count(b'"budget_epsilon":"3"') == 1
+    ledger.write_bytes(content.replace(b'"budget_epsilon":"3"', b'"budget_epsilon":"9"'))
+    for arguments in (["budget"], ["contribute", "tampered-too", "--yes"]):
+        code, failed = site.run(*arguments)
+        assert (code, failed["error"]["class"]) == (31, "LedgerCorruptError")
+        assert "entry 1" in failed["error"]["message"]
+
+
+def _with_limit(site: OwnerSite, *arguments: str, limit: int) -> int:
+    """Exit code of a command whose files cannot grow beyond ``limit`` bytes."""
+    program = (
+        "import resource, sys; "
+        "from dppca.owner.cli import cli; from dppca.common.console import run; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
+        f"run(cli, ['--site', {str(site.folder)!r}, *{[*arguments, '--yes', '--json']!r}])"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=WAIT_S, check=False
+    ).returncode

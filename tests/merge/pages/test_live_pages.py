@@ -1,0 +1,57 @@
+"""A page that keeps itself up to date says each change of a status once to a screen reader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Browser, Route, expect
+
+from dppca.common.clock import utc_now
+from dppca.common.pages.rendering import STATIC, render
+from dppca.owner.commands.page.jobs import Job
+from dppca.owner.commands.page.routes import TEMPLATES
+from tests.support.browser import SOON_MS, watched
+from tests.support.census import make_study
+
+PLACE = "http://127.0.0.1:8700/place/study/census"
+_HEAR = """window.heard = []; window.changed = 0;
+new MutationObserver((changes) => {
+    window.changed += 1;
+    for (const region of document.querySelectorAll("[role=status], [aria-live]"))
+        if (changes.some((each) => region.contains(each.target)))
+            window.heard.push(region.textContent.trim());
+}).observe(document.body, {childList: true, subtree: true, attributes: true});
+window.status_element = document.querySelector("section [role=status]");"""
+
+
+def test_a_status_is_said_when_it_changes_and_a_count_is_not(browser: Browser) -> None:
+    job = Job("census", "The review of census", step="Counting", total=1000, unit="rows")
+
+    def answer(route: Route) -> None:
+        if "/static/" in route.request.url:
+            route.fulfill(path=STATIC / route.request.url.rpartition("/")[2])
+            return
+        job.done += 1
+        page: dict[str, Any] = {"face": [], "job": job, "study": make_study(), "steps": []}
+        shown = {"who": "Site a", "links": (), "place": "/place", "form_token": "x"}
+        text = render([TEMPLATES], "progress.html", **page, **shown, now=utc_now())
+        route.fulfill(body=text, content_type="text/html")
+
+    with watched(browser) as seen:
+        page = seen.page
+        page.route("**/*", answer)
+        page.goto(PLACE)
+        page.evaluate(_HEAR)
+        expect(page.get_by_text("4 of 1,000 rows")).to_be_visible(timeout=SOON_MS)
+        assert page.evaluate("window.changed") > 0
+        assert page.evaluate("window.heard") == []
+        job.step, job.total = "going on", 0
+        job.notes.append("It cannot be stopped any more.")
+        status = page.locator("section [role=status]")
+        expect(status).to_contain_text("going on", timeout=SOON_MS)
+        page.wait_for_timeout(2500)  # two looks, at which nothing is new
+        assert page.evaluate("window.heard") == ["going onIt cannot be stopped any more."]
+        element = "window.status_element === document.querySelector('section [role=status]')"
+        assert page.evaluate(element)
+        expect(page.get_by_role("progressbar")).to_be_hidden()
+        seen.require_quiet()

@@ -1,0 +1,150 @@
+"""The operator's page in a real browser, asking a real curator with the operator's certificate."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from dppca.common.testbed import CURATOR, Processes
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.browser import (
+    SOON_MS,
+    Served,
+    follow,
+    look_again_until,
+    open_details,
+    reach,
+    require_accessible,
+    serve_page,
+    watched,
+)
+from tests.support.callers import refused
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.owner_site import make_enrolled_site
+from tests.support.pages import HOSTILE, begin_study
+from tests.support.patience import WAIT_S
+
+
+@pytest.fixture
+def served(curator: Curator, tmp_path: Path, live: Processes) -> Served:
+    folder = write_credentials(
+        tmp_path / "operator", curator.authority.issue(Role.OPERATOR, f"op-{uuid4().hex[:8]}")
+    )
+    line = ["page", "--curator", curator.address, "--credentials", folder]
+    return serve_page(live, CURATOR, line)
+
+
+def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
+    curator: Curator, tmp_path: Path, browser: Browser, served: Served
+) -> None:
+    sites = [make_enrolled_site(curator, tmp_path) for _ in range(2)]
+    deadline = datetime.now(UTC) + timedelta(days=2, hours=3, minutes=30)
+    study = begin_study(curator, *(site.name for site in sites), deadline=deadline.isoformat())
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(served.address)
+        require_accessible(page)
+        page.get_by_role("link", name=study.name).click()
+        row = page.get_by_role("row", name=sites[0].name)
+        expect(row).to_contain_text("awaited")
+        assert "2 d 3 h" in page.inner_text("main")
+        require_accessible(page)
+        assert sites[0].run("contribute", study.name, "--yes")[0] == 0
+        expect(row).to_contain_text("came 20", timeout=SOON_MS)
+        assert sites[1].run("contribute", study.name, "--yes")[0] == 0
+        page.get_by_text("All signatures, digests and claims hold").wait_for(timeout=SOON_MS)
+        require_accessible(page)
+        text = page.inner_text("main")
+        for owner in sites:
+            assert owner.history.contribution_for(study.digest) is not None
+            commitment = owner.history.commitment_for(study.digest)
+            assert commitment is not None
+            assert commitment.payload_sha256 in text
+        assert "epsilon 1, delta 0" in text
+        assert "Largest loadings of component 1" in text
+        seen.require_quiet()
+    served.process.send_signal(2)
+    assert served.process.wait(WAIT_S) == 0
+
+
+def test_an_aborted_study_says_why_in_words_alone(
+    curator: Curator, browser: Browser, served: Served
+) -> None:
+    study = begin_study(curator, "absent", "away")
+    request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])
+    curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
+    with watched(browser) as seen:
+        seen.page.goto(served.address)
+        seen.page.get_by_role("link", name=study.name).click()
+        assert HOSTILE in seen.page.inner_text("main")
+        assert seen.page.title() == f"Study {study.name}"
+        expect(seen.page.get_by_role("row", name="absent")).to_contain_text("took no part")
+        seen.page.goto(seen.page.url + "-not-there")
+        assert "no such study" in seen.page.inner_text("main").lower()
+        seen.require_quiet_but("409")
+
+
+def test_refusals_are_shown_as_they_come_and_no_word_of_a_caller(
+    curator: Curator, browser: Browser, served: Served
+) -> None:
+    study = begin_study(curator, "owner-of-refusals", "absent")
+    owner, stranger = curator.party("owner-of-refusals"), curator.party("stranger-of-page")
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(served.address)
+        page.get_by_role("link", name=study.name).click()
+        expect(page.get_by_text("None since the curator was started")).to_be_visible()
+        for _ in range(2):
+            refused(lambda: owner.components(study))
+        row = page.get_by_role("row", name="owner:owner-of-refusals")
+        expect(row).to_contain_text("(NotReadyError)", timeout=SOON_MS)
+        expect(row).to_contain_text("DownloadComponents")
+        expect(row.get_by_role("cell", name="2", exact=True)).to_be_visible()
+        require_accessible(page)
+        page.get_by_role("link", name="Refusals").click()
+        ask = pb.GetStudyRequest(name=HOSTILE)
+        refused(lambda: stranger.federation.GetStudy(ask, timeout=WAIT_S))
+        row = page.get_by_role("row", name="owner:stranger-of-page")
+        expect(row).to_contain_text("(UnknownStudyError)", timeout=SOON_MS)
+        assert "onerror" not in page.content()
+        require_accessible(page)
+        seen.require_quiet()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_by_keyboard_alone(
+    curator: Curator, tmp_path: Path, browser: Browser, served: Served, script: bool
+) -> None:
+    site = make_enrolled_site(curator, tmp_path)
+    study = begin_study(curator, site.name)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    refused(lambda: curator.party(site.name).components(begin_study(curator, site.name)))
+    with watched(browser, java_script_enabled=script) as seen:
+        page = seen.page
+        page.goto(served.address)
+        page.keyboard.press("Tab")
+        assert page.locator(":focus").text_content() == "Skip to the content"
+        reach(page, "All studies")
+        follow(page, study.name)
+        reach(page, "Owners")
+        look_again_until(page, "All signatures, digests and claims hold")
+        open_details(page, "The same as a table")
+        reach(page, "Receipts")
+        follow(page, "Refusals")
+        reach(page, "Recent refusals")
+        follow(page, "Look again")
+        follow(page, "Studies")
+        seen.require_quiet()
+
+
+def test_an_owners_certificate_is_no_operators(curator: Curator, tmp_path: Path) -> None:
+    folder = write_credentials(tmp_path / "x", curator.authority.issue(Role.OWNER, "owner-x"))
+    line = ["page", "--curator", curator.address, "--credentials", folder]
+    with Processes() as live, pytest.raises(AssertionError, match="operator"):
+        serve_page(live, CURATOR, line)

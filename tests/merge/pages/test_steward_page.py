@@ -1,0 +1,307 @@
+"""The steward's page in a real browser: from what would leave, by consent, to the components."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from decimal import Decimal
+from http.client import HTTPConnection
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from dppca.common.study_document import study_from_mapping
+from dppca.common.testbed import OWNER, Processes
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.browser import (
+    SOON_MS,
+    Watched,
+    follow,
+    look_again_until,
+    open_details,
+    reach,
+    require_accessible,
+    require_told,
+    serve_site_page,
+    watched,
+)
+from tests.support.census import ATTRIBUTES
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.pages import HOSTILE, begin_study
+from tests.support.patience import WAIT_S
+from tests.support.studies import study_document
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    return make_enrolled_site(curator, tmp_path)
+
+
+def _open_review(page: Page, address: str, study: str) -> None:
+    page.goto(address)
+    page.get_by_role("link", name=study).click()
+    page.get_by_role("link", name="Look at what would leave").click()
+
+
+def _agree(page: Page, study: str) -> None:
+    page.get_by_label("To agree, type the name").fill(study)
+    page.get_by_role("button", name="Contribute this").click()
+
+
+def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_worth(
+    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+) -> None:
+    site, *others = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
+    study = begin_study(curator, site.name, *(other.name for other in others))
+    assert others[0].run("contribute", study.name, "--yes")[0] == 0
+    review = site.run("review", study.name)[1]
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(served.address)
+        require_accessible(page)
+        page.get_by_role("link", name=study.name).click()
+        page.get_by_role("link", name="Look at what would leave").click()
+        require_accessible(page)
+        text = page.inner_text("main")
+        for said in (
+            f"{review['entries']} noised numbers, and not one row",
+            "3 is left now, 2 afterwards",
+            f"epsilon {review['epsilon']}, delta {review['delta']}",
+            ", ".join(study.owners),
+            study.digest,
+        ):
+            assert said in text
+
+        _agree(page, "another")
+        expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn or charged")
+        require_told(page)
+        assert not (site.folder / "ledger.sqlite").exists()
+        _agree(page, study.name)
+        # The page looks by itself: nobody loads it again.
+        expect(page.get_by_text("is done")).to_be_visible(timeout=SOON_MS)
+        assert site.history.total("survey").epsilon == Decimal(1)
+        assert site.history.is_held(study.digest)
+        assert "waits for" in page.inner_text("main")
+        require_accessible(page)
+
+        assert others[1].run("contribute", study.name, "--yes")[0] == 0
+        fetch = page.get_by_role("button", name="Fetch the components")
+        expect(fetch).to_be_visible(timeout=SOON_MS)
+        fetch.click()
+        page.get_by_text("Largest loadings of component 1").wait_for()
+        require_accessible(page)
+        shown = site.run("components", study.name)[1]
+        for component in shown["components"]:
+            for each in component["loadings"]:
+                assert f"{each['loading']:+.3f}" in page.inner_text("main")
+
+        page.get_by_role("button", name="Draw synthetic rows and compare").click()
+        link = page.get_by_role("link", name="The comparison")
+        expect(link).to_be_visible(timeout=SOON_MS)
+        link.click()
+        assert "SITE-ONLY" in page.inner_text("main")
+        require_accessible(page)
+        page.get_by_role("link", name="Studies").click()
+        page.get_by_role("link", name="Ledger").click()
+        expect(page.get_by_text("The chain verifies")).to_be_visible()
+        require_accessible(page)
+        seen.require_quiet_but("422 (Unprocessable Entity)")
+    served.process.send_signal(2)
+    assert served.process.wait(WAIT_S) == 0
+
+
+def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name)
+    served = serve_site_page(live, site)
+    with watched(browser, java_script_enabled=False) as seen:
+        page = seen.page
+
+        page.goto(served.address)
+        page.keyboard.press("Tab")
+        assert page.locator(":focus").text_content() == "Skip to the content"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('main') !== null")
+        follow(page, study.name)
+        follow(page, "Look at what would leave")
+        look_again_until(page, "What would leave, once")
+        open_details(page, "The same as a table")
+        reach(page, "To agree, type the name of the study")
+        page.keyboard.type(study.name)
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        look_again_until(page, "The joint components are there")
+        follow(page, "Fetch the components")
+        open_details(page, "The same as a table")
+        follow(page, "Draw synthetic rows and compare")
+        look_again_until(page, "The comparison for")
+        look_again_until(page, "is done")
+        follow(page, "The comparison")
+        assert "SITE-ONLY" in page.inner_text("main")
+        open_details(page, "age as a table")
+        follow(page, "Ledger")
+        reach(page, "Charges")  # a table that is wider than a telephone is scrolled by its arrows
+        assert study.name in page.inner_text("main")
+        follow(page, "Studies")
+        seen.require_quiet()
+    assert site.history.is_held(study.digest)
+
+
+def test_two_tabs_that_agree_make_one_contribution(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name, "absent")
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        _open_review(seen.page, served.address, study.name)
+        other = seen.page.context.new_page()
+        other.goto(seen.page.url)
+        for page in (seen.page, other):
+            page.get_by_label("To agree, type the name").fill(study.name)
+        for page in (seen.page, other):
+            page.get_by_role("button", name="Contribute this").click()
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+        other.goto(seen.page.url)
+        expect(other.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+    history = site.history
+    assert history.total("survey").epsilon == Decimal(1)
+    assert len(history.reservations) == len(history.commitments) == 1
+
+
+@pytest.mark.parametrize("step", ["read", "reserve", "draw", "commit", "send", "acknowledge"])
+def test_a_page_that_is_killed_during_consent_has_charged_once(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str
+) -> None:
+    study = begin_study(curator, site.name, "absent")
+    served = serve_site_page(live, site, fault=f"kill@{step}")
+    with watched(browser) as seen:
+        _open_review(seen.page, served.address, study.name)
+        _agree(seen.page, study.name)
+        assert served.process.wait(WAIT_S) == -9
+    assert bool(site.history.reservations) == (step != "read")
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        _open_review(seen.page, served.address, study.name)
+        _agree(seen.page, study.name)
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+    history = site.history
+    assert history.total("survey").epsilon == Decimal(1)
+    assert len(history.reservations) == len(history.commitments) == 1
+    assert history.is_held(study.digest)
+
+
+def test_names_of_a_study_and_reasons_of_a_curator_are_text(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes[0]["name"] = HOSTILE
+    attributes[1] |= {"name": "&lt;b&gt;{{ 7 * 7 }}", "values": [HOSTILE, "{% raw %}"]}
+    attributes[2]["categories"] = ["javascript:alert(3)", "</table></main>", "\u202eko\u202c"[1:3]]
+    name = f"study-{uuid4().hex[:8]}"
+    fields = {"name": name, "owners": [site.name], "components": {"count": 2}, "max_rows": 10**6}
+    study = study_from_mapping(study_document(attributes, **fields, resolution_bits=6))
+    curator.operator().create(study)
+    header = ",".join('"' + each["name"].replace('"', '""') + '"' for each in attributes)
+    quoted = HOSTILE.replace('"', '""')
+    rows = f'40,{{% raw %}},javascript:alert(3)\n500,"{quoted}",?\n60,?,?\n'
+    (site.folder / "rows.csv").write_text(header + "\n" + rows * 50)
+    aborted = begin_study(curator, site.name, "absent")
+    request = pb.AbortStudyRequest(name=aborted.name, reason=HOSTILE[:200])
+    curator.operator().admin.AbortStudy(request)
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        page = seen.page
+        _open_review(page, served.address, name)
+        assert HOSTILE in page.inner_text("main")
+        assert "{{ 7 * 7 }}" in page.inner_text("main")
+        _agree(page, name)
+        page.get_by_role("button", name="Fetch the components").click(timeout=SOON_MS)
+        page.get_by_text("Largest loadings of component 1").wait_for()
+        assert HOSTILE in page.inner_text("main")
+        page.get_by_role("button", name="Draw synthetic rows and compare").click()
+        page.get_by_role("link", name="The comparison").click(timeout=SOON_MS)
+        assert HOSTILE in page.inner_text("main")
+        page.get_by_role("link", name="Studies").click()
+        page.get_by_role("link", name=aborted.name).click()
+        assert HOSTILE[:200] in page.inner_text("main")
+        assert "ended without a result" in page.inner_text("main")
+        assert page.title() == f"Study {aborted.name}"
+        seen.require_quiet()
+
+
+def test_another_page_another_host_and_a_second_browser_get_nothing(
+    site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    served = serve_site_page(live, site)
+    base, _, token = served.address.partition("/login")
+
+    def status(path: str, **headers: str) -> int:
+        connection = HTTPConnection(base.removeprefix("http://"), timeout=WAIT_S)
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        assert site.name not in answer.read().decode()
+        connection.close()
+        return answer.status
+
+    assert status("/login?token=wrong") == 403
+    assert status("/") == 403
+    assert status(f"/login{token}", Host="evil.example") == 403
+    assert status(f"/login{token}", Origin="http://evil.example") == 403
+    with watched(browser) as seen:
+        seen.page.goto(served.address)
+        assert "Studies of this site" in seen.page.inner_text("main")
+        place = seen.page.url
+        cookies = seen.page.context.cookies()
+        assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+        assert seen.page.evaluate("document.cookie") == ""
+        with watched(browser) as other:
+            assert "used before" in _text(other, served.address)
+            assert "has not logged in" in _text(other, place)
+        served.process.kill()
+        expect(seen.page.get_by_text("does not answer")).to_be_visible(timeout=SOON_MS)
+
+
+def _text(seen: Watched, address: str) -> str:
+    seen.page.goto(address)
+    return seen.page.inner_text("main")
+
+
+def test_no_value_of_a_row_is_on_any_page(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    marked = "43.1234567"
+    rows = (site.folder / "rows.csv").read_text()
+    (site.folder / "rows.csv").write_text(f"{rows}{marked},XQZ-marked,XQZ-too\n" * 1)
+    study = begin_study(curator, site.name)
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        pages = []
+        _open_review(seen.page, served.address, study.name)
+        pages.append(seen.page.content())
+        _agree(seen.page, study.name)
+        seen.page.get_by_role("button", name="Fetch the components").click(timeout=SOON_MS)
+        seen.page.get_by_role("button", name="Draw synthetic rows").click(timeout=SOON_MS)
+        seen.page.get_by_role("link", name="The comparison").click(timeout=SOON_MS)
+        pages.append(seen.page.content())
+    assert "unknown" in pages[0]  # the marked labels are counted
+    for text in pages:
+        assert marked not in text
+        assert "XQZ" not in text
+
+
+def test_a_port_that_is_taken_is_said(site: OwnerSite, live: Processes) -> None:
+    served = serve_site_page(live, site)
+    port = re.search(r":(\d+)/", served.address)
+    assert port is not None
+    line = ["-P", "-m", OWNER, "--site", site.folder, "page", "--port", port[1], "--json"]
+    process = live.start(line, stdout=subprocess.PIPE)
+    told, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 10
+    assert "choose another with --port" in json.loads(told)["error"]["message"]

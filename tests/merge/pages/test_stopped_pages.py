@@ -1,0 +1,159 @@
+"""Work of a page that takes long: it can be left, stopped, and ended with Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import adbc_driver_postgresql.dbapi
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from dppca.common.testbed import Processes
+from tests.support.browser import (
+    SOON_MS,
+    look_again_until,
+    require_accessible,
+    serve_site_page,
+    watched,
+)
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.pages import begin_study
+from tests.support.patience import WAIT_S
+from tests.support.postgres import PostgresServer
+
+# Queries of the rows wait as long as another session holds this lock, as for a busy server.
+_WAIT = """CREATE OR REPLACE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE NOT pg_try_advisory_lock_shared(147) LOOP PERFORM pg_sleep(0.05); END LOOP;
+    RETURN pg_advisory_unlock_shared(147);
+END $$"""
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSite:
+    """A site with 300 rows in a database."""
+    site = make_enrolled_site(curator, tmp_path)
+    postgres.run(
+        "DROP VIEW IF EXISTS people",
+        "DROP TABLE IF EXISTS people_rows",
+        "CREATE TABLE people_rows (age int, sex text, work text)",
+        _WAIT,
+        "CREATE VIEW people AS SELECT * FROM people_rows WHERE (SELECT wait_for_test())",
+        "INSERT INTO people_rows SELECT 17 + i % 74, CASE WHEN i % 2 = 0 THEN 'Male' "
+        "ELSE 'Female' END, 'state' FROM generate_series(1, 300) i",
+    )
+    (site.folder / "people.dsn").write_text(postgres.address())
+    (site.folder / "people.dsn").chmod(0o600)
+    (site.folder / "policy.yaml").write_text(
+        "data_sets:\n  people:\n    source: {postgresql: {uri: {file: people.dsn}}}\n"
+        "    table: people\n"
+        '    epsilon: "3"\n    delta: "0"\n'
+    )
+    return site
+
+
+@contextmanager
+def _locked(postgres: PostgresServer) -> Iterator[None]:
+    """The database answers no question about the rows while the block runs."""
+    with (
+        closing(adbc_driver_postgresql.dbapi.connect(postgres.address())) as connection,
+        closing(connection.cursor()) as cursor,
+    ):
+        cursor.execute("SELECT pg_advisory_lock(147)")
+        cursor.fetchall()
+        yield
+
+
+def _stop(page: Page) -> None:
+    page.get_by_role("button", name="Stop it").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn, charged or sent")
+
+
+def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
+    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name)
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(served.address)
+        page.get_by_role("link", name=study.name).click()
+        with _locked(postgres):
+            page.get_by_role("link", name="Look at what would leave").click()
+            under_way = page.get_by_text(f"The review of {study.name} is under way")
+            expect(under_way).to_be_visible()
+            require_accessible(page)
+            page.get_by_role("link", name="Ledger").click()
+            expect(page.get_by_text("The chain verifies")).to_be_visible()
+            page.go_back()
+            _stop(page)
+            page.get_by_role("link", name="Look at what would leave").click()
+            expect(under_way).to_be_visible()
+        # The page looks by itself.
+        expect(page.get_by_text("What would leave, once")).to_be_visible(timeout=SOON_MS)
+        seen.require_quiet()
+    assert not site.history.reservations
+
+
+def test_a_contribution_is_stopped_before_the_charge(
+    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name, "absent")
+    served = serve_site_page(live, site)
+    with watched(browser, java_script_enabled=False) as seen:
+        page = seen.page
+        page.goto(served.address)
+        page.get_by_role("link", name=study.name).click()
+        page.get_by_role("link", name="Look at what would leave").click()
+        look_again_until(page, "What would leave, once")
+        page.get_by_label("To agree, type the name").fill(study.name)
+        # The review is counted; whoever asks for the rows from now on waits.
+        with _locked(postgres):
+            page.get_by_role("button", name="Contribute this").click()
+            expect(page.get_by_text("is under way")).to_be_visible()
+            look_again_until(page, "You may stop it")
+            _stop(page)
+        assert not site.history.reservations
+    served.process.send_signal(2)
+    assert served.process.wait(WAIT_S) == 0
+    assert "Nothing was charged by this command" in served.said()
+    assert not site.history.reservations
+
+
+def test_ctrl_c_stops_what_is_not_charged_and_says_so(
+    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name)
+    served = serve_site_page(live, site)
+    with watched(browser) as seen, _locked(postgres):
+        seen.page.goto(served.address)
+        seen.page.get_by_role("link", name=study.name).click()
+        seen.page.get_by_role("link", name="Look at what would leave").click()
+        expect(seen.page.get_by_text("is under way")).to_be_visible()
+        served.process.send_signal(2)
+        assert served.process.wait(WAIT_S) == 0
+    said = served.said()
+    assert f"The review of {study.name}: it was stopped" in said
+    assert "Nothing was charged by this command" in said
+
+
+def test_ctrl_c_says_what_was_charged(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    study = begin_study(curator, site.name, "absent")
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        seen.page.goto(served.address)
+        seen.page.get_by_role("link", name=study.name).click()
+        seen.page.get_by_role("link", name="Look at what would leave").click()
+        seen.page.get_by_label("To agree, type the name").fill(study.name)
+        seen.page.get_by_role("button", name="Contribute this").click()
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+    served.process.send_signal(2)
+    assert served.process.wait(WAIT_S) == 0
+    said = " ".join(served.said().split())
+    assert f"tudy {study.name} was charged to population people (epsilon 1, delta 0)" in said
+    assert f"The contribution to study {study.name} has arrived at the curator" in said

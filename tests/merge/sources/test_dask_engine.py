@@ -1,0 +1,365 @@
+"""The pass over all rows on real Dask workers: the same integers, each part once, nothing said."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from dppca.common.errors import DataError, SettingError, UnreachableError
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.transport.tls import Role
+from dppca.owner.engines import engine as engines
+from dppca.owner.engines.dask import DaskEngine
+from dppca.owner.engines.package import kernel_sources
+from dppca.owner.engines.selection import open_engine
+from dppca.owner.records import (
+    CheckReport,
+    FaultCounts,
+    Table,
+    check_table,
+    moments_of_table,
+    open_table,
+)
+from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
+from tests.support.census import make_study
+from tests.support.certificates import new_authority, write_credentials
+from tests.support.curator import Curator
+from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
+from tests.support.object_store import object_store, upload
+from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.patience import WAIT_S
+
+MARKS = ("marked-label-4711", "41.73952618")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """Two workers that do not have this checkout."""
+    with dask_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.make_manifest.__kwdefaults__, "least_bytes", 1)
+
+
+def opened(folder: Path) -> Table:
+    return open_table(local_files(folder), MIXED)
+
+
+def on_dask(cluster: DaskCluster, table: Table) -> tuple[Moments, CheckReport]:
+    tally = FaultCounts(MIXED)
+    with open_engine(cluster.engine, cluster.folder) as engine:
+        moments = engine.sum_table(table, tally=tally, progress=lambda _: None)
+    return moments, tally.report(table)
+
+
+def test_any_cut_and_any_format_give_the_same_integers(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    rows = mixed_rows(3000, seed=11)
+    plain = reduce(
+        lambda table, name: table.set_column(
+            table.column_names.index(name), name, table[name].cast(pa.string())
+        ),
+        rows.column_names,
+        rows,
+    )
+    places = {n: write_files(rows, tmp_path / f"parquet-{n}", n) for n in (1, 7, 16)}
+    (tmp_path / "csv").mkdir()
+    for n, start in enumerate(range(0, 3000, 1000)):
+        pa.csv.write_csv(plain.slice(start, 1000), tmp_path / f"csv/{n}.csv")
+    connection = sqlite3.connect(tmp_path / "rows.db")
+    with connection:
+        connection.execute("CREATE TABLE rows (x TEXT, y TEXT, b TEXT, c TEXT)")
+        connection.executemany(
+            "INSERT INTO rows VALUES (?, ?, ?, ?)", zip(*plain.to_pydict().values(), strict=True)
+        )
+    connection.close()
+    place = DatabaseLocation(
+        "sqlite", "rows (database)", database=tmp_path / "rows.db", table="rows"
+    )
+    expected = moments_of_table(open_table(place, MIXED), MIXED)
+    for folder in [*places.values(), tmp_path / "csv"]:
+        table, tally = opened(folder), FaultCounts(MIXED)
+        here = moments_of_table(table, MIXED, tally=tally)
+        there, report = on_dask(cluster, table)
+        assert there.n_rows == here.n_rows == expected.n_rows == 3000
+        np.testing.assert_array_equal(here.packed, expected.packed)
+        np.testing.assert_array_equal(there.packed, expected.packed)
+        assert report == tally.report(table)
+
+
+def test_workers_read_an_object_store_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_files(mixed_rows(900), tmp_path / "rows", 5)
+    with object_store(monkeypatch) as store:
+        address = upload(store, folder, below="rows")
+        table = open_table(locate_files(address, folder=tmp_path, data_set="rows"), MIXED)
+        with dask_cluster(tmp_path / "cluster", workers=1) as cluster:
+            moments, _ = on_dask(cluster, table)
+    assert moments.n_rows == 900
+    np.testing.assert_array_equal(moments.packed, moments_of_table(opened(folder), MIXED).packed)
+
+
+def test_a_check_has_the_row_numbers_of_this_machine(cluster: DaskCluster, tmp_path: Path) -> None:
+    table = opened(write_files(mixed_rows(2000, seed=5), tmp_path / "rows", 7))
+    with open_engine(cluster.engine, tmp_path) as engine:
+        found = engine.count_faults(table, limit=3, target="c", progress=lambda _: None)
+    assert found == check_table(table, MIXED, limit=3, target="c")
+
+
+def test_a_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    table = opened(write_files(mixed_rows(200_000, seed=2), tmp_path / "rows", 16))
+    killed: list[int] = []
+    with (
+        dask_cluster(tmp_path / "cluster") as cluster,
+        open_engine(cluster.engine, tmp_path) as engine,
+    ):
+        assert isinstance(engine, DaskEngine)
+        client = engine._client
+        while len(found := client.run(os.getpid)) < 2:
+            client.wait_for_workers(2, timeout=WAIT_S)
+        engine.check()
+        processes: dict[str, int] = found
+
+        def kill_one(_: int) -> None:
+            if not killed:
+                busy = [address for address, keys in client.processing().items() if keys]
+                cluster.kill_worker(processes[busy[0]])
+                killed.append(processes[busy[0]])
+
+        moments = engine.sum_table(table, tally=FaultCounts(MIXED), progress=kill_one)
+        assert len(client.nthreads()) == 1
+    assert len(killed) == 1
+    np.testing.assert_array_equal(moments.packed, moments_of_table(table, MIXED).packed)
+    assert moments.n_rows == 200_000
+
+
+def test_a_part_whose_workers_always_die_ends_the_pass(tmp_path: Path) -> None:
+    table = opened(write_files(mixed_rows(200_000), tmp_path / "rows", 4))
+    settings = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with dask_cluster(tmp_path / "cluster", workers=1, settings=settings) as cluster:
+        with open_engine(cluster.engine, tmp_path) as engine:
+            assert isinstance(engine, DaskEngine)
+            tally = FaultCounts(MIXED)
+            engine._no_worker_s = 5.0
+            with pytest.raises(DataError, match=r"died at the same part") as died:
+                engine.sum_table(table, tally=tally, progress=lambda _: cluster.workers[0].kill())
+            assert "nothing was counted" in str(died.value)
+            # Nobody is left: that is said, too, and in a bounded time.
+            with pytest.raises(DataError, match="has had no worker for 5 s"):
+                engine.sum_table(table, tally=tally, progress=lambda _: None)
+            with pytest.raises(UnreachableError, match="does not answer as a Dask cluster"):
+                engine.check()
+        cluster.scheduler.kill()
+        cluster.scheduler.wait(WAIT_S)
+
+
+def test_a_scheduler_that_is_not_there_is_named_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 2.0)
+    with (
+        pytest.raises(UnreachableError, match="no Dask scheduler answers at dask:"),
+        open_engine("dask://127.0.0.1:9", tmp_path),
+    ):
+        pass
+
+
+def test_a_worker_of_another_version_stops_before_anything_is_charged(
+    curator: Curator, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    for name, source in kernel_sources().items():
+        path = other / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source + ("\n# of another version\n" if name.endswith("coding.py") else ""))
+    site, study = _site(curator, tmp_path, n_files=2)
+    with dask_cluster(tmp_path / "cluster", workers=0) as cluster:
+        cluster.start_worker(
+            *("--preload", "dppca.owner.engines.kernel"),
+            environment={**cluster.environment, "PYTHONPATH": str(other)},
+        )
+        answer = site.run("contribute", study, "--yes", "--engine", cluster.engine)
+    code, message = error_of(answer)
+    assert code == SettingError.exit_code
+    assert "has another version of DPPCA loaded" in message
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
+    curator: Curator, cluster: DaskCluster, tmp_path: Path
+) -> None:
+    site, study = _site(curator, tmp_path, n_files=7)
+    code, checked = site.run("check", study, "--engine", cluster.engine)
+    assert (code, checked["rows"]) == (0, 500)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text() + f"    engine: {cluster.engine}\n")
+    code, reviewed = site.run("review", study)
+    assert (code, reviewed["rows"]) == (0, 500)
+    code, done = site.run("contribute", study, "--yes")
+    assert (code, done["rows"]) == (0, 500)
+    (reservation,) = site.history.reservations
+    assert reservation.request.engine == "dask"
+    entries = (site.folder / "ledger.sqlite").read_bytes()
+    assert b'"engine":"dask"' in entries
+    assert cluster.address.partition("//")[2].encode() not in entries
+    components = tmp_path / "components.npz"
+    assert site.run("components", study, "--wait", "60", "--output", str(components))[0] == 0
+    code, verified = site.run("verify", str(components))
+    assert code == 0, verified
+    # What an engine read is drawn once, whoever is asked again.
+    code, again = site.run("contribute", study, "--yes", "--engine", "local")
+    assert (code, again["already_stored"]) == (0, True)
+
+
+def test_doctor_says_that_a_cluster_does_not_answer(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 1.0)
+    site, _ = _site(curator, tmp_path, n_files=1)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text() + "    engine: dask://127.0.0.1:9\n")
+    code, document = site.run("doctor")
+    (found,) = (each for each in document["findings"] if each["area"] == "engine")
+    assert (code, found["state"]) == (UnreachableError.exit_code, "broken")
+    _, document = site.run("doctor", "--offline")
+    (found,) = (each for each in document["findings"] if each["area"] == "engine")
+    assert found["state"] == "skipped"
+
+
+def test_keys_are_written_by_this_machine_alone(curator: Curator, tmp_path: Path) -> None:
+    site, study = _site(curator, tmp_path, n_files=1)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text() + "    key: age\n    engine: dask://127.0.0.1:9\n")
+    keys = tmp_path / "keys.csv"
+    line = ("check", study, "--keys", str(keys))
+    code, message = error_of(site.run(*line, "--engine", "dask://127.0.0.1:9"))
+    assert (code, keys.exists()) == (SettingError.exit_code, False)
+    assert "leave out --engine" in message
+    assert site.run(*line)[0] == 0
+    assert keys.read_text() == "attribute,fault,age\n"
+
+
+def test_a_database_is_refused_on_an_engine(
+    curator: Curator, cluster: DaskCluster, tmp_path: Path
+) -> None:
+    site, study = _site(curator, tmp_path, n_files=1)
+    connection = sqlite3.connect(site.folder / "rows.db")
+    with connection:
+        connection.execute("CREATE TABLE people (age, sex, work)")
+        connection.execute("INSERT INTO people VALUES (40, 'Male', 'state')")
+    connection.close()
+    (site.folder / "policy.yaml").write_text(
+        "data_sets:\n  people:\n    source: {sqlite: {path: rows.db}}\n    table: people\n"
+        '    epsilon: "3"\n    delta: "0"\n'
+    )
+    code, message = error_of(site.run("contribute", study, "--yes", "--engine", cluster.engine))
+    assert code == SettingError.exit_code
+    assert "Leave out --engine, or export the rows to Parquet" in message
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+def test_marked_values_are_in_no_print_of_a_worker_nor_in_an_error(
+    cluster: DaskCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = mixed_rows(400, seed=8)
+    marked = pa.table(
+        {
+            "x": [MARKS[1]] * 400,
+            "y": rows["y"],
+            "b": [MARKS[0]] * 400,
+            "c": rows["c"],
+        }
+    )
+    folder = write_files(marked, tmp_path / "rows", 3)
+    on_dask(cluster, opened(folder))
+    table = opened(folder)
+    path = folder / "rows-001.parquet"
+    content, status = bytearray(path.read_bytes()), path.stat()
+    content[200:1200] = b"\xff" * 1000  # pages of the file, not its footer
+    path.write_bytes(bytes(content))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(DataError) as caught:
+        on_dask(cluster, table)
+    error: BaseException | None = caught.value
+    said = [cluster.printed, *capfd.readouterr()]
+    while error is not None:
+        said += [str(error), repr(error)]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    printed = "".join(said)
+    assert "distributed.worker" in printed
+    assert [mark for mark in MARKS if mark in printed] == []
+    assert "Traceback" not in cluster.printed
+
+
+def test_a_cluster_by_tls_needs_the_sites_files_and_its_own_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, stranger = new_authority(), new_authority()
+    own = write_credentials_in(tmp_path / "site/cluster", authority)
+    hub = write_credentials_in(tmp_path / "machines", authority)
+    write_credentials_in(tmp_path / "stranger/cluster", stranger)
+    security = [
+        *("--tls-ca-file", str(hub / "ca.pem")),
+        *("--tls-cert", str(hub / "certificate.pem")),
+        *("--tls-key", str(hub / "key.pem")),
+    ]
+    table = opened(write_files(mixed_rows(500), tmp_path / "rows", 3))
+    with dask_cluster(
+        tmp_path / "cluster", workers=1, security=security, protocol="tls"
+    ) as cluster:
+        assert cluster.address.startswith("tls://")
+        with open_engine(cluster.address, tmp_path / "site") as engine:
+            moments = engine.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+        np.testing.assert_array_equal(moments.packed, moments_of_table(table, MIXED).packed)
+        monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 3.0)
+        for folder, error in (("stranger", UnreachableError), ("nobody", SettingError)):
+            with pytest.raises(error), open_engine(cluster.address, tmp_path / folder):
+                pass
+        (own / "key.pem").chmod(0o644)
+        with (
+            pytest.raises(SettingError, match="may be read by others"),
+            open_engine(cluster.address, tmp_path / "site"),
+        ):
+            pass
+
+
+def write_credentials_in(folder: Path, authority: Any) -> Path:
+    folder.mkdir(parents=True)
+    write_credentials(folder, authority.issue(Role.CURATOR, "cluster"))
+    (folder / "key.pem").chmod(0o600)
+    return folder
+
+
+def _site(curator: Curator, folder: Path, *, n_files: int) -> tuple[OwnerSite, str]:
+    """A site with 500 rows in Parquet files, alone in a study."""
+    site = make_enrolled_site(curator, folder / "site")
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
+    curator.operator().create(study)
+    rng = np.random.default_rng(3)
+    rows = pa.table(
+        {
+            "age": rng.integers(17, 90, 500),
+            "sex": rng.choice(["Female", "Male"], 500),
+            "work": rng.choice(["private", "state", "other"], 500),
+        }
+    )
+    write_files(rows, site.folder / "rows", n_files)
+    (site.folder / "policy.yaml").write_text(
+        'data_sets:\n  survey:\n    path: rows\n    epsilon: "3"\n    delta: "0"\n'
+    )
+    return site, study.name

@@ -1,0 +1,352 @@
+"""A site whose rows are in PostgreSQL: what is released, charged, said, and left in its folder."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dppca.common.console import progress, run
+from dppca.common.study import Study
+from dppca.owner.cli import cli
+from dppca.owner.commands import consent
+from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.look import look
+from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
+from dppca.owner.records import Table
+from dppca.owner.release.contribution import Review
+from dppca.owner.site.config import load_site
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.postgres import PostgresServer
+
+QUERY = "SELECT age, sex, work FROM people WHERE note <> 'hidden-word'"
+HIDDEN = ("hidden-word", "hidden-role", "/dppca-pg-")
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSite:
+    """A site whose data set is a query of 300 rows."""
+    site = make_enrolled_site(curator, tmp_path)
+    postgres.run(
+        "DROP TABLE IF EXISTS people, faulty",
+        'DROP ROLE IF EXISTS "hidden-role"',
+        "CREATE TABLE people (age int, sex text, work text, note text)",
+        "INSERT INTO people SELECT 17 + i % 74, CASE WHEN i % 2 = 0 THEN 'Male' ELSE 'Female' END, "
+        "'state', '' FROM generate_series(1, 300) i",
+        'CREATE ROLE "hidden-role" LOGIN',
+        'GRANT SELECT ON people TO "hidden-role"',
+    )
+    (site.folder / "people.sql").write_text(QUERY)
+    (site.folder / "people.dsn").write_text(postgres.address("hidden-role"))
+    (site.folder / "people.dsn").chmod(0o600)
+    (site.folder / "policy.yaml").write_text(
+        "data_sets:\n  people:\n    source: {postgresql: {uri: {file: people.dsn}}}\n"
+        '    query: people.sql\n    epsilon: "3"\n    delta: "0"\n'
+    )
+    return site
+
+
+@pytest.fixture
+def study(curator: Curator, site: OwnerSite) -> Study:
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
+    curator.operator().create(study)
+    return study
+
+
+class _Terminal(io.StringIO):
+    """A steward who types yes, after something has happened."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__("y\n")
+        self._meanwhile = meanwhile
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, *arguments: Any) -> str:
+        self._meanwhile()
+        return super().readline(*arguments)
+
+
+def _require_silence(site: OwnerSite, *printed: str) -> None:
+    """Neither the query nor the address is in what was printed, or in any file but their own."""
+    kept = {"people.sql", "people.dsn"}
+    files = [path for path in site.folder.rglob("*") if path.is_file() and path.name not in kept]
+    assert {"ledger.sqlite", "policy.yaml"} <= {path.name for path in files}
+    for where, content in [
+        *((p.name, p.read_bytes()) for p in files),
+        ("", "".join(printed).encode()),
+    ]:
+        assert [word for word in HIDDEN if word.encode() in content] == [], where
+
+
+def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
+    site: OwnerSite, study: Study, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answers = [site.run(*line) for line in (["check", study.name], ["review", study.name])]
+    code, done = site.run("contribute", study.name, "--yes")
+    assert (code, done["rows"]) == (0, 300)
+    answers += [
+        (code, done),
+        site.run("budget"),
+        site.run("doctor"),
+        site.run("contribute", study.name),
+    ]
+    assert answers[-1][1]["already_stored"]
+    assert "nothing in it may be changed" in str(answers[-2][1])
+    (reservation,) = site.history.reservations
+    assert reservation.request.query_sha256 == hashlib.sha256(QUERY.encode()).hexdigest()
+    archive = site.folder.parent / "ledger.json"
+    site.run("ledger", "export", str(archive))
+    _require_silence(site, *map(str, answers), *capfd.readouterr())
+
+
+def test_doctor_warns_of_a_role_that_may_write(site: OwnerSite, postgres: PostgresServer) -> None:
+    postgres.run('GRANT INSERT ON people TO "hidden-role"')
+    code, found = site.run("doctor")
+    (warned,) = (each["message"] for each in found["findings"] if each["state"] == "warning")
+    assert code == 0
+    assert (
+        "people: the role may change rows of tables or views (1): use one that may only" in warned
+    )
+    assert "hidden" not in str(found)
+
+
+def test_rows_that_came_during_the_question_are_said_and_released(
+    site: OwnerSite, study: Study, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = "INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2"
+    monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
+    said: list[str] = []
+    monkeypatch.setattr(consent.Terminal, "tell", lambda _, text: said.append(text))
+    code, done = site.run("contribute", study.name)
+    assert (code, done["rows"]) == (0, 302)
+    assert said == ["people has 302 rows now, not 300."]
+    assert len(site.history.reservations) == 1
+
+
+def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
+    site: OwnerSite, study: Study, postgres: PostgresServer
+) -> None:
+    found = load_site(site.folder)
+    looked = look(found, study.name, data_set_name=None, digest=None, progress=progress)
+
+    class Growing(PageDialogue):
+        def begin(self, planned: Review) -> None:
+            super().begin(planned)
+            postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2")
+
+    job = Job(study.name, "It", consents=True)
+    postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
+    contribute(
+        found, study.name, Growing(job, fingerprint(looked.review)), data_set_name=None, digest=None
+    )
+    n_rows = looked.review.n_rows
+    assert [note.split(" has ")[1] for note in job.notes] == [
+        f"{n_rows + 1} rows now.",
+        f"{n_rows + 3} rows now, not {n_rows + 1}.",
+    ]
+    assert len(site.history.reservations) == 1
+
+
+@pytest.mark.parametrize(("command", "module"), [("check", "check"), ("review", "look")])
+def test_a_look_at_a_table_that_grows_is_at_one_moment(
+    site: OwnerSite,
+    study: Study,
+    postgres: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    module: str,
+) -> None:
+    looked = import_module(f"dppca.owner.commands.{module}")
+    opened = looked.open_table
+
+    def open_and_let_grow(*arguments: Any) -> Table:
+        table: Table = opened(*arguments)
+        postgres.run("INSERT INTO people SELECT * FROM people LIMIT 2")
+        return table
+
+    monkeypatch.setattr(looked, "open_table", open_and_let_grow)
+    code, found = site.run(command, study.name)
+    assert code == 0, found
+    assert found["rows"] == 302
+
+
+def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
+    curator: Curator, site: OwnerSite, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name], max_rows=301)
+    curator.operator().create(study)
+    insert = "INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2"
+    monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
+    code, message = error_of(site.run("contribute", study.name))
+    assert code == 23, message
+    assert not (site.folder / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("place", ["reserve", "draw", "commit", "send"])
+def test_a_command_that_dies_is_continued_and_charges_once(
+    site: OwnerSite, study: Study, place: str
+) -> None:
+    site.run("contribute", study.name, "--yes", die_at=place)
+    code, done = site.run("contribute", study.name, "--yes")
+    assert (code, done["rows"]) == (0, 300)
+    assert len(site.history.reservations) == 1
+    assert site.run("budget")[1]["data_sets"][0]["spent"] == "1"
+
+
+def test_a_query_that_changed_after_its_reservation_is_refused(
+    site: OwnerSite, study: Study
+) -> None:
+    site.run("contribute", study.name, "--yes", die_at="reserve")
+    assert len(site.history.reservations) == 1
+    (site.folder / "people.sql").write_text(QUERY + " AND age > 20")
+    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    assert (code, len(site.history.reservations)) == (10, 1)
+    assert "has changed since" in message
+    (site.folder / "people.sql").write_text(QUERY)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            ["ALTER TABLE people RENAME TO elsewhere"],
+            ["ALTER TABLE elsewhere RENAME TO people"],
+        ),
+        (
+            ['REVOKE SELECT ON people FROM "hidden-role"'],
+            ['GRANT SELECT ON people TO "hidden-role"'],
+        ),
+        (['ALTER ROLE "hidden-role" NOLOGIN'], ['ALTER ROLE "hidden-role" LOGIN']),
+    ],
+)
+def test_a_database_that_refuses_costs_nothing(
+    site: OwnerSite, study: Study, postgres: PostgresServer, wrong: list[str], right: list[str]
+) -> None:
+    postgres.run(*wrong)
+    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    assert code == 13
+    assert not any(word in message for word in HIDDEN)
+    assert not (site.folder / "ledger.sqlite").exists()
+    postgres.run(*right)
+    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert len(site.history.reservations) == 1
+
+
+def test_a_connection_that_dies_in_the_middle_costs_nothing(
+    site: OwnerSite, study: Study, postgres: PostgresServer
+) -> None:
+    """The role ends its own connection at a row that is read late."""
+    dying = (
+        "SELECT CASE WHEN row_number() OVER () = 299 "
+        "THEN pg_terminate_backend(pg_backend_pid())::int ELSE age END AS age, sex, work "
+        "FROM people"
+    )
+    (site.folder / "people.sql").write_text(dying)
+    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    assert code == 13
+    assert "ended the connection" in message
+    assert not (site.folder / "ledger.sqlite").exists()
+    (site.folder / "people.sql").write_text(QUERY)
+    assert site.run("contribute", study.name, "--yes")[1]["rows"] == 300
+
+
+FAULTY = (
+    "(NULL, 'Male', 'state'), (16, 'Male', 'state'), (91, NULL, ' '), (17, 'male', '1'), "
+    "(90, 'Female', 'it''s')"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("int", ""),
+        ("numeric", ", ('NaN', 'Male', 'state'), ('Infinity', 'Male', 'other')"),
+        ("double precision", ", ('NaN', 'Male', 'state'), ('-Infinity', 'Male', 'other')"),
+        ("text", ", ('old', 'Male', 'state'), ('', 'Male', 'state'), (' 95 ', 'Male', 'state')"),
+        ("bool", ""),
+    ],
+)
+def test_check_gives_counts_and_the_conditions_that_find_the_rows(
+    site: OwnerSite, study: Study, postgres: PostgresServer, kind: str, more: str
+) -> None:
+    rows = FAULTY + more
+    if kind == "bool":
+        rows = re.sub(r"\((NULL|\d+)", "(true", rows)
+    elif kind == "text":
+        rows = re.sub(r"\((\d+)", r"('\1'", rows)
+    postgres.run(
+        "DROP TABLE IF EXISTS faulty",
+        f"CREATE TABLE faulty (age {kind}, sex text, work text)",
+        f"INSERT INTO faulty VALUES {rows}",
+        'GRANT SELECT ON faulty TO "hidden-role"',
+    )
+    (site.folder / "people.sql").write_text("SELECT * FROM faulty")
+    code, found = site.run("check", study.name)
+    assert code == 14
+    n_compared = 0
+    for name, attribute in found["attributes"].items():
+        for fault, rows_found in attribute.items():
+            if isinstance(rows_found, dict):
+                assert rows_found["rows"] == [], "rows of a database have no numbers"
+                query = f"SELECT count(*) FROM faulty WHERE {rows_found['where']}"
+                assert postgres.value(query) == rows_found["count"], (name, fault, query)
+                n_compared += 1
+    assert n_compared >= 5
+    assert "rows WHERE" in printed_check(site, study)
+
+
+def printed_check(site: OwnerSite, study: Study) -> str:
+    """What a person sees."""
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(io.StringIO()), pytest.raises(SystemExit):
+        run(cli, ["--site", str(site.folder), "check", study.name])
+    return out.getvalue()
+
+
+def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(
+    site: OwnerSite, study: Study, postgres: PostgresServer
+) -> None:
+    keys = site.folder.parent / "keys.csv"
+    assert error_of(site.run("check", study.name, "--keys", str(keys)))[0] == 10, "no key: yet"
+    postgres.run(
+        "ALTER TABLE people ADD COLUMN person_id text",
+        "UPDATE people SET person_id = 'P-' || age, sex = CASE age WHEN 20 THEN 'x' ELSE sex END",
+        "UPDATE people SET work = NULL WHERE age = 21",
+    )
+    (site.folder / "people.sql").write_text("SELECT person_id, age, sex, work FROM people")
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text() + "    key: person_id\n")
+    answer = site.run("check", study.name, "--keys", str(keys))
+    assert answer[0] == 14
+    assert answer[1]["keys"] == str(keys)
+    assert "P-2" not in str(answer)
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o600
+    with keys.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == ["attribute", "fault", "person_id"]
+    expected = {("sex", "unknown", "P-20"), ("work", "missing", "P-21")}
+    assert {tuple(line) for line in lines[1:]} == expected
+    assert len(lines[1:]) == sum(
+        found["count"]
+        for attribute in answer[1]["attributes"].values()
+        for found in attribute.values()
+        if isinstance(found, dict)
+    )
+    message = error_of(site.run("check", study.name, "--keys", str(keys)))[1]
+    assert "exists" in message

@@ -1,0 +1,294 @@
+"""The self-test accuses what is planted, by the check that is made for it, and nothing honest.
+
+False alarms: an honest installation is accused with probability below 1e-6 by each run (each
+check's level is 9e-8 or less, whatever the number of releases). Misses: each bug is planted so that
+the check meant for it fails with probability above 1 - 1e-8, or for certain.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dppca.common.estimators.utility import LinearRule
+from dppca.common.privacy import release
+from dppca.common.privacy.mechanisms import Calibration, add_noise
+from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.owner.records import Table
+from dppca.owner.records.lines import Lines
+from dppca.owner.selftest import course, crashes, endpoint
+from dppca.owner.selftest.crashes import kill_at_random, kill_at_steps
+from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
+from dppca.owner.selftest.endpoint import (
+    attack_by_asking_again,
+    attack_by_differencing,
+    check_receipt,
+    prepare,
+)
+from dppca.owner.selftest.findings import Finding, passed, report_text
+from dppca.owner.selftest.hostile_rows import attack_by_one_row
+from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
+from dppca.owner.selftest.local_federation import ThrowAway, throw_away
+from dppca.owner.selftest.summaries import attack_summary
+from tests.support.owner_site import OwnerSite
+
+Vector = NDArray[np.int64]
+Noiser = Callable[..., Vector]
+
+
+def no_noise_on_one(values: Vector, calibration: Calibration, *, entropy: EntropySource) -> Vector:
+    noised = add_noise(values, calibration, entropy=entropy)
+    noised[1] = values[1]
+    return noised
+
+
+def half_the_scale(values: Vector, calibration: Calibration, *, entropy: EntropySource) -> Vector:
+    scale, variance = calibration.scale, calibration.sigma_squared
+    halved = dataclasses.replace(
+        calibration,
+        scale=None if scale is None else scale // 2,
+        sigma_squared=None if variance is None else variance // 4,
+    )
+    return add_noise(values, halved, entropy=entropy)
+
+
+class SameNoiseTwice:
+    """Draws for every other release only."""
+
+    def __init__(self) -> None:
+        self._kept: Vector | None = None
+
+    def __call__(
+        self, values: Vector, calibration: Calibration, *, entropy: EntropySource
+    ) -> Vector:
+        if self._kept is not None and self._kept.shape == values.shape:
+            noise, self._kept = self._kept, None
+        else:
+            noise = self._kept = add_noise(np.zeros_like(values), calibration, entropy=entropy)
+        return values + noise
+
+
+class SeededFloats:
+    """What a quick hand would write."""
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(2026)
+
+    def __call__(
+        self, values: Vector, calibration: Calibration, *, entropy: EntropySource
+    ) -> Vector:
+        del entropy
+        n = len(values)
+        if calibration.scale is not None:
+            noise = self._rng.laplace(scale=calibration.scale, size=n)
+        else:
+            noise = self._rng.normal(scale=float(calibration.sigma_squared or 1) ** 0.5, size=n)
+        return values + np.rint(noise).astype(np.int64)
+
+
+BUGS: dict[str, tuple[Callable[[], Noiser], str]] = {
+    "no noise on one coordinate": (lambda: no_noise_on_one, "distribution"),
+    "half the scale": (lambda: half_the_scale, "distribution"),
+    "the same noise twice": (SameNoiseTwice, "independence"),
+    "a seeded float generator": (SeededFloats, "randomness"),
+}
+AUDITS = {audit.title: audit for audit in audits()}
+
+
+def _ignore(_: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("title", sorted(AUDITS))
+def test_the_installed_release_path_passes(title: str) -> None:
+    findings = audit_noise(AUDITS[title], n_releases=2_500, advance=_ignore)
+    assert passed(findings), findings
+    assert [f.check for f in findings] == [
+        f"{title}: {what}" for what in ("distribution", "independence", "randomness")
+    ]
+
+
+@pytest.mark.parametrize("title", sorted(AUDITS))
+@pytest.mark.parametrize("bug", sorted(BUGS))
+def test_a_planted_bug_is_found_by_the_check_that_is_meant_for_it(
+    bug: str, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, check = BUGS[bug]
+    monkeypatch.setattr(release, "add_noise", make())
+    findings = audit_noise(AUDITS[title], n_releases=2_500, advance=_ignore)
+    failed = [f.check for f in findings if not f.passed]
+    assert f"{title}: {check}" in failed
+    assert "BROKEN" in report_text(findings, seconds=1.0)
+
+
+@pytest.mark.parametrize("title", sorted(AUDITS))
+def test_half_the_scale_spends_more_than_is_claimed_and_the_whole_does_not(
+    title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = audit_epsilon(AUDITS[title], n_releases=5_000, advance=_ignore)
+    assert honest.passed
+    assert honest.figures["lower_bound"] > 0.2 * honest.figures["claimed"], "it can see something"
+    monkeypatch.setattr(release, "add_noise", half_the_scale)
+    assert not audit_epsilon(AUDITS[title], n_releases=5_000, advance=_ignore).passed
+
+
+@pytest.mark.parametrize(("scale", "variance"), [(1, None), (40, None), (None, 1), (None, 900)])
+def test_the_exact_laws_are_those_of_the_samplers(scale: int | None, variance: int | None) -> None:
+    law = DrawnLaw(scale, variance)
+    grid = np.arange(-400, 401)
+    steps = np.diff(law.below(np.arange(-401, 401)))
+    assert steps.sum() == pytest.approx(1, abs=1e-4)
+    likely = steps > 1e-9
+    np.testing.assert_allclose(2.0 ** -law.bits(grid[likely]), steps[likely], rtol=1e-5)
+    assert law.centred(grid) @ steps == pytest.approx(0, abs=1e-9)
+    entropy = SeededEntropy(5)
+    if scale is not None:
+        noise = discrete_laplace(scale, 5_000, entropy=entropy)
+    else:
+        assert variance is not None
+        noise = discrete_gaussian(variance, 5_000, entropy=entropy)
+    assert dkw(noise, law) < dkw_limit(5_000, 1e-6) < dkw(noise + 1 + (scale or 30) // 4, law)
+    assert bins(noise, law) > 1e-6 > bins(2 * noise, law)
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThrowAway]:
+    with throw_away(tmp_path_factory.mktemp("selftest")) as federation:
+        prepare(federation)
+        yield federation
+
+
+@pytest.fixture
+def named(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies of a test have names of their own at the one curator."""
+    plain, prefix = endpoint._study, hashlib.sha256(request.node.name.encode()).hexdigest()[:16]
+    monkeypatch.setattr(endpoint, "_study", lambda name: plain(f"{prefix}-{name}"))
+
+
+def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(federation: ThrowAway) -> None:
+    findings = [
+        *attack_by_differencing(federation, trials=6, advance=_ignore),
+        *attack_by_asking_again(federation, advance=_ignore),
+        check_receipt(federation),
+    ]
+    assert passed(findings), findings
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize("bug", ["no noise on one coordinate", "the same noise twice"])
+def test_planted_bugs_show_on_the_wire(
+    federation: ThrowAway, bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "add_noise", BUGS[bug][0]())
+    difference, wire = attack_by_differencing(federation, trials=3, advance=_ignore)
+    assert not wire.passed
+    if bug == "no noise on one coordinate":
+        assert wire.figures["without_noise"] == [1]
+    else:
+        assert wire.figures["repeated"] == 3
+        assert difference.figures["right"] == 3
+
+
+@pytest.mark.parametrize(("right", "noticed"), [(26, True), (25, False), (15, False), (0, False)])
+def test_an_attacker_who_is_right_too_often_is_noticed(right: int, noticed: bool) -> None:
+    assert endpoint._differencing(right, 26).passed is not noticed
+
+
+def test_a_ledger_that_is_killed_keeps_its_promises(federation: ThrowAway) -> None:
+    found = kill_at_steps(federation, steps=("commit",), advance=_ignore)
+    assert found.passed, found.says
+    found = kill_at_random(federation, times=1, advance=_ignore)
+    assert found.passed, found.says
+
+
+def test_a_ledger_that_charges_twice_is_noticed(
+    federation: ThrowAway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = crashes.run_owner
+
+    def twice(
+        federation: ThrowAway, *arguments: str, fault: str | None = None
+    ) -> tuple[int, object]:
+        if fault is None:
+            federation.create(crashes.study_for_crashes("extra"))
+            honest(federation, "contribute", "extra", "--yes", "--data-set", "crashes")
+        return honest(federation, *arguments, fault=fault)
+
+    monkeypatch.setattr(crashes, "run_owner", twice)
+    found = kill_at_steps(federation, steps=("reserve",), advance=_ignore)
+    assert not found.passed
+    assert "not exactly one charge" in found.says
+
+
+def test_hostile_rows_change_no_other(tmp_path: Path) -> None:
+    finding = attack_by_one_row(tmp_path)
+    assert finding.passed, finding
+    assert finding.figures["tries"] > 150
+
+
+def test_a_parser_that_lets_a_quote_swallow_lines_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines_by_quotes(block: bytes) -> Lines:
+        rows = list(csv.reader(io.StringIO(block.decode("latin-1"), newline="")))
+        return Lines(count=len(rows), any_blank=False, strictly_quoted=True)
+
+    monkeypatch.setattr("dppca.owner.records.delimited.split_lines", lines_by_quotes)
+    assert not attack_by_one_row(tmp_path).passed
+
+
+def test_a_reader_that_refuses_cells_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "dppca.owner.records.sources._check_structure", lambda array: array.validate(full=True)
+    )
+    assert not attack_by_one_row(tmp_path).passed
+
+
+def test_the_command_reports_and_leaves_with_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = OwnerSite(tmp_path, "nobody")
+    tiny = course.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0)
+    monkeypatch.setattr(course, "QUICK", tiny)
+    monkeypatch.setattr(course, "run_attacks", lambda amount, bar: list[Finding]())
+    code, document = site.run("selftest", "--quick")
+    assert (code, document["passed"], len(document["findings"])) == (0, True, 12)
+    assert 0 < document["false_alarm"] < 1e-6
+    monkeypatch.setattr(release, "add_noise", no_noise_on_one)
+    code, document = site.run("selftest", "--quick")
+    assert (code, document["passed"]) == (25, False)
+    assert not list(tmp_path.iterdir()), "nothing is written at the site"
+
+
+def test_a_summary_by_exact_integers_keeps_its_claim(tmp_path: Path) -> None:
+    found = attack_summary(tmp_path)
+    assert found.passed, found
+    assert found.figures["change"] <= found.figures["claimed_change"] == 19
+
+
+def test_a_summary_that_rounds_by_a_rows_place_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounded(rule: LinearRule, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        # What BLAS does to rows whose score is 0 but for rounding, and worse nowhere.
+        score = np.column_stack([rows, np.ones(len(rows))]) @ rule.weights.whole[0]
+        last = np.arange(len(rows)) == len(rows) - 1
+        near = np.abs(score) * 2.0**-rule.weights.bits < 1e-6
+        return rule.classes[np.where(near, last, score > 0).astype(np.intp)]
+
+    monkeypatch.setattr(LinearRule, "__call__", rounded)
+    monkeypatch.setattr(Table, "batches", lambda table: (c.columns() for c in table.cells(65536)))
+    found = attack_summary(tmp_path)
+    assert not found.passed
+    assert found.check == "quality summary"

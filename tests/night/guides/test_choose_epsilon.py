@@ -1,0 +1,58 @@
+"""The commands of ``docs/how-to/choose-epsilon.md``, and what the page says that they print."""
+
+from __future__ import annotations
+
+import re
+from math import exp
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
+
+PAGE = ROOT / "docs/how-to/choose-epsilon.md"
+NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> PageShell:
+    shell = PageShell(tmp_path_factory.mktemp("page"), read_blocks(PAGE))
+    shell.run("study")
+    return shell
+
+
+def require_same(block: str, output: str) -> None:
+    """The page's lines are among those printed; figures to the last digits of a rehearsal."""
+    shown = re.search(rf"<!-- printed: {block} -->\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert shown is not None
+    for line in shown[1].splitlines():
+        assert any(_is_same(line, each) for each in output.splitlines()), line
+
+
+def _is_same(line: str, other: str) -> bool:
+    words, figures = re.split(NUMBER, line), [float(each) for each in re.findall(NUMBER, line)]
+    found = [float(each) for each in re.findall(NUMBER, other)]
+    return [each.split() for each in words] == [
+        each.split() for each in re.split(NUMBER, other)
+    ] and figures == pytest.approx(found, rel=0.02, abs=0.01)
+
+
+def test_every_block_of_the_page_that_is_called_sh_is_tested() -> None:
+    require_all_tested(PAGE, Path(__file__))
+
+
+def test_many_rows_give_what_the_page_says(shell: PageShell) -> None:
+    require_same("many", shell.run("many"))
+
+
+def test_few_rows_give_what_the_page_says(shell: PageShell) -> None:
+    require_same("few", shell.run("few"))
+
+
+def test_the_odds_are_those_of_the_formula() -> None:
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \| (\d+) \| 500 \|$", PAGE.read_text(), re.M)
+    assert len(rows) == 7
+    for epsilon, percent, right in rows:
+        sure = exp(float(epsilon)) / (1 + exp(float(epsilon)))
+        assert float(percent) == pytest.approx(100 * sure, abs=0.05)
+        assert int(right) == round(1000 * sure)

@@ -1,0 +1,85 @@
+"""The commands of ``docs/how-to/use-dask.md``, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.engines import write_files
+from tests.support.owner_site import make_enrolled_site
+from tests.support.page_shell import ROOT, PageShell, read_blocks
+
+PAGE = ROOT / "docs/how-to/use-dask.md"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[PageShell]:
+    """A shell with the command `dask`; what it started is ended."""
+    shell = PageShell(tmp_path, read_blocks(PAGE))
+    command = tmp_path / "bin/dask"
+    command.write_text(f'#!/bin/sh\nexec env -u PYTHONPATH "{sys.executable}" -m dask "$@"\n')
+    command.chmod(0o755)
+    yield shell
+    for file in ("worker.pid", "scheduler.pid"):
+        if (tmp_path / file).exists():
+            os.kill(int((tmp_path / file).read_text()), signal.SIGTERM)
+
+
+def test_the_page_leads_from_certificates_to_a_contribution(
+    curator: Curator, shell: PageShell, tmp_path: Path
+) -> None:
+    require_all_but_variables()
+    site = make_enrolled_site(curator, tmp_path)
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
+    curator.operator().create(study)
+    rng = np.random.default_rng(4)
+    rows = pa.table(
+        {
+            "age": rng.integers(17, 90, 400),
+            "sex": rng.choice(["Female", "Male"], 400),
+            "work": rng.choice(["private", "state", "other"], 400),
+        }
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shell.variables |= {
+        "SITE": str(site.folder),
+        "STUDY": study.name,
+        "SCHEDULER": f"127.0.0.1:{port}",
+        "ROWS": str(write_files(rows, tmp_path / "rows", 5)),
+    }
+    shell.run("certificates")
+    shell.run("scheduler")
+    shell.run("worker")
+    said = " ".join(shell.run("policy").split())
+    assert "people: every worker is like this machine" in said
+    assert "400 rows" in " ".join(shell.run("contribute").split())
+    (reservation,) = site.history.reservations
+    assert reservation.request.engine == "dask"
+    for key in (site.folder / "cluster/key.pem", tmp_path / "machines/key.pem"):
+        assert key.stat().st_mode & 0o077 == 0
+
+
+def require_all_but_variables() -> None:
+    """Every block of the page is run; the first is the variables'."""
+    text = PAGE.read_text()
+    assert len(read_blocks(PAGE)) + 1 == text.count("```sh\n")
+    assert set(read_blocks(PAGE)) == {
+        "certificates",
+        "scheduler",
+        "worker",
+        "policy",
+        "contribute",
+    }

@@ -1,0 +1,60 @@
+"""The commands of ``docs/how-to/use-spark.md``, run as they stand there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.engines import write_files
+from tests.support.owner_site import make_enrolled_site
+from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.patience import run_watched
+
+PAGE = ROOT / "docs/how-to/use-spark.md"
+
+
+def test_the_page_leads_from_a_session_to_a_contribution(curator: Curator, tmp_path: Path) -> None:
+    blocks = read_blocks(PAGE)
+    assert list(blocks) == ["session", "policy", "contribute"]
+    assert len(blocks) + 1 == PAGE.read_text().count("```sh\n"), "all but the variables are run"
+    site = make_enrolled_site(curator, tmp_path)
+    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
+    curator.operator().create(study)
+    rng = np.random.default_rng(4)
+    rows = pa.table(
+        {
+            "age": rng.integers(17, 90, 400),
+            "sex": rng.choice(["Female", "Male", "hidden-word"], 400),
+            "work": rng.choice(["private", "state", "other"], 400),
+        }
+    )
+    folder = write_files(rows, tmp_path / "rows", 3)
+    shell = PageShell(tmp_path, blocks)
+    shell.variables |= {"SITE": str(site.folder), "STUDY": study.name, "ROWS": str(folder)}
+    shell.variables |= {"TABLE": "spark_catalog.default.people", "HOME": str(tmp_path)}
+    shell.run("session")
+    make = f"CREATE TABLE people USING parquet LOCATION '{folder}'"
+    lines = (
+        "from pyspark.sql import SparkSession",
+        f'SparkSession.builder.getOrCreate().sql("{make}")',
+    )
+    (tmp_path / "make.py").write_text("\n".join(lines))
+    done = run_watched(
+        ["sh", "-euc", f'. ./spark.env; "{sys.executable}" make.py'],
+        cwd=tmp_path,
+        env=shell.variables,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [shell.run("policy"), shell.run("contribute")]
+    assert " ".join(said[0].split()).count("every worker is like this machine") == 2
+    assert "400 rows" in " ".join(said[1].split())
+    assert "hidden-word" not in "".join(said)
+    (reservation,) = site.history.reservations
+    assert reservation.request.engine == "spark"
+    assert reservation.request.data_set == "table"

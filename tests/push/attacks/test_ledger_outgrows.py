@@ -1,0 +1,365 @@
+"""A site goes on with an old copy of its ledger until more is released than the lifetime budget.
+
+It can where its ledger has outgrown what the curator has seen.
+"""
+
+from __future__ import annotations
+
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.study import Study
+from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import Recovery
+from dppca.owner.site.config import load_site
+from tests.support.census import make_study
+from tests.support.curator import Curator
+from tests.support.ledgers import NOW, drawn, request_of
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+
+KILLED = -9
+CHAIN, BUDGET, STATE, UNREACHABLE, CONSENT = 48, 21, 44, 40, 24
+RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    """A site that this curator has never seen, with a lifetime budget of 2."""
+    return make_enrolled_site(curator, tmp_path, epsilon="2.0")
+
+
+def _study(
+    curator: Curator, site: OwnerSite, name: str, epsilon: str = "0.5", **changes: Any
+) -> Study:
+    study = make_study(
+        name=f"{site.name}-{name}",
+        owners=[site.name, "absent"],
+        privacy={"mechanism": "laplace", "epsilon": epsilon},
+        **changes,
+    )
+    curator.operator().create(study)
+    return study
+
+
+def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
+    return site.run("contribute", study.name, "--yes")
+
+
+def _spend(curator: Curator, site: OwnerSite, number: int) -> list[Study]:
+    studies = [_study(curator, site, f"spent-{n}") for n in range(number)]
+    for study in studies:
+        assert _contribute(site, study)[0] == 0
+    return studies
+
+
+def _lose(site: OwnerSite, *names: str) -> None:
+    for name in names or ("ledger.sqlite", "ledger.mark"):
+        (site.folder / name).unlink()
+
+
+def _held(curator: Curator, studies: list[Study]) -> int:
+    operator = curator.operator()
+    return sum(bool(operator.result(study, wait_s=0).contributed) for study in studies)
+
+
+def _spent(site: OwnerSite) -> Decimal:
+    return site.history.total("survey").epsilon
+
+
+@pytest.mark.parametrize("lost", [("ledger.sqlite",), ("ledger.sqlite", "ledger.mark")])
+def test_a_lost_ledger_does_not_outgrow_what_the_curator_has_seen(
+    curator: Curator, site: OwnerSite, lost: tuple[str, ...]
+) -> None:
+    spent = _spend(curator, site, 3)
+    _lose(site, *lost)
+    more = [_study(curator, site, f"more-{n}", "0.3") for n in range(6)]
+    for study in (*more, *more):
+        code, failed = _contribute(site, study)
+        assert (code, failed["error"]["class"]) == (CHAIN, "ChainError")
+        assert "ledger recover" in failed["error"]["message"]
+        assert site.history.length == 0, "a locked site keeps nothing"
+    assert (_held(curator, spent), _held(curator, more)) == (3, 0)
+
+
+def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
+    curator: Curator, site: OwnerSite
+) -> None:
+    spent = _spend(curator, site, 3)
+    _lose(site)
+    code, done = site.run(*RECOVER)
+    assert code == 0, done
+    assert {each["study"] for each in done["recovered"]} == {study.name for study in spent}
+    assert all(each["signed"] for each in done["recovered"])
+    assert _spent(site) == Decimal("1.5")
+
+    for study in spent:
+        code, failed = _contribute(site, study)
+        assert (code, failed["error"]["class"]) == (STATE, "StudyStateError")
+    assert not site.history.reservations, "what was recovered is not drawn again"
+    assert _contribute(site, _study(curator, site, "too-much", "0.6"))[0] == BUDGET
+    assert _contribute(site, _study(curator, site, "fits", "0.5"))[0] == 0
+    code, budget = site.run("budget")
+    assert budget["data_sets"][0]["remaining"] == "0"
+    assert [each["state"] for each in budget["releases"]].count("recovered") == 3
+
+
+def test_a_recovery_again_has_no_effect(curator: Curator, site: OwnerSite) -> None:
+    _spend(curator, site, 1)
+    _lose(site)
+    assert site.run(*RECOVER)[0] == 0
+    before = site.history
+    code, done = site.run("ledger", "recover")
+    assert (code, done["recovered"]) == (0, [])
+    assert site.history == before
+
+
+def test_nothing_is_recovered_without_a_data_set_and_consent(
+    curator: Curator, site: OwnerSite
+) -> None:
+    (study,) = _spend(curator, site, 1)
+    _lose(site)
+    code, failed = site.run("ledger", "recover", "--yes")
+    assert code == 10
+    assert study.name in failed["error"]["message"]
+    assert site.run("ledger", "recover", "--data-set", "survey")[0] == CONSENT
+    assert site.run("ledger", "recover", "--data-set", "other", "--yes")[0] == 20
+    assert site.history.length == 0
+    assert _contribute(site, _study(curator, site, "still-locked"))[0] == CHAIN
+
+
+def test_an_old_copy_is_locked_and_the_newest_put_back_is_not(
+    curator: Curator, site: OwnerSite
+) -> None:
+    ledger = site.folder / "ledger.sqlite"
+    _spend(curator, site, 1)
+    old = ledger.read_bytes()
+    second, third = _study(curator, site, "second"), _study(curator, site, "third")
+    assert _contribute(site, second)[0] == 0
+    newest = ledger.read_bytes()
+    ledger.write_bytes(old)
+    assert _contribute(site, third)[0] == CHAIN
+    ledger.write_bytes(newest)
+    assert _contribute(site, third)[0] == 0
+
+
+def test_an_old_copy_is_recovered_to_the_last_charge(curator: Curator, site: OwnerSite) -> None:
+    ledger = site.folder / "ledger.sqlite"
+    _spend(curator, site, 1)
+    old = ledger.read_bytes()
+    assert _contribute(site, _study(curator, site, "second"))[0] == 0
+    assert _contribute(site, _study(curator, site, "third"))[0] == 0
+    ledger.write_bytes(old)
+    assert site.run(*RECOVER)[0] == 0
+    assert _spent(site) == Decimal("1.5")
+    assert _contribute(site, _study(curator, site, "fourth"))[0] == 0
+    assert _contribute(site, _study(curator, site, "fifth", "0.1"))[0] == BUDGET
+
+
+@pytest.mark.parametrize("step", ["reserve", "commit"])
+def test_a_copy_from_the_middle_of_a_release_is_charged_for_it_once(
+    curator: Curator, site: OwnerSite, step: str
+) -> None:
+    study, ledger = _study(curator, site, "cut-off"), site.folder / "ledger.sqlite"
+    assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
+    middle = ledger.read_bytes()
+    assert _contribute(site, study)[0] == 0
+    sent = site.history.commitment_for(study.digest)
+    ledger.write_bytes(middle)
+    code, _ = _contribute(site, study)
+    if step == "reserve":  # its bytes are not here: drawn again, they would be others
+        assert code == CHAIN
+        assert site.run("ledger", "recover", "--yes")[0] == 0, "the reservation has the data set"
+        assert _contribute(site, study)[0] == STATE
+        assert site.history.commitments == {}
+    else:
+        assert site.run("ledger", "recover", "--yes")[0] == 0
+        assert _contribute(site, study)[0] == 0
+        assert site.history.commitment_for(study.digest) == sent
+    assert _spent(site) == Decimal("0.5")
+
+
+def test_a_ledger_lost_before_its_first_contribution_was_acknowledged_is_locked(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _study(curator, site, "first")
+    assert site.run("contribute", study.name, "--yes", die_at="acknowledge")[0] == KILLED
+    _lose(site)
+    assert _contribute(site, study)[0] == CHAIN
+    assert _contribute(site, _study(curator, site, "next"))[0] == CHAIN
+    assert site.run(*RECOVER)[0] == 0
+    assert _spent(site) == Decimal("0.5")
+
+
+@pytest.mark.parametrize("step", ["store", "commit", "send"])
+def test_a_recovery_killed_at_any_step_charges_once_and_stays_locked_until_it_is_done(
+    curator: Curator, site: OwnerSite, step: str
+) -> None:
+    _spend(curator, site, 2)
+    _lose(site)
+    more = _study(curator, site, "more")
+    assert _contribute(site, more)[0] == CHAIN
+    assert site.run(*RECOVER, die_at=step)[0] == KILLED
+    assert site.history.total("survey").epsilon in (0, Decimal("1.0"))
+    assert _contribute(site, more)[0] == CHAIN
+    assert site.run(*RECOVER)[0] == 0
+    assert _spent(site) == Decimal("1.0")
+    assert _contribute(site, more)[0] == 0
+
+
+def test_a_second_curator_locks_the_site_until_it_is_recovered_there_too(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    other = Curator(tmp_path / "other", authority=curator.authority).start()
+    try:
+        _spend(curator, site, 1)
+        here = (site.folder / "site.yaml").read_text()
+        there = here.replace(curator.address, other.address)
+        (site.folder / "site.yaml").write_text(there)
+        for number in range(2):
+            assert _contribute(site, _study(other, site, f"there-{number}"))[0] == 0
+        next_there = _study(other, site, "next-there", "0.1")
+        _lose(site)
+        assert _contribute(site, next_there)[0] == CHAIN
+        (site.folder / "site.yaml").write_text(here)
+        code, failed = site.run(*RECOVER)
+        assert code == CHAIN, "the other curator's contributions are still missing"
+        assert "there-0" in failed["error"]["message"]
+        assert _contribute(site, _study(curator, site, "next-here", "0.1"))[0] == CHAIN
+        (site.folder / "site.yaml").write_text(there)
+        assert site.run(*RECOVER)[0] == 0
+        assert _spent(site) == Decimal("1.5")
+        assert _contribute(site, next_there)[0] == 0
+    finally:
+        other.stop()
+
+
+def _components(curator: Curator, site: OwnerSite) -> Study:
+    """A study of this owner alone, with its components fetched."""
+    study = make_study(
+        name=f"{site.name}-alone",
+        owners=[site.name],
+        privacy={"mechanism": "laplace", "epsilon": "0.5"},
+    )
+    curator.operator().create(study)
+    assert _contribute(site, study)[0] == 0
+    assert site.run("components", study.name, "--wait", "30")[0] == 0
+    return study
+
+
+def _train(site: OwnerSite, study: Study, epsilon: str = "0.5") -> tuple[int, Any]:
+    ask = ("--target", "sex", "--method", "dp-svm", "--epsilon", epsilon, "--yes")
+    return site.run("train", study.name, *ask)
+
+
+def _hide_curator(site: OwnerSite) -> None:
+    settings = site.folder / "site.yaml"
+    text = settings.read_text()
+    address = next(line for line in text.splitlines() if line.startswith("curator:"))
+    settings.write_text(text.replace(address, 'curator: "127.0.0.1:1"'))
+
+
+def test_a_model_needs_no_curator_while_the_ledger_is_as_it_was_left(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _components(curator, site)
+    _hide_curator(site)
+    assert _train(site, study)[0] == 0
+    assert _train(site, study, "0.25")[0] == 0
+
+
+def test_after_an_update_a_model_needs_the_curator_once(curator: Curator, site: OwnerSite) -> None:
+    study = _components(curator, site)
+    reach = (site.folder / "site.yaml").read_text()
+    _lose(site, "ledger.mark")  # which earlier versions did not write
+    before = site.history
+    _hide_curator(site)
+    code, failed = _train(site, study)
+    assert code == UNREACHABLE
+    assert failed["error"]["message"].startswith(
+        "run the same command again while the curator can be reached"
+    )
+    assert site.history == before
+    (site.folder / "site.yaml").write_text(reach)
+    assert _train(site, study)[0] == 0
+    _hide_curator(site)
+    assert _train(site, study, "0.25")[0] == 0
+
+
+def test_a_locked_site_draws_no_model_with_or_without_a_curator(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = _components(curator, site)
+    _lose(site)
+    assert _train(site, study)[0] == CHAIN
+    _hide_curator(site)
+    assert _train(site, study)[0] == CHAIN
+    assert site.history.length == 0
+
+
+def test_a_ledger_without_its_last_entries_draws_no_model_even_offline(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study, ledger = _components(curator, site), site.folder / "ledger.sqlite"
+    old = ledger.read_bytes()
+    assert _train(site, study)[0] == 0
+    ledger.write_bytes(old)
+    _hide_curator(site)
+    assert _train(site, study, "0.25")[0] == CHAIN
+    assert _train(site, study, "0.25")[0] == CHAIN
+
+
+def test_a_folder_restored_as_a_whole_draws_no_model_before_a_curator_was_asked(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    study = _components(curator, site)
+    shutil.copytree(site.folder, tmp_path / "restored")
+    restored = OwnerSite(tmp_path / "restored", site.name)
+    reach = (restored.folder / "site.yaml").read_text()
+    _hide_curator(restored)
+    code, failed = _train(restored, study)
+    assert code == UNREACHABLE
+    assert "restored" in failed["error"]["message"]
+    (restored.folder / "site.yaml").write_text(reach)
+    assert _train(restored, study)[0] == 0, "it is the newest, and says so once compared"
+    assert _contribute(site, _study(curator, site, "meanwhile"))[0] == 0
+    assert _train(restored, study, "0.25")[0] == 0, "nobody knows yet"
+    assert _contribute(restored, _study(curator, restored, "elsewhere"))[0] == CHAIN
+    assert _train(restored, study, "0.2")[0] == CHAIN
+
+
+def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_beyond_the_budget(
+    curator: Curator, site: OwnerSite
+) -> None:
+    _spend(curator, site, 3)
+    _lose(site)
+    study = _study(curator, site, "left-over", "1.0")
+    settings = load_site(site.folder)
+    with open_ledger(settings.ledger, lock=settings.lock) as ledger:
+        identifier = SeededEntropy(1).bytes(16)
+        reservation = ledger.reserve(request_of(study), release_id=identifier, now=NOW)
+        ledger.commit(drawn(study, reservation), now=NOW)
+    (site.folder / "ledger.mark").unlink()  # which that version did not write
+    assert _contribute(site, study)[0] == CHAIN
+    assert site.run(*RECOVER)[0] == 0
+    assert _spent(site) == Decimal("2.5")
+    code, failed = _contribute(site, study)
+    assert (code, failed["error"]["class"]) == (BUDGET, "BudgetExceededError")
+    assert _held(curator, [study]) == 0
+
+
+def test_a_recovered_ledger_verifies_and_is_exported(curator: Curator, site: OwnerSite) -> None:
+    _spend(curator, site, 1)
+    _lose(site)
+    assert site.run(*RECOVER)[0] == 0
+    code, verified = site.run("budget", "verify")
+    assert (code, len(verified["releases"])) == (0, 1)
+    code, exported = site.run("budget", "export")
+    assert [each["kind"] for each in exported["chain"]] == ["recovered"]
+    (recovery,) = site.history.recoveries.values()
+    assert isinstance(recovery, Recovery)
+    assert site.run("doctor")[0] == 0

@@ -1,0 +1,171 @@
+"""Owners that lie about a masked upload: the curator stores none, and tells whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.aggregation.sum_messages import Upload
+from dppca.common.schema.document import canonical_json
+from dppca.common.signing import Purpose, sign
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from tests.support.callers import refused
+from tests.support.census import header_of
+from tests.support.curator import Curator
+from tests.support.masked_sites import MaskedHub, MaskedSites, make_masked_release
+from tests.support.party import Party, upload
+from tests.support.patience import WAIT_S
+
+UPLOAD = ("INVALID_ARGUMENT", "UploadError")
+MISMATCH = ("FAILED_PRECONDITION", "SchemaMismatchError")
+UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
+CONFLICT = ("ALREADY_EXISTS", "ConflictError")
+
+
+@pytest.fixture(scope="module")
+def hub(curator: Curator) -> MaskedHub:
+    return MaskedHub(curator)
+
+
+@pytest.fixture
+def sites(hub: MaskedHub, request: pytest.FixtureRequest) -> MaskedSites:
+    return hub.join(name=f"a-{hashlib.sha256(request.node.name.encode()).hexdigest()[:20]}")
+
+
+def with_content(release: MaskedRelease, content: bytes, **fields: object) -> MaskedRelease:
+    """The release with other bytes, and a receipt that names them; fields of it as given."""
+    changed = {**fields, "payload_sha256": hashlib.sha256(content).hexdigest()}
+    claims = replace(release.receipt.claims, **changed)
+    return replace(release, content=content, receipt=replace(release.receipt, claims=claims))
+
+
+def send(party: Party, release: MaskedRelease, **header: object) -> tuple[str, str]:
+    said = replace(header_of(release, ledger_length=party.next_ledger_length()), **header)
+    return refused(lambda: party.send(upload(said, release.payload())))
+
+
+def test_an_upload_that_is_not_what_was_signed_is_not_stored(
+    hub: MaskedHub, sites: MaskedSites
+) -> None:
+    release, terms = make_masked_release(sites.made, "owner-3"), sites.made.terms
+    whole = Upload.from_bytes(release.content, terms)
+
+    def resigned(changed: Upload, signer: str = "owner-3") -> MaskedRelease:
+        statement = changed.statement.to_bytes()
+        signature = sign(sites.made.keys[signer], Purpose.UPLOAD, statement)
+        content = replace(changed, signature=signature).to_bytes()
+        return with_content(
+            release, content, statement_sha256=hashlib.sha256(statement).hexdigest()
+        )
+
+    said = whole.statement
+    swapped = (whole.seals[1], whole.seals[0])
+    cases = {
+        "a word of the vector": with_content(release, release.content[:-8] + bytes(8)),
+        "a seal": with_content(release, replace(whole, seals=swapped).to_bytes()),
+        "another's signature": resigned(whole, "owner-4"),
+        "another's name": resigned(replace(whole, statement=replace(said, owner="owner-4"))),
+        "another's name, and its key": resigned(
+            replace(whole, statement=replace(said, owner="owner-4")), "owner-4"
+        ),
+        "another study": resigned(replace(whole, statement=replace(said, terms=bytes(32)))),
+        "another vector": resigned(
+            replace(whole, statement=replace(said, payload_sha256=bytes(32)))
+        ),
+        "other seals": resigned(
+            replace(whole, statement=replace(said, seals_sha256=said.seals_sha256[::-1]))
+        ),
+        "another statement in the receipt": with_content(
+            release, release.content, statement_sha256="0" * 64
+        ),
+        "a vector cut short": with_content(release, release.content[:-8]),
+        "one kind for another": with_content(release, bytes(len(release.content))),
+    }
+    expected = dict.fromkeys(cases, UPLOAD) | {"another's signature": UNSIGNED}
+    party = sites["owner-3"].party
+    found = {what: send(party, case) for what, case in cases.items()}
+    assert found == expected
+    blobs = hub.curator.state / "blobs"
+    assert not any((blobs / hashlib.sha256(c.content).hexdigest()).exists() for c in cases.values())
+    assert list(sites.wait(wait_s=0).contributed) == []
+    assert not sites["owner-3"].contribute().already_stored
+
+
+def test_a_header_that_does_not_fit_is_refused_before_a_byte_is_taken(sites: MaskedSites) -> None:
+    release, party = make_masked_release(sites.made, "owner-3"), sites["owner-3"].party
+    n_words = sites.made.terms.n_words
+    for header, expected in (
+        ({"total_bytes": 8 * n_words}, UPLOAD),
+        ({"total_bytes": len(release.content) + 200}, ("RESOURCE_EXHAUSTED", "LimitError")),
+        ({"n_entries": n_words}, MISMATCH),
+        ({"sha256": bytes(32)}, UPLOAD),
+    ):
+        assert send(party, release, **header) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("honest", 2),
+        ("colluders", 2),
+        ("quorum", 3),
+        ("share_variance", 1),
+        ("trust", "owner"),
+        ("label", "released"),
+        ("version", 1),
+        ("statement_sha256", None),
+    ],
+)
+def test_a_receipt_that_the_study_does_not_imply_is_refused(
+    sites: MaskedSites, name: str, value: object
+) -> None:
+    release, party = make_masked_release(sites.made, "owner-3"), sites["owner-3"].party
+    document = release.receipt.document()
+    assert name in document
+    receipt = canonical_json(document | {name: value})
+    assert json.loads(receipt) != json.loads(release.receipt.canonical_bytes())
+    assert send(party, release, receipt=receipt) in (MISMATCH, UPLOAD)
+    assert list(sites.wait(wait_s=0).contributed) == []
+
+
+def test_an_owner_with_another_key_than_the_study_names_is_refused(
+    hub: MaskedHub, sites: MaskedSites
+) -> None:
+    curator = hub.curator
+    impostor = curator.connect(curator.authority.issue(Role.OWNER, "owner-3"))
+    release = make_masked_release(sites.made, "owner-3")
+    assert send(impostor, release, ledger_length=1000) == UNSIGNED
+    assert list(sites.wait(wait_s=0).contributed) == []
+
+
+def test_an_owner_counts_once(sites: MaskedSites) -> None:
+    sites.contribute("owner-3")
+    assert refused(lambda: sites["owner-3"].contribute(seed=1)) == CONFLICT
+    assert sites["owner-3"].contribute().already_stored
+    assert list(sites.wait(wait_s=0).contributed) == ["owner-3"]
+
+
+def test_an_upload_of_an_older_study_is_refused(hub: MaskedHub, sites: MaskedSites) -> None:
+    older = hub.join(name=f"older-{sites.study.name[:20]}")
+    old = make_masked_release(older.made, "owner-3")
+    party = sites["owner-3"].party
+    digest = bytes.fromhex(sites.study.digest)
+    assert send(party, old, study_digest=digest) == MISMATCH
+    inside = with_content(make_masked_release(sites.made, "owner-3"), old.content)
+    assert send(party, inside) == UPLOAD
+
+
+def test_an_aborted_study_does_not_begin_again(hub: MaskedHub, sites: MaskedSites) -> None:
+    sites.contribute("owner-3")
+    operator = hub.curator.operator()
+    operator.admin.AbortStudy(
+        pb.AbortStudyRequest(name=sites.study.name, reason="a test"), timeout=WAIT_S
+    )
+    assert operator.create(sites.study).already_stored
+    assert refused(sites["owner-1"].contribute) == ("FAILED_PRECONDITION", "StudyStateError")
+    assert sites["owner-3"].contribute().already_stored

@@ -1,0 +1,454 @@
+"""Names that others chose: a path out of the folder, a report that dies, a terminal that obeys.
+
+The attacker writes a study, or is the curator. New studies with names that cannot be seen are
+refused; older ones, which are in stores and folders, open as before and do no harm.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import yaml
+
+from dppca.common.console import emit, run
+from dppca.common.errors import SchemaMismatchError, SettingError, StudyError
+from dppca.common.names import is_formula
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_canonical, study_from_mapping, study_from_yaml
+from dppca.common.transport.status import from_rpc_error
+from dppca.common.transport.tls import Role
+from dppca.curator.observability.log import LOGGER, configure, log_event
+from dppca.curator.store import SqliteStore
+from dppca.curator.study import lifecycle
+from dppca.owner.cli import cli
+from dppca.owner.ledger.database import compare_ledger
+from dppca.owner.ledger.mark import Held
+from dppca.owner.render.outcomes import components_text
+from dppca.owner.site.config import load_site
+from dppca.owner.site.enrolment import enrol
+from dppca.owner.site.kept_studies import components_path, keep_study, kept_study, save
+from dppca.owner.synthesis.tables import open_writer
+from tests.support.census import make_study
+from tests.support.certificates import new_authority, write_credentials
+from tests.support.checkout import ROOT
+from tests.support.curator import Curator
+from tests.support.latent_rows import make_latent_study, make_result, make_rows
+from tests.support.owner_site import OwnerSite, make_site
+from tests.support.trained_site import proved
+
+TITLE = "\x1b]0;owned\x07"
+CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
+PATHS = [
+    "x/../../../../outside",
+    "../../../outside",
+    "/../../../../../../../../tmp/outside",
+    "..\\..\\outside",
+    "..",
+    "Ill",
+    "nul",
+    "ill" * 42,
+]
+MATHEMATICS = ["cost $\\frac{1}{$", "$$", "a$b$c", "\\$x_{$", "$\\notacommand$"]
+HIDDEN = {
+    "escape": f"x{TITLE}",
+    "delete": "x\x7f",
+    "C1": "x\x9b2J",
+    "line feed": "x\nerror: none",
+    "NUL": "x\x00y",
+    "line separator": "x\u2028y",
+    "override": "x\u202etxt.exe",
+    "isolate": "x\u2066y",
+    "zero width": "x\u200by",
+    "tag": "x\U000e0041",
+    "no character": "x\ufdd0",
+}
+HARMLESS = ["income/year", "côté", "می‌خواهم", "क्‍ष", "-1", "+", "+++", "=", "-ve", "$", "<b>", "a b"]
+
+
+def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
+    """The study of `tests.support.latent_rows`, first columns (and ``ill``) renamed."""
+    document = json.loads(make_latent_study().canonical_bytes())
+    attributes = document["schema"]["attributes"]
+    attributes.insert(0, attributes.pop(4))
+    for attribute, name in zip(attributes, names, strict=False):
+        attribute["name"] = name
+    attributes[0]["values"] = ["no", label]
+    return study_from_mapping(document, stored=stored)
+
+
+def site_with(folder: Path, study: Study) -> OwnerSite:
+    """A site that keeps a study, with its rows and components."""
+    enrol(folder, name="owner-1", curator="127.0.0.1:1")
+    authority = new_authority()
+    write_credentials(folder, authority.issue(Role.OWNER, "owner-1"))
+    (folder / "policy.yaml").write_text(
+        'data_sets:\n  survey: {path: rows.parquet, epsilon: "10", delta: "0"}\n'
+    )
+    rows = make_rows(300).select(["ill", "x0", "x1", "x2", "x3", "colour"])
+    (_, second) = study.table.attributes[0].labels  # type: ignore[union-attr]
+    ill = [second if value == "yes" else "no" for value in rows.column("ill").to_pylist()]
+    columns = [pa.array(ill), *rows.columns[1:]]
+    table = pa.table(columns, names=[each.name for each in study.table.attributes])
+    pa.parquet.write_table(table, folder / "rows.parquet")
+    site = load_site(folder)
+    compare_ledger(site.ledger, Held(), lock=site.lock)  # as a command does that asks a curator
+    keep_study(site, study)
+    result = make_result(study, folder / "rows.parquet")
+    save(components_path(site, study.name), proved(result, study, authority))
+    return OwnerSite(folder, "owner-1")
+
+
+def printed(*line: str) -> tuple[int, str]:
+    """Exit code, and what a command prints for people, on both streams."""
+    stream = io.StringIO()
+    with redirect_stdout(stream), redirect_stderr(stream), pytest.raises(SystemExit) as left:
+        run(cli, list(line))
+    assert isinstance(left.value.code, int)
+    return left.value.code, stream.getvalue()
+
+
+def obeys(text: str) -> bool:
+    """Whether a terminal would do anything with a text but show it."""
+    return any(not character.isprintable() for character in text.replace("\n", ""))
+
+
+# Paths
+
+
+@pytest.mark.parametrize("target", PATHS)
+def test_a_model_is_written_into_the_folder_of_its_study(tmp_path: Path, target: str) -> None:
+    site = site_with(tmp_path / "far" / "down" / "site", with_names(target))
+    before = {path for path in tmp_path.rglob("*") if site.folder not in path.parents}
+    for asked in (("--kernel", "linear"), ("--method", "dp-svm", "--epsilon", "1", "--yes")):
+        code, document = site.run("train", "site-test", "--target", target, *asked)
+        assert code == 0, document
+        assert Path(document["model"]).resolve().parent == site.folder / "studies" / "site-test"
+        output = str(tmp_path / "predicted.csv")
+        data = ("--data", str(site.folder / "rows.parquet"), "--output", output)
+        assert site.run("predict", "--model", document["model"], *data)[0] == 0
+    after = {path for path in tmp_path.rglob("*") if site.folder not in path.parents}
+    assert after - before == {tmp_path / "predicted.csv"}
+
+
+def test_targets_that_differ_in_case_do_not_share_a_model(tmp_path: Path) -> None:
+    files = set()
+    for target in ("ill", "Ill", "ILL"):
+        site = site_with(tmp_path / target, with_names(target))
+        document = site.run("train", "site-test", "--target", target)[1]
+        files.add(Path(document["model"]).name.casefold())
+    assert len(files) == 3
+    assert "model-ill-linear.skops" in files, "a plain name is its file's name, as before"
+
+
+# Plots and pages
+
+
+def test_names_with_mathematics_are_drawn_as_they_are(tmp_path: Path) -> None:
+    site = site_with(tmp_path / "site", with_names(*MATHEMATICS, label="$\\frac{$"))
+    assert site.run("synthesize", "site-test", "--rows", "200")[0] == 0
+    code, document = site.run("report", "site-test")
+    assert code == 0, document
+
+
+def test_older_names_with_escapes_and_markup_are_drawn_and_do_no_harm(tmp_path: Path) -> None:
+    study = with_names(
+        f"<script>{TITLE}", '"><img src=x onerror=alert(1)>', "x\u202ey", stored=True
+    )
+    site = site_with(tmp_path / "site", study)
+    assert site.run("synthesize", "site-test", "--rows", "200")[0] == 0
+    code, document = site.run("report", "site-test")
+    assert code == 0, document
+    page = Path(document["page"]).read_text()
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert not obeys(page)
+
+
+# New studies
+
+
+@pytest.mark.parametrize("what", HIDDEN)
+def test_a_new_study_with_a_hidden_character_is_refused_by_its_code(what: str) -> None:
+    text = HIDDEN[what]
+    for study in ({"names": [text]}, {"names": [], "label": text}):
+        stored = with_names(*study["names"], label=study.get("label", "yes"), stored=True)  # type: ignore[arg-type]
+        for read in (study_from_canonical, _from_yaml):
+            with pytest.raises(StudyError, match=r"character U\+[0-9A-F]{4}") as refused:
+                read(stored.canonical_bytes())
+            assert not obeys(str(refused.value))
+        again = study_from_canonical(stored.canonical_bytes(), stored=True)
+        assert again.digest == stored.digest
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("http://x","y")', "+cmd|' /C calc'!A0", "@SUM(1)"])
+def test_a_new_study_with_a_formula_is_refused(text: str) -> None:
+    with pytest.raises(StudyError, match="spreadsheet"):
+        with_names("a", label=text)
+    with pytest.raises(StudyError, match="spreadsheet"):
+        with_names(text)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_names_that_people_use_are_taken(text: str) -> None:
+    assert with_names(text, label=text).table.attributes[0].name == text
+
+
+def _from_yaml(content: bytes) -> Study:
+    return study_from_yaml(yaml.safe_dump(json.loads(content)))
+
+
+# Older studies, which are kept
+
+
+def test_a_curator_with_an_older_study_starts_again_and_takes_no_new_one(tmp_path: Path) -> None:
+    old, new = (_odd(name=name) for name in ("old", "new"))
+    store = SqliteStore(tmp_path / "state")
+    store.create(lifecycle.create(None, old, now=datetime(2026, 1, 1, tzinfo=UTC)))
+    store.close()
+    curator = Curator(tmp_path).start()
+    try:
+        with pytest.raises(grpc.RpcError) as refused:
+            curator.operator().create(new)
+        assert type(from_rpc_error(refused.value)) is StudyError
+        credentials = curator.authority.issue(Role.OWNER, "owner-1")
+        site = make_site(
+            tmp_path / "site", name="owner-1", curator=curator.address, credentials=credentials
+        )
+        code, text = printed("--site", str(site.folder), "review", "old")
+        assert code == StudyError.exit_code
+        assert "U+001B" in text
+        assert not obeys(text)
+        assert not (site.folder / "studies").exists(), "nothing of it is kept"
+        keep_study(load_site(site.folder), old)  # as a site has that took part before
+        rows = site.folder / "rows.csv"
+        rows.write_text(rows.read_text().replace("age", f"age{TITLE}", 1))
+        code, text = printed("--site", str(site.folder), "contribute", "old", "--yes")
+        assert code == 0, text
+        assert not obeys(text)
+        code, text = printed("--site", str(site.folder), "doctor")
+        assert not obeys(text)
+        curator.terminate()
+        curator.start()
+        assert curator.operator().result(old, wait_s=0).missing == ["owner-2", "owner-3"]
+    finally:
+        curator.stop()
+    assert not obeys(curator.log.read_text())
+
+
+def test_a_site_opens_an_older_study_and_compares_it_without_harm(tmp_path: Path) -> None:
+    study = with_names("ill", f"x{CLIPBOARD}", stored=True)
+    site = load_site(site_with(tmp_path / "site", study).folder)
+    assert kept_study(site, "site-test").digest == study.digest
+    with pytest.raises(SchemaMismatchError):
+        keep_study(site, with_names("ill", f"y{CLIPBOARD}", stored=True))
+
+
+def _odd(**changes: Any) -> Study:
+    document = json.loads(make_study(**changes).canonical_bytes())
+    document["schema"]["attributes"][0]["name"] = f"age{TITLE}"
+    return study_from_mapping(document, stored=True)
+
+
+# Terminals
+
+
+@pytest.mark.parametrize("hostile", [TITLE, CLIPBOARD, "\x9b2J", "\u202e", "\r\x1b[1A"])
+def test_what_an_error_says_is_shown_and_not_obeyed(tmp_path: Path, hostile: str) -> None:
+    study = with_names("ill", f"x{hostile}y", stored=True)
+    site = site_with(tmp_path / "site", study)
+    pa.parquet.write_table(pa.table({"other": ["1"]}), site.folder / "rows.parquet")
+    for line in (
+        ("check", "site-test"),
+        ("train", "site-test", "--target", f"x{hostile}y"),
+        ("train", "site-test", "--target", hostile),
+        ("report", hostile),
+        (hostile,),
+        ("check", "--no-such-option", hostile),
+    ):
+        code, text = printed("--site", str(site.folder), *line)
+        assert code != 0
+        assert not obeys(text), text
+        code, text = printed("--site", str(site.folder), *line, "--json")
+        assert not obeys(text), text
+
+
+class _Refused(grpc.RpcError):
+    """A failed call whose details the other side wrote."""
+
+    def __init__(self, details: str) -> None:
+        self._details = details
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.NOT_FOUND
+
+    def details(self) -> str:
+        return self._details
+
+    def trailing_metadata(self) -> tuple[Any, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("details", [CLIPBOARD, "\x1b[2J", "gone\nNothing is broken.", "\u2067"])
+def test_what_a_curator_answers_stays_within_its_line(details: str) -> None:
+    message = str(from_rpc_error(_Refused(details)))
+    assert not obeys(message)
+    assert "\n" not in message
+
+
+def test_what_a_result_claims_stays_within_its_line() -> None:
+    document = {
+        "study": "s",
+        "state": "decomposed",
+        "count": 1,
+        "rows": 3,
+        "noise_edge": 0.1,
+        "contributed": ["a"],
+        "missing": [f"h{TITLE}\nb"],
+        "eigenvalues": [1.0],
+        "epsilon": f"1{CLIPBOARD}",
+        "delta": "0",
+        "path": "p",
+        "plots": {},
+        "components": [
+            {
+                "eigenvalue": 1.0,
+                "above_noise": True,
+                "loadings": [{"attribute": f"a{TITLE}", "label": "b\nVERIFIED", "loading": 0.5}],
+            }
+        ],
+        "assumptions": [f"none{TITLE}", "none\nVERIFIED"],
+        "disowned": f"stolen{TITLE}\nVERIFIED",
+    }
+    text = components_text(document)
+    assert not obeys(text)
+    assert not any(line.startswith(("b", "VERIFIED")) for line in text.splitlines())
+
+
+def test_json_has_escapes_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"name": f"{TITLE}\x9b\u202e\U000e0041\ud800é"}
+    emit(said, "", as_json=True)
+    out = capsys.readouterr().out
+    assert not obeys(out)
+    assert json.loads(out) == said
+
+
+def test_a_defect_is_told_without_obeying_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError(TITLE)
+
+    monkeypatch.setattr(cli, "main", fails)
+    code, text = printed("doctor")
+    assert code == 70
+    assert "RuntimeError" in text
+    assert not obeys(text)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_curators_log_obeys_nobody(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    handlers, propagate = LOGGER.handlers[:], LOGGER.propagate
+    try:
+        configure(form)
+        log_event("study created", study=TITLE, reason="a\nb\u202e", who=Path(f"/x{CLIPBOARD}"))
+        try:
+            json.loads(f"{TITLE}")
+        except ValueError:
+            LOGGER.exception(f"failed {TITLE}")
+    finally:
+        LOGGER.handlers[:], LOGGER.propagate = handlers, propagate
+    err = capsys.readouterr().err
+    assert "study created" in err
+    assert not obeys(err)
+
+
+def test_only_the_console_prints() -> None:
+    files = [
+        path for room in ("common", "curator", "owner") for path in (ROOT / room).rglob("*.py")
+    ]
+    printing = re.compile(r"\b(click\.s?echo|print|sys\.std(out|err)\.write)\(")
+    found = {str(path.relative_to(ROOT)) for path in files if printing.search(path.read_text())}
+    assert found == {"common/console.py"}
+
+
+# Spreadsheets
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("http://x","y")', "+A(1)", "-2+3+cmd|' /C x'!A0"])
+def test_older_labels_that_a_spreadsheet_would_run_are_not_written_as_csv(
+    tmp_path: Path, text: str
+) -> None:
+    assert is_formula(text)
+    site = site_with(tmp_path / "site", with_names("ill", label=text, stored=True))
+    model = site.run("train", "site-test", "--target", "ill")[1]["model"]
+    ask = ("predict", "--model", model, "--data", str(site.folder / "rows.parquet"), "--output")
+    code, document = site.run(*ask, str(tmp_path / "found.csv"))
+    assert code == SettingError.exit_code, document
+    assert list(tmp_path.glob("*found*")) == [], "not even a part of it"
+    assert site.run(*ask, str(tmp_path / "found.parquet"))[0] == 0
+    found = pa.parquet.read_table(tmp_path / "found.parquet").column("predicted").to_pylist()
+    assert text in found, "a label is written as it is"
+
+
+def test_a_columns_name_that_a_spreadsheet_would_run_is_not_written_as_csv(tmp_path: Path) -> None:
+    fields = pa.schema([("=A(1)", pa.int64())])
+    with (
+        pytest.raises(SettingError, match="spreadsheet"),
+        open_writer(tmp_path / "t.csv", fields, {"label": "site-only"}),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_with_signs_are_read_back_from_csv_as_they_were(tmp_path: Path) -> None:
+    labels = ["-1", "+1", "+++", "=", "-ve", "@home", "+ (weak)"]
+    table = pa.table({"predicted": labels})
+    with open_writer(tmp_path / "t.csv", table.schema, {"label": "site-only"}) as writer:
+        writer.write(table.to_batches()[0])
+    text = pa.csv.ConvertOptions(column_types={"predicted": pa.string()})
+    again = pa.csv.read_csv(tmp_path / "t.csv", convert_options=text)
+    assert again.column("predicted").to_pylist() == labels
+
+
+# Text that grows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 30)).replace(
+            "*a0", "x"
+        ),
+        "a: &a {b: *a}",
+        "a: &a [*a]",
+        f"a: &a [{'x, ' * 10_000}]\nb: [{'*a, ' * 10_000}]",
+        f"a: &a {{b: [{'x, ' * 3_000}]}}\nb: [{', '.join(['{<<: *a}'] * 3_000)}]",
+    ],
+    ids=["doublings", "itself", "itself in a list", "square", "merged"],
+)
+def test_a_study_file_whose_aliases_make_it_large_is_refused(text: str) -> None:
+    with pytest.raises(StudyError, match="alias"):
+        study_from_yaml(text)
+
+
+def test_a_study_file_may_use_an_alias() -> None:
+    text = yaml.safe_dump(json.loads(make_latent_study().canonical_bytes()))
+    labels = "[red, green, blue]"
+    assert study_from_yaml(text) == make_latent_study()
+    document = yaml.safe_load(text)
+    document["schema"]["attributes"][5] = "HERE"
+    written = yaml.safe_dump({"x": 0, **document}, sort_keys=False)
+    attribute = (
+        f"{{name: colour, type: categorical, categories: &c {labels}}}\n"
+        "  - {name: other, type: categorical, categories: *c}"
+    )
+    aliased = written.replace("x: 0\n", "").replace("HERE", attribute)
+    assert study_from_yaml(aliased).table.attributes[6].labels == ("red", "green", "blue")  # type: ignore[union-attr]

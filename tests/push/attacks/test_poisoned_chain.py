@@ -1,0 +1,213 @@
+"""A thief of an owner's key says once that its ledger has more entries than it will ever have.
+
+The curator then takes no contribution of the owner any more, with any key.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from click.testing import CliRunner
+
+from dppca.common.errors import ChainError, PermissionDeniedError, SignatureError, UploadError
+from dppca.common.study import Study
+from dppca.common.transport.tls import Role
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.cli import cli
+from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
+from tests.support.callers import refused
+from tests.support.census import make_release, make_study
+from tests.support.certificates import write_credentials
+from tests.support.curator import Curator
+from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.party import Party
+
+CHAIN = 48
+WHY = "Key stolen on 3 May, certificate revoked."
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    return make_enrolled_site(curator, tmp_path)
+
+
+@pytest.fixture
+def thief(curator: Curator, site: OwnerSite) -> Party:
+    """Has a certificate of the owner."""
+    return curator.party(site.name)
+
+
+def _study(curator: Curator, site: OwnerSite, name: str) -> Study:
+    study = make_study(name=f"{site.name}-{name}", owners=[site.name, "absent"])
+    curator.operator().create(study)
+    return study
+
+
+def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
+    return site.run("contribute", study.name, "--yes")
+
+
+def _operator(curator: Curator, *arguments: str) -> Any:
+    folder = write_credentials(
+        curator.folder / "alice", curator.authority.issue(Role.OPERATOR, "alice")
+    )
+    line = [*arguments, "--curator", curator.address, "--credentials", str(folder), "--json"]
+    done = CliRunner().invoke(cli, line, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def _poison(thief: Party, study: Study, length: int = MAX_LEDGER_LENGTH) -> None:
+    assert thief.contribute(make_release(study), ledger_length=length).state
+
+
+def _disown(site: OwnerSite, study: Study) -> tuple[int, Any]:
+    ask = ("ledger", "recover", "--disown", study.name, "--reason", WHY, "--yes")
+    return site.run(*ask)
+
+
+@pytest.mark.parametrize("length", [1 << 53, (1 << 53) - 1, (1 << 64) - 1, MAX_LEDGER_LENGTH + 1])
+def test_a_ledger_longer_than_any_can_be_is_refused(
+    curator: Curator, site: OwnerSite, thief: Party, length: int
+) -> None:
+    study = _study(curator, site, "longest")
+    call = lambda: _poison(thief, study, length)  # noqa: E731
+    assert refused(call) == ("INVALID_ARGUMENT", UploadError.__name__)
+    assert _contribute(site, study)[0] == 0
+
+
+def test_after_settlement_at_both_ends_the_owner_contributes_again(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    stolen, own = _study(curator, site, "stolen"), _study(curator, site, "own")
+    _poison(thief, stolen)
+    code, failed = _contribute(site, own)
+    assert code == CHAIN
+    for words in (stolen.name, "this site's key", "revoke", "owner settle", "--disown"):
+        assert words in failed["error"]["message"]
+    settled = _operator(curator, "owner", "settle", site.name, "--reason", WHY)
+    assert (settled["by"], settled["reason"]) == ("operator:alice", WHY)
+    assert settled["seen_length"] == MAX_LEDGER_LENGTH
+    assert _contribute(site, own)[0] == CHAIN, "the steward has not said that it was not the site's"
+    assert _disown(site, stolen)[0] == 0
+    assert _contribute(site, own)[0] == 0
+    assert [r.request.study for r in site.history.reservations] == [own.name]
+
+
+def test_a_steward_who_disowns_needs_no_operator(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    stolen, own = _study(curator, site, "stolen"), _study(curator, site, "own")
+    _poison(thief, stolen)
+    assert _disown(site, stolen)[0] == 0
+    assert site.history.total("survey").epsilon == 0
+    assert _contribute(site, own)[0] == 0
+    assert _contribute(site, stolen)[0] == 44, "the study has a release in this owner's name"
+    (settlement,) = _operator(curator, "owner", "show", site.name)["settlements"]
+    assert settlement["by"] == f"owner:{site.name}"
+    assert settlement["seen_length"] == MAX_LEDGER_LENGTH
+    budget = site.run("budget")[1]
+    assert [each["reason"] for each in budget["disowned"]] == [WHY]
+
+
+def test_a_chain_that_is_only_a_little_longer_is_found_before_anything_is_charged(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    first, stolen, own = (_study(curator, site, n) for n in ("first", "stolen", "own"))
+    assert _contribute(site, first)[0] == 0
+    before = site.history
+    _poison(thief, stolen, before.length + 1)
+    assert _contribute(site, own)[0] == CHAIN
+    assert _contribute(site, first)[0] == CHAIN, "nothing at all is sent while it is locked"
+    assert site.history == before
+    assert _disown(site, stolen)[0] == 0
+    assert _contribute(site, own)[0] == 0
+    assert _contribute(site, first)[0] == 0
+
+
+def test_a_poisoned_site_that_has_also_lost_its_ledger_is_recovered(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    first, stolen, own = (_study(curator, site, n) for n in ("first", "stolen", "own"))
+    assert _contribute(site, first)[0] == 0
+    _poison(thief, stolen)
+    (site.folder / "ledger.sqlite").unlink()
+    ask = ("--data-set", "survey", "--disown", stolen.name, "--reason", WHY, "--yes")
+    assert site.run("ledger", "recover", *ask)[0] == 0
+    assert site.history.total("survey").epsilon == 1
+    assert _contribute(site, own)[0] == 0
+
+
+def test_a_steward_may_charge_what_was_signed_by_a_stolen_key(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    _poison(thief, _study(curator, site, "stolen"))
+    code, done = site.run("ledger", "recover", "--data-set", "survey", "--yes")
+    assert (code, done["recovered"][0]["signed"]) == (0, True)
+    assert site.history.total("survey").epsilon == 1
+
+
+def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_study(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    study = _study(curator, site, "old")
+    _poison(thief, study)
+    with mock.patch(
+        "dppca.owner.client.recovery.require_issued", side_effect=SignatureError("of another")
+    ):
+        assert site.run("ledger", "recover", "--data-set", "survey", "--yes")[0] == 10
+        named = ("--data-set", f"{study.name}=survey")
+        code, done = site.run("ledger", "recover", *named, "--yes")
+    assert (code, done["recovered"][0]["unproved"]) == (0, "of another")
+    assert site.history.total("survey").epsilon == 1
+
+
+def test_only_an_operator_settles_and_only_an_owner_that_knows_all_goes_on(
+    curator: Curator, site: OwnerSite, thief: Party
+) -> None:
+    study = _study(curator, site, "stolen")
+    _poison(thief, study)
+    ask = pb.SettleLedgerRequest(name=site.name, reason=WHY)
+    assert refused(lambda: thief.admin.SettleLedger(ask, timeout=20)) == (
+        "PERMISSION_DENIED",
+        PermissionDeniedError.__name__,
+    )
+    forgetful = pb.ContinueLedgerRequest(
+        ledger_length=1, ledger_head=bytes(32), accounts_for=bytes(32)
+    )
+    assert refused(lambda: thief.federation.ContinueLedger(forgetful, timeout=20)) == (
+        "FAILED_PRECONDITION",
+        ChainError.__name__,
+    )
+    other = curator.party("stranger")
+    assert not list(
+        other.federation.ListContributions(pb.ListContributionsRequest(), timeout=20)
+    ), "nobody is shown another's contributions"
+
+
+def test_a_settlement_is_there_after_a_restart_and_is_not_made_twice(
+    site: OwnerSite, tmp_path: Path
+) -> None:
+    curator = Curator(tmp_path / "hub").start()
+    try:
+        study = _study(curator, site, "stolen")
+        _poison(curator.party(site.name), study)
+        settled = _operator(curator, "owner", "settle", site.name, "--reason", WHY)
+        assert _operator(curator, "owner", "settle", site.name, "--reason", "Again.") == settled
+        curator.kill()
+        curator.start()
+        shown = _operator(curator, "owner", "show", site.name)
+        assert (shown["ledger_length"], len(shown["settlements"])) == (0, 1)
+        assert shown["contributions"][0]["ledger_length"] == MAX_LEDGER_LENGTH
+        assert "ledger settled" in curator.log.read_text()
+        later = _study(curator, site, "later")
+        curator.party(site.name).contribute(make_release(later), ledger_length=2)
+        curator.kill()
+        curator.start()
+        assert _operator(curator, "owner", "show", site.name)["ledger_length"] == 2
+    finally:
+        curator.stop()

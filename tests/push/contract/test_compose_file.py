@@ -1,0 +1,203 @@
+"""What the compose file promises, read from the file alone, for three owners and for more."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from dppca.common.errors import ArtefactError, NotReadyError
+from dppca.common.study_document import study_from_yaml
+from dppca.deploy.simulation.cli import cli
+from dppca.deploy.simulation.containers.topology import demo_compose_text
+from dppca.deploy.simulation.demo import demo_study
+from dppca.deploy.simulation.demo_rows import write_rows
+from tests.support.checkout import ROOT
+from tests.support.compose_folder import N_OWNERS, N_ROWS, OWNERS, write_folder
+
+FILE = ROOT / "docker-compose.yml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("compose"))
+
+
+@pytest.fixture(params=["demo", "generated"])
+def file(request: pytest.FixtureRequest, folder: Path) -> Path:
+    return FILE if request.param == "demo" else folder / "docker-compose.yml"
+
+
+@pytest.fixture
+def services(file: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load(file.read_text())["services"]
+    return found
+
+
+def owners_in(services: dict[str, dict[str, Any]]) -> list[str]:
+    return [name for name in services if name.startswith("owner-") and not name.endswith("-key")]
+
+
+def volumes_of(service: dict[str, Any]) -> set[str]:
+    return {volume.split(":", 1)[0] for volume in service["volumes"]}
+
+
+def test_the_file_in_the_root_is_the_generated_one_of_the_demo() -> None:
+    assert FILE.read_text() == demo_compose_text(), "run python -m tools.pages"
+
+
+def test_the_file_keeps_the_compose_specification(file: Path) -> None:
+    """What Compose v2 checks first; its schema comes with the checker."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*command, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_its_owners_are_the_demos() -> None:
+    assert demo_study().owners == OWNERS
+    assert tuple(owners_in(yaml.safe_load(FILE.read_text())["services"])) == OWNERS
+
+
+def test_owners_share_neither_networks_nor_volumes(services: dict[str, dict[str, Any]]) -> None:
+    owners = owners_in(services)
+    for held in (
+        [set(services[owner]["networks"]) for owner in owners],
+        [volumes_of(services[owner]) for owner in owners],
+    ):
+        assert sum(map(len, held)) == len(set.union(*held))
+
+
+def test_nobody_but_an_owner_and_the_step_that_makes_its_key_sees_its_site(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    for number, owner in enumerate(owners_in(services), start=1):
+        for kind, other in (("site", f"{owner}-key"), ("data", "rows")):
+            seen = {n for n, each in services.items() if f"{kind}-{number}" in volumes_of(each)}
+            assert seen == {owner, other}
+        assert f"data-{number}:/data:ro" in services[owner]["volumes"]
+
+
+def test_a_judge_of_models_sees_no_site_no_owners_rows_and_no_network(
+    services: dict[str, dict[str, Any]], file: Path
+) -> None:
+    if file == FILE:  # the demo's rows are all with its owners
+        assert "judge" not in services
+        return
+    judge, owners = services["judge"], owners_in(services)
+    exchanges = {f"exchange-{number + 1}" for number in range(len(owners))}
+    assert volumes_of(judge) == {"./rows/held-out.csv", *exchanges}
+    assert judge["network_mode"] == "none"
+    assert set(judge["depends_on"]) == set(owners)
+    assert services["results"]["depends_on"]["judge"] == {
+        "condition": "service_completed_successfully"
+    }
+
+
+def test_only_certificates_sees_the_authoritys_key(services: dict[str, dict[str, Any]]) -> None:
+    seen = [name for name, service in services.items() if "authority" in volumes_of(service)]
+    assert seen == ["certificates"]
+
+
+def test_no_environment_variable_holds_more_than_a_name_or_a_place(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    allowed = {"OWNER", "DPPCA_CURATOR", "DPPCA_CREDENTIALS"}
+    for service in services.values():
+        assert set(service.get("environment", {})) <= allowed
+
+
+def test_every_service_is_confined_and_limited(services: dict[str, dict[str, Any]]) -> None:
+    # Those that touch a folder of this machine are root there, without a network.
+    on_host = {
+        name
+        for name, service in services.items()
+        if name != "study" and any(volume[0] in "./$" for volume in service["volumes"])
+    }
+    assert on_host - {"rows", "judge"} == {"results"}
+    for name, service in services.items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"], name
+        assert service["pids_limit"], name
+        assert ("cap_add" in service) == ("user" in service) == (name in on_host), name
+        assert name not in on_host or service["network_mode"] == "none", name
+        assert "ports" not in service, name
+
+
+def test_owners_start_once_the_curator_is_healthy(services: dict[str, dict[str, Any]]) -> None:
+    for name in ("study", *owners_in(services)):
+        assert services[name]["depends_on"]["curator"] == {"condition": "service_healthy"}
+
+
+def test_a_folder_holds_the_study_every_row_once_and_a_readme(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()}
+    written = {"README.md", ".env", "docker-compose.yml", "results", "rows", "study.yaml"}
+    assert names == written | {"trial.json"}
+    study = study_from_yaml((folder / "study.yaml").read_text())
+    assert study.owners == tuple(f"owner-{i + 1}" for i in range(N_OWNERS))
+    files = [folder / "rows" / owner / "rows.csv" for owner in study.owners]
+    apart = folder / "rows" / "held-out.csv"
+    rows = [line for path in [*files, apart] for line in path.read_text().splitlines()[1:]]
+    assert len(set(rows)) == len(rows) == N_ROWS
+    assert len(apart.read_text().splitlines()) - 1 == round(0.2 * N_ROWS)
+    assert (folder / "rows").stat().st_mode & 0o077 == 0
+
+
+def test_what_may_be_changed_stands_in_one_file_that_compose_reads(folder: Path) -> None:
+    settings = re.findall(r"^(DPPCA_\w+)=", (folder / ".env").read_text(), re.MULTILINE)
+    text = (folder / "docker-compose.yml").read_text()
+    assert set(settings) == {"DPPCA_IMAGE", "DPPCA_MEMORY"}
+    assert all(f"${{{name}:-" in text for name in settings)
+
+
+def test_an_answer_needs_a_study_that_ran_in_such_a_folder(folder: Path, tmp_path: Path) -> None:
+    for place, error in ((folder, NotReadyError), (tmp_path, ArtefactError)):
+        with pytest.raises(error):
+            CliRunner().invoke(cli, ["report", str(place)], catch_exceptions=False)
+
+
+def test_each_owner_trains_for_the_target_as_it_is_written(folder: Path) -> None:
+    services = yaml.safe_load((folder / "docker-compose.yml").read_text())["services"]
+    (script,) = services["owner-1"]["command"]
+    quoted = """'likes $$5 '"'"'n more'"""
+    assert f"step train heights --target {quoted} --method dppca-svm" in script
+
+
+def test_networks_take_the_addresses_that_were_given(folder: Path) -> None:
+    networks = yaml.safe_load((folder / "docker-compose.yml").read_text())["networks"]
+    subnets = [network["ipam"]["config"][0]["subnet"] for network in networks.values()]
+    assert subnets == [f"10.7.0.{8 * i}/29" for i in range(N_OWNERS + 1)]
+    assert all(network["internal"] for network in networks.values())
+
+
+@pytest.mark.parametrize("owners", [1, 21])
+def test_containers_serve_two_to_twenty_owners(owners: int, folder: Path, tmp_path: Path) -> None:
+    root = folder.parent
+    options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
+    options += ["--owners", str(owners), "--output", str(tmp_path / "new")]
+    done = CliRunner().invoke(cli, ["compose", *options])
+    assert "2 to 20 owners" in str(done.exception)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_holds_something_is_left_alone(folder: Path) -> None:
+    root = folder.parent
+    options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
+    done = CliRunner().invoke(cli, ["compose", *options, "--owners", "2", "--output", str(root)])
+    assert "is not empty" in str(done.exception)
+
+
+def test_the_demos_rows_are_divided_among_its_owners(tmp_path: Path) -> None:
+    counts = write_rows(tmp_path)
+    assert tuple(counts) == OWNERS
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv")} == {
+        f"{owner}/rows.csv" for owner in OWNERS
+    }
+    assert sum(counts.values()) == 20_190 - round(0.2 * 20_190)

@@ -1,0 +1,157 @@
+"""``deploy/kubernetes/``: against Kubernetes' own schemas, strictly, and against the software."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import kubernetes_validate
+import pytest
+import yaml
+
+from dppca.curator.cli import health, serve
+from dppca.curator.config import DaemonConfig, parse_address
+from dppca.owner.cli import cli as owner
+from tests.support.checkout import ROOT
+
+FOLDER = ROOT / "deploy/kubernetes"
+OLDEST = "1.29"
+FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml"))
+Document = dict[str, Any]
+
+
+def documents(name: str) -> list[Document]:
+    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
+EVERY = [(name, document) for name in FILES for document in documents(name)]
+IDS = [f"{name}-{document['kind']}" for name, document in EVERY]
+
+
+def only(kind: str) -> Document:
+    """The one document of a kind for the curator."""
+    (found,) = [doc for name, doc in EVERY if doc["kind"] == kind and "site/" not in name]
+    return found
+
+
+def at(document: Document, path: str) -> Any:
+    """What stands at a path such as ``spec.containers.0.name``."""
+    for step in path.split(".") if path else ():
+        document = document[int(step) if step.isdigit() else step]  # type: ignore[index]
+    return document
+
+
+POD = at(only("StatefulSet"), "spec.template.spec")
+CONTAINER = at(POD, "containers.0")
+
+
+@pytest.mark.parametrize("version", [OLDEST, "latest"])
+@pytest.mark.parametrize(("name", "document"), EVERY, ids=IDS)
+def test_a_document_conforms_to_its_schema(name: str, document: Document, version: str) -> None:
+    number = kubernetes_validate.latest_version() if version == "latest" else version
+    used = kubernetes_validate.validate(document, number, strict=True)
+    assert number.startswith(used), "a schema of this very version"
+
+
+def test_no_file_holds_a_secret() -> None:
+    assert all(document["kind"] != "Secret" for _, document in EVERY)
+    for name in FILES:
+        text = (FOLDER / name).read_text()
+        assert "PRIVATE KEY" not in text
+        assert not re.search(r"(password|token)\s*:\s*\S", text.replace("ServiceAccountToken", ""))
+
+
+def test_everything_named_is_there() -> None:
+    curator = [doc for name, doc in EVERY if "site/" not in name]
+    assert {doc["metadata"].get("namespace", "dppca") for doc in curator} == {"dppca"}
+    labels = at(only("StatefulSet"), "spec.template.metadata.labels").items()
+    for kind, path in (
+        ("StatefulSet", "spec.selector.matchLabels"),
+        ("Service", "spec.selector"),
+        ("NetworkPolicy", "spec.podSelector.matchLabels"),
+    ):
+        assert at(only(kind), path).items() <= labels
+    volumes = {volume["name"]: volume for volume in POD["volumes"]}
+    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} == set(volumes)
+    claim = volumes["state"]["persistentVolumeClaim"]["claimName"]
+    assert claim == only("PersistentVolumeClaim")["metadata"]["name"]
+    assert CONTAINER["envFrom"] == [
+        {"configMapRef": {"name": only("ConfigMap")["metadata"]["name"]}}
+    ]
+    ports = {port["name"] for port in CONTAINER["ports"]}
+    assert {port["targetPort"] for port in at(only("Service"), "spec.ports")} <= ports
+    rules = at(only("NetworkPolicy"), "spec.ingress")
+    assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+    assert only("StatefulSet")["spec"]["serviceName"] == only("Service")["metadata"]["name"]
+
+
+def test_there_is_one_writer() -> None:
+    assert only("StatefulSet")["spec"]["replicas"] == 1
+    assert only("PersistentVolumeClaim")["spec"]["accessModes"] == ["ReadWriteOncePod"]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [doc["spec"]["template"]["spec"] for _, doc in EVERY if "template" in doc.get("spec", {})],
+    ids=lambda pod: pod["containers"][0]["name"],
+)
+def test_a_pod_may_do_little(pod: Document) -> None:
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert set(container["resources"]["limits"]) >= {"cpu", "memory"}
+    writable = {
+        mount["mountPath"]
+        for mount in pod["containers"][0]["volumeMounts"]
+        if not mount.get("readOnly")
+    }
+    assert writable <= {"/state", "/site", "/tmp"}  # noqa: S108 - mounts of a pod
+
+
+def test_the_daemon_is_called_as_it_takes_it() -> None:
+    program, command, *arguments = CONTAINER["args"]
+    assert (program, command) == ("dppca-curator", "serve")
+    with serve.make_context("serve", arguments) as context:
+        given = context.params
+    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+    assert parse_address(given["listen"]) == ("0.0.0.0", ports["grpc"])  # noqa: S104 - in a pod
+    assert given["metrics_port"] == ports["metrics"]
+    mounts = {mount["name"]: Path(mount["mountPath"]) for mount in CONTAINER["volumeMounts"]}
+    assert given["credentials"] == mounts["credentials"]
+    assert given["state"].is_relative_to(mounts["state"])
+    options = [option for option in serve.params if isinstance(option, click.Option)]
+    read = {str(option.envvar) for option in options if option.envvar} | {"OPENBLAS_NUM_THREADS"}
+    assert set(only("ConfigMap")["data"]) <= read
+
+
+def test_the_probes_ask_what_the_daemon_answers() -> None:
+    for name in ("startupProbe", "readinessProbe"):
+        program, command, *arguments = CONTAINER[name]["exec"]["command"]
+        assert (program, command) == ("dppca-curator", "health")
+        with health.make_context("health", arguments) as context:
+            assert context.params["timeout"] < CONTAINER[name]["timeoutSeconds"]
+            assert not context.params["live"]
+    assert CONTAINER["livenessProbe"]["httpGet"] == {"path": "/live", "port": "metrics"}
+    grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
+    assert POD["terminationGracePeriodSeconds"] > grace_s
+
+
+def test_the_owners_example_is_called_as_it_takes_it() -> None:
+    (job,) = [doc for _, doc in EVERY if doc["kind"] == "Job"]
+    program, site, name, *arguments = at(job, "spec.template.spec.containers.0.args")
+    assert (program, name) == ("dppca-owner", "contribute")
+    assert site == "--site=/site"
+    with owner.make_context("dppca-owner", [site, name]) as context:
+        command = owner.get_command(context, name)
+        assert command is not None
+        with command.make_context(name, arguments, parent=context) as inner:
+            assert inner.params["yes"] is True

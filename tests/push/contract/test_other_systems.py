@@ -1,0 +1,81 @@
+"""A site's side names nothing of `os` and `signal` that Windows or macOS lack."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+
+import pytest
+
+from tests.support.checkout import ROOT
+
+SIDES = ("common", "owner")
+ABSENT = {
+    "os": {
+        *("sched_getaffinity", "sched_setaffinity", "fork", "forkpty", "chown", "fchmod", "fchown"),
+        *("getuid", "geteuid", "getgid", "getegid", "getpgid", "killpg", "setsid", "mkfifo"),
+        *("pread", "preadv", "pwrite", "pwritev", "posix_fallocate", "sendfile", "statvfs"),
+        *("getloadavg", "sysconf", "nice", "uname", "wait", "waitpid", "memfd_create"),
+        *(
+            "O_CLOEXEC",
+            "O_DIRECTORY",
+            "O_NOFOLLOW",
+            "O_NONBLOCK",
+            "O_SYNC",
+            "O_DIRECT",
+            "O_TMPFILE",
+        ),
+    },
+    "signal": {
+        *("SIGHUP", "SIGKILL", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCHLD"),
+        *("pthread_kill", "pthread_sigmask", "setitimer", "alarm", "pause", "sigwait"),
+    },
+}
+ALLOWED = {
+    ("common/checkpoints.py", "signal.SIGKILL"): "planted faults, which are for tests on Linux",
+    ("common/checkpoints.py", "signal.SIGSTOP"): "planted faults",
+    ("common/checkpoints.py", "signal.pthread_kill"): "planted faults",
+}
+
+
+def find_names(source: str) -> set[str]:
+    """Names of `ABSENT` that a module's text uses, such as ``os.fork``."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in ABSENT.get(node.value.id, ()):
+                found.add(f"{node.value.id}.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and node.module in ABSENT:
+            found |= {
+                f"{node.module}.{each.name}"
+                for each in node.names
+                if each.name in ABSENT[node.module]
+            }
+    return found
+
+
+def test_no_module_of_a_site_names_what_other_systems_lack() -> None:
+    paths = [path for side in SIDES for path in (ROOT / side).rglob("*.py")]
+    assert len(paths) > 100
+    found = {
+        (str(path.relative_to(ROOT)), name)
+        for path in paths
+        for name in find_names(path.read_text(encoding="utf-8"))
+    }
+    assert found == ALLOWED.keys()
+
+
+@pytest.mark.parametrize(
+    "text", ["import os\nos.fork()", "from signal import SIGHUP", "x = os.O_CLOEXEC | 1"]
+)
+def test_a_name_that_is_used_is_found(text: str) -> None:
+    assert find_names(text)
+
+
+def test_the_names_are_names_of_this_system() -> None:
+    modules = {"os": os, "signal": signal}
+    unknown = [
+        n for where, names in ABSENT.items() for n in names if not hasattr(modules[where], n)
+    ]
+    assert unknown == [], "a name that is misspelt finds nothing"

@@ -1,0 +1,107 @@
+"""``deploy/systemd/``: read strictly; systemd's own tool reads it in the merge tier."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import pytest
+
+from dppca.common.errors import IdentityError, InputError, SettingError, StoreVersionError
+from dppca.curator.cli import serve
+from dppca.curator.config import DaemonConfig, parse_address
+from tests.support.checkout import ROOT
+
+FOLDER = ROOT / "deploy/systemd"
+UNIT = FOLDER / "dppca-curator.service"
+
+
+def read_unit(text: str) -> dict[str, dict[str, list[str]]]:
+    """Values by section and directive."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header.group(1)
+            sections[section] = defaultdict(list)
+            continue
+        name, equals, value = line.partition("=")
+        assert equals, line
+        sections[section][name].append(value)
+    return sections
+
+
+def read_environment(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def service() -> dict[str, list[str]]:
+    return read_unit(UNIT.read_text())["Service"]
+
+
+def test_the_service_may_do_little(service: dict[str, list[str]]) -> None:
+    for name in (
+        *("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers"),
+        *("ProtectClock", "ProtectControlGroups", "ProtectHostname", "ProtectKernelLogs"),
+        *("ProtectKernelModules", "ProtectKernelTunables", "LockPersonality"),
+        *("MemoryDenyWriteExecute", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID"),
+    ):
+        assert service[name] == ["yes"], name
+    assert service["ProtectSystem"] == ["strict"]
+    assert service["CapabilityBoundingSet"] == service["AmbientCapabilities"] == [""]
+    assert service["SystemCallFilter"] == ["@system-service", "~@privileged @resources"]
+    assert service["User"] == ["dppca-curator"]
+    assert "ReadWritePaths" not in service
+
+
+def test_a_stop_waits_for_running_calls(service: dict[str, list[str]]) -> None:
+    grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
+    assert int(service["TimeoutStopSec"][0]) > grace_s
+    assert service["KillSignal"] == ["SIGTERM"]
+
+
+def test_what_trying_again_cannot_mend_is_not_tried_again(service: dict[str, list[str]]) -> None:
+    assert service["Restart"] == ["on-failure"]
+    codes = [int(code) for code in service["RestartPreventExitStatus"][0].split()]
+    kinds = (InputError, SettingError, IdentityError, StoreVersionError)
+    assert codes == [kind.exit_code for kind in kinds]
+
+
+def test_the_command_is_one_that_the_daemon_takes(service: dict[str, list[str]]) -> None:
+    settings = read_environment((FOLDER / "curator.env.example").read_text())
+    (line,) = service["ExecStart"]
+    used = set(re.findall(r"\$\{(\w+)\}", line))
+    assert used <= set(settings)
+    for name in used:
+        line = line.replace(f"${{{name}}}", settings[name])
+    program, command, *arguments = shlex.split(line)
+    assert (program, command) == ("/opt/dppca/bin/dppca-curator", "serve")
+    with serve.make_context("serve", arguments) as context:
+        given = context.params
+    parse_address(given["listen"])
+    assert given["metrics_port"] == 9464
+    assert given["state"].is_relative_to(Path("/var/lib") / service["StateDirectory"][0])
+    assert given["credentials"].is_relative_to(Path("/etc") / service["ConfigurationDirectory"][0])
+    assert service["EnvironmentFile"][0].startswith("/etc/dppca-curator/")
+
+
+def test_every_setting_of_the_example_is_one_that_is_read() -> None:
+    text = (FOLDER / "curator.env.example").read_text()
+    shown = set(re.findall(r"^#?([A-Z_]+)=", text, re.M))
+    options = (option for option in serve.params if isinstance(option, click.Option))
+    read = {str(option.envvar) for option in options if option.envvar}
+    read |= {"DPPCA_LISTEN", "DPPCA_METRICS_PORT", "OPENBLAS_NUM_THREADS"}
+    assert shown <= read
+
+
+def test_the_account_is_the_one_that_the_service_runs_as(service: dict[str, list[str]]) -> None:
+    lines = (FOLDER / "dppca-curator.sysusers.conf").read_text().splitlines()
+    (account,) = [shlex.split(line) for line in lines if not line.startswith("#")]
+    assert account[:2] == ["u", service["User"][0]]
+    assert service["Group"] == service["User"]

@@ -1,0 +1,175 @@
+"""Tests are in three tiers by folder, and CI runs of the night tier what a change touches."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkout import ROOT
+from tools import night
+from tools.night import SUITES, TOUCHES, is_touched, page_of, read_rows, touched_suites
+
+TIERS = ("push", "merge", "night")
+BEYOND_PYTHON = {
+    *("adbc_driver_postgresql", "axe_playwright_python", "distributed", "playwright", "pyspark"),
+    *(f"tests.support.{name}" for name in ("browser", "containers", "fixtures", "postgres")),
+}
+"""What a test imports that needs a database, a browser, an engine or Java."""
+TOUCHES_ALL = {"pyproject.toml", "requirements/dev.lock", "requirements/tests", "tests/conftest.py"}
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT)
+    return listed.stdout.splitlines()
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def reached(path: Path) -> set[str]:
+    """Modules that a file of tests imports, by other files of tests too."""
+    found, left = set[str](), [path]
+    while left:
+        for name in set(imported(left.pop())) - found:
+            found.add(name)
+            file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+            if name.startswith("tests.") and file.exists():
+                left.append(file)
+    return found
+
+
+def test_every_test_is_in_a_tier() -> None:
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in _test_files(ROOT / "tests")}
+    assert folders == set(TIERS)
+
+
+def test_the_push_tier_needs_nothing_but_python() -> None:
+    files = [*_test_files(ROOT / "tests/push"), *(ROOT / "tests/push").rglob("conftest.py")]
+    assert len(files) > 200
+    assert {str(path) for path in files if reached(path) & BEYOND_PYTHON} == set()
+
+
+def test_what_needs_more_is_seen_however_far_away_it_is_imported() -> None:
+    assert "playwright.sync_api" in reached(ROOT / "tests/merge/pages/test_steward_page.py")
+    assert reached(ROOT / "tests/merge/sources/test_databases.py") & BEYOND_PYTHON
+
+
+def test_the_test_command_is_the_push_tier_and_ci_runs_it_last() -> None:
+    assert re.search(r"^make test +#", (ROOT / "README.md").read_text(), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    for target, folder in (("test", "push"), ("test-merge", "merge")):
+        assert f"\n{target}: install\n\t$(PYTEST) tests/{folder}\n" in makefile
+    phases = re.findall(r"^phase ([\w-]+)", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    assert phases[-3:] == ["test-merge", "test-night", "test"]
+
+
+def test_every_folder_of_the_night_is_a_suite() -> None:
+    folders = {path.name for path in (ROOT / "tests/night").iterdir() if any(path.glob("test_*"))}
+    assert folders == {name for name, suite in SUITES.items() if not suite.tests} - {"fuzz"}
+
+
+def test_the_table_knows_every_file_but_those_that_touch_all() -> None:
+    unknown = {path for path in tracked() if not any(fnmatchcase(path, row) for row in TOUCHES)}
+    assert unknown <= TOUCHES_ALL
+    for row in TOUCHES:
+        assert any(fnmatchcase(path, row) for path in tracked()), f"{row} fits no file"
+    assert {name for row in TOUCHES.values() for name in row.split()} == SUITES.keys()
+
+
+@pytest.mark.parametrize(
+    ("paths", "suites"),
+    [
+        ([], set()),
+        (["CHANGELOG.md", "docs/threat-model.md"], set()),
+        (["README.md"], {"guides"}),
+        (["docs/how-to/use-dask.md", "tests/push/unit/common/test_study.py"], {"guides"}),
+        (["deploy/Dockerfile"], {"containers", "guides"}),
+        (["owner/engines/spark.py"], {"spark", "guides"}),
+        (["tests/night/spark/two_ways.py"], {"spark"}),
+        (["tests/golden/pages/review-390-dark.png"], {"pictures"}),
+        (["common/privacy/noise/sampler.py"], {"laws", "audits", "papers", "accuracy", "guides"}),
+        (["CHANGELOG.md", "pyproject.toml"], SUITES.keys()),
+        (["a/new/room.py"], SUITES.keys()),
+    ],
+)
+def test_a_change_touches_these_suites(paths: list[str], suites: set[str]) -> None:
+    assert touched_suites(paths) == suites
+
+
+def row_of(name: str, result: str, commit: str) -> str:
+    return f"| `{name}` | {SUITES[name].shows} | {result} | 5 | 1.0 | `{commit}` | 2026-01-02 |"
+
+
+def test_the_page_is_read_as_it_was_written() -> None:
+    rows = {name: row_of(name, "passed", "abc123") for name in ("laws", "spark")}
+    text = page_of(rows)
+    assert read_rows(text) == rows
+    assert text.count("| never |") == len(SUITES) - 2
+    committed = (ROOT / night.PAGE).read_text()
+    assert page_of(read_rows(committed)) == committed
+
+
+@pytest.fixture
+def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit."""
+    monkeypatch.setattr(night, "ROOT", tmp_path)
+    (tmp_path / "README.md").touch()
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for line in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", *line], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_suite_runs_where_it_has_not_passed_since_what_touches_it_changed(git: Path) -> None:
+    head = night._quiet("git", "rev-parse", "HEAD").stdout.strip()
+    assert not is_touched("guides", row_of("guides", "passed", head))
+    assert is_touched("guides", row_of("guides", "failed", head))
+    assert is_touched("guides", row_of("guides", "passed", "0" * 12)), "no such commit here"
+    assert is_touched("guides", "")
+    (git / "README.md").write_text("changed")
+    assert is_touched("guides", row_of("guides", "passed", head))
+    assert not is_touched("spark", row_of("spark", "passed", head))
+    (git / "new.py").touch()
+    assert is_touched("spark", row_of("spark", "passed", head)), "a file that the table lacks"
+
+
+@pytest.mark.parametrize(("code", "result"), [(0, "passed"), (1, "failed")])
+def test_a_suite_that_ran_on_committed_files_is_written_down(
+    git: Path, monkeypatch: pytest.MonkeyPatch, code: int, result: str
+) -> None:
+    (git / "docs/reference").mkdir(parents=True)
+    monkeypatch.setattr(night, "REPORTS", git / ".git/night")
+    monkeypatch.setattr(night, "_loud", lambda *_: code == 0)
+    assert night.main(["audits"]) == code
+    rows = read_rows((git / night.PAGE).read_text())
+    assert f"| {result} |" in rows["audits"]
+    assert is_touched("audits", rows["audits"]) == (result == "failed")
+    (git / "README.md").write_text("changed")
+    night.main(["papers"])
+    assert read_rows((git / night.PAGE).read_text()) == rows, "README.md is not committed"
+
+
+def test_a_suite_that_cannot_run_is_a_line_that_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(night.shutil, "which", lambda _: None)
+    assert night.main(["spark", "containers"]) == 0
+    said = capsys.readouterr().out
+    assert "NIGHT spark: NOT RUN: it needs Java 17: apt-get install openjdk-17" in said
+    assert "NIGHT containers: NOT RUN: it needs a Docker engine" in said
+
+
+def _test_files(folder: Path) -> Iterator[Path]:
+    return folder.rglob("test_*.py")

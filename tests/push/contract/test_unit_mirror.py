@@ -1,0 +1,36 @@
+"""`tests/push/unit` mirrors the source: who changes a module finds its tests by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.checkout import ROOT
+
+UNIT = ROOT / "tests/push/unit"
+OTHERS = {
+    "common/estimators/test_guarantees.py": "the same promises, for every estimator",
+    "common/estimators/test_inputs.py": "the same refusals, for every estimator",
+    "common/estimators/test_sklearn.py": "scikit-learn's own checks, for every estimator",
+    "common/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
+    "owner/release/test_data_set.py": "one function of `contribution`, alone and in each command",
+}
+"""Tests of no single module, and what they test instead."""
+
+
+def test_every_unit_test_is_named_for_a_module_or_a_folder_of_the_source() -> None:
+    strays = {
+        str(path.relative_to(UNIT)) for path in UNIT.rglob("test_*.py") if not _has_source(path)
+    }
+    assert strays == OTHERS.keys()
+
+
+def test_every_folder_of_unit_tests_is_a_folder_of_the_source() -> None:
+    folders = {path.parent.relative_to(UNIT) for path in UNIT.rglob("*.py")}
+    assert folders
+    assert [str(each) for each in folders if not (ROOT / each).is_dir()] == []
+
+
+def _has_source(test: Path) -> bool:
+    """Whether there is ``NAME.py`` or ``NAME/`` at the place of ``test_NAME.py``, or it is NAME."""
+    folder, name = ROOT / test.parent.relative_to(UNIT), test.stem.removeprefix("test_")
+    return name == folder.name or (folder / f"{name}.py").is_file() or (folder / name).is_dir()

@@ -1,0 +1,224 @@
+"""Whatever owners, openers, operators and clocks do, in any order: the laws of a masked study."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+)
+
+from dppca.common.aggregation.sum_messages import Opening
+from dppca.common.errors import DppcaError
+from dppca.common.messages import Header, StudyState
+from dppca.common.privacy.release import calibrate
+from dppca.curator.study import lifecycle
+from dppca.curator.study.admission import contribute
+from dppca.curator.study.lifecycle import TRANSITIONS, NextAction
+from dppca.curator.study.openings import store_opening, store_vote
+from dppca.curator.study.sealed_set import is_opened, missing_openers, wanted_streams
+from dppca.curator.study.study_record import OwnerHistory, StoredBlob, StudyRecord
+from tests.support.census import header_of
+from tests.support.examples import examples
+from tests.support.masked_records import MaskedRecords, header_for
+from tests.support.masked_studies import make_masked_study
+
+START = datetime(2026, 5, 1, tzinfo=UTC)
+MASKED = MaskedRecords(
+    make_masked_study(
+        5,
+        4,
+        spares=1,
+        quorum=4,
+        deadline=(START + timedelta(hours=4)).isoformat(),
+        open_by=(START + timedelta(hours=9)).isoformat(),
+    )
+)
+STUDY, NOISE = MASKED.made.study, calibrate(MASKED.made.study)
+OWNERS = st.sampled_from([*STUDY.owners, "stranger"])
+OPENERS = st.sampled_from(MASKED.terms.openers)
+
+
+@cache
+def release_header(owner: str) -> Header:
+    return header_of(MASKED.releases[owner])
+
+
+@cache
+def digest_of(owners: tuple[str, ...]) -> bytes:
+    return bytes.fromhex(MASKED.shown("owner-1", owners).digest)
+
+
+@cache
+def vote_of(opener: str, owners: tuple[str, ...]) -> bytes:
+    return MASKED.vote(opener, owners).to_bytes()
+
+
+@cache
+def opening_of(opener: str, streams: tuple[int, ...], owners: tuple[str, ...]) -> Opening:
+    return MASKED.opening(opener, streams, owners=owners)
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Steps by anybody, legal or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = START
+        self.record = lifecycle.create(None, STUDY, now=START)
+        self.earlier = [self.record]
+
+    def attempt(self, step: Callable[[StudyRecord], StudyRecord]) -> None:
+        with suppress(DppcaError):
+            self.record = step(self.record)
+        self.earlier.append(self.record)
+
+    def chosen(self, whole: bool) -> tuple[str, ...]:
+        """The owners of the sealed set, or of some other set of at least a quorum."""
+        taken = self.record.contributed
+        return taken if whole and len(taken) >= STUDY.needed else STUDY.owners[: STUDY.needed]
+
+    @initialize(come=st.sampled_from([0, 3, 4, 5]), steps=st.integers(0, 3))
+    def some_have_come(self, come: int, steps: int) -> None:
+        """Begin further on: owners have contributed, the set is sealed, openers have voted."""
+        self.owners_contribute(list(STUDY.owners[:come]))
+        if come == len(STUDY.owners) and steps:
+            self.the_curator_looks_at_the_clock()
+            openers = list(MASKED.terms.openers)
+            for step in (self.openers_vote, self.openers_open_what_is_wanted)[: steps - 1]:
+                step(openers)
+
+    @rule(hours=st.sampled_from([0, 0, 1, 4]))
+    def time_passes(self, hours: int) -> None:
+        self.now += timedelta(hours=hours)
+
+    @rule(owners=st.lists(OWNERS, max_size=5))
+    def owners_contribute(self, owners: list[str]) -> None:
+        for owner in owners:
+            header = release_header(owner if owner in STUDY.owners else "owner-1")
+            self.attempt(
+                lambda r, owner=owner, header=header: contribute(
+                    r, owner, header, OwnerHistory(), calibration=NOISE, now=self.now
+                )[0]
+            )
+
+    @rule()
+    def the_curator_looks_at_the_clock(self) -> None:
+        taken, now = self.record.contributions, self.now
+        match lifecycle.next_action(self.record, now=now):
+            case NextAction.SEAL:
+                digest = digest_of(self.record.contributed)
+                self.attempt(lambda r: lifecycle.seal(r, taken, digest, now=now))
+                assert self.record.state is StudyState.SEALED
+            case NextAction.DECOMPOSE:
+                result = StoredBlob(1, b"r" * 32)
+                self.attempt(lambda r: lifecycle.decompose(r, taken, result, now=now))
+                assert self.record.state is StudyState.DECOMPOSED
+            case NextAction.ABORT:
+                self.attempt(lambda r: lifecycle.abort(r, lifecycle.late_reason(r)))
+                assert self.record.state is StudyState.ABORTED
+            case NextAction.NOTHING:
+                pass
+
+    @rule(openers=st.permutations(MASKED.terms.openers), whole=st.sampled_from([True, True, False]))
+    def openers_vote(self, openers: list[str], whole: bool = True) -> None:
+        for opener in openers[:3]:
+            content = vote_of(opener, self.chosen(whole))
+            self.attempt(
+                lambda r, opener=opener, content=content: store_vote(
+                    r, opener, content, now=self.now
+                )
+            )
+
+    @rule(opener=OPENERS, mask=st.integers(1, 7), whole=st.booleans())
+    def somebody_opens(self, opener: str, mask: int, whole: bool) -> None:
+        held = MASKED.terms.held(opener)
+        streams = tuple(stream for place, stream in enumerate(held) if mask >> place & 1)
+        opening = opening_of(opener, streams, self.chosen(whole))
+        header = header_for(MASKED.made, opening)
+        self.attempt(
+            lambda r: store_opening(r, opener, header, opening.without_total(), now=self.now)[0]
+        )
+
+    @rule(openers=st.permutations(MASKED.terms.openers))
+    def openers_open_what_is_wanted(self, openers: list[str]) -> None:
+        for opener in openers[:2]:
+            if wanted := wanted_streams(self.record, opener):
+                opening = opening_of(opener, wanted, self.record.contributed)
+                header, said = header_for(MASKED.made, opening), opening.without_total()
+                self.attempt(
+                    lambda r, opener=opener, header=header, said=said: store_opening(
+                        r, opener, header, said, now=self.now
+                    )[0]
+                )
+
+    @rule()
+    def the_operator_closes(self) -> None:
+        self.attempt(lifecycle.close)
+
+    @rule(really=st.integers(0, 9))
+    def the_operator_aborts(self, really: int) -> None:
+        if really == 0:
+            self.attempt(lambda r: lifecycle.abort(r, "enough"))
+
+    @invariant()
+    def states_change_by_the_table_only(self) -> None:
+        moves = {(start, end) for (start, _), end in TRANSITIONS.items()}
+        moves -= {(StudyState.OPEN, StudyState.DECOMPOSED)}
+        states = [record.state for record in self.earlier[-2:]]
+        assert states[0] == states[-1] or (states[0], states[-1]) in moves
+
+    @invariant()
+    def a_set_is_sealed_once_with_a_quorum_and_stays(self) -> None:
+        old, new = self.earlier[-2:] if len(self.earlier) > 1 else (self.record, self.record)
+        if new.sealing is None:
+            assert (new.votes, new.openings) == ((), ())
+            assert new.state in {StudyState.OPEN, StudyState.ABORTED}
+            return
+        assert new.sealing.set_digest == digest_of(new.contributed)
+        assert len(new.contributions) >= STUDY.needed
+        if old.sealing is not None:
+            assert (old.sealing, old.contributions) == (new.sealing, new.contributions)
+
+    @invariant()
+    def what_was_voted_and_opened_stays_and_each_stream_is_opened_once(self) -> None:
+        old, new = self.earlier[-2:] if len(self.earlier) > 1 else (self.record, self.record)
+        assert set(old.votes) <= set(new.votes)
+        assert set(old.openings) <= set(new.openings)
+        streams = [stream for opening in new.openings for stream in opening.streams]
+        assert len(streams) == len(set(streams))
+        assert not streams or len(new.votes) >= MASKED.terms.votes_needed
+        assert [vote.opener for vote in new.votes] == sorted({vote.opener for vote in new.votes})
+
+    @invariant()
+    def a_result_is_there_once_every_stream_is_opened(self) -> None:
+        record = self.record
+        with_result = record.state in {StudyState.DECOMPOSED, StudyState.CLOSED}
+        assert (record.result is not None) is with_result
+        assert is_opened(record) or not with_result
+        waits = record.state is StudyState.SEALED and not is_opened(record)
+        assert bool(missing_openers(record)) is waits
+
+    @invariant()
+    def the_very_same_opening_is_acknowledged(self) -> None:
+        for stored in self.record.openings:
+            opening = opening_of(stored.opener, stored.streams, self.record.contributed)
+            header = header_for(MASKED.made, opening)
+            assert hashlib.sha256(opening.to_bytes()).digest() == stored.message_sha256
+            after, _ = store_opening(
+                self.record, stored.opener, header, opening.without_total(), now=self.now
+            )
+            assert after is self.record
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=examples(100), stateful_step_count=30)

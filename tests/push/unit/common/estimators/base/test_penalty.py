@@ -1,0 +1,131 @@
+"""C from public numbers: the smallest of a bound, blind to the rows, and good on a public table."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.papers.data import load_table
+from benchmarks.papers.machines import split_rows
+from benchmarks.papers.rows import PaperSource
+from benchmarks.papers.trials import Trial
+from dppca.common.estimators import DPSVM, PCADPSVM, PrivateSVM
+from dppca.common.estimators.base.penalty import LARGEST, balanced_penalty
+from dppca.common.estimators.base.weight_noise import plan_weights
+from dppca.common.privacy.noise.entropy import SeededEntropy
+
+SEEDED = partial(SeededEntropy, 5)
+
+
+@given(
+    noise=st.floats(1e-3, 1e4),
+    n_rows=st.integers(1, 10**7),
+    radius=st.floats(0.1, 100),
+    factor=st.floats(0.1, 10),
+    score=st.floats(1e-3, 1e3),
+)
+def test_no_other_c_and_score_have_a_smaller_bound(
+    noise: float, n_rows: int, radius: float, factor: float, score: float
+) -> None:
+    """4/B and equation (1) of `base.penalty`, at the best B for C or at any other."""
+
+    def excess(C: float, B: float) -> float:
+        return 4 / B + B**2 / (2 * n_rows * C * radius**2) + 2 * C * radius**2 * noise
+
+    C = balanced_penalty(noise, n_rows=n_rows, radius=radius)
+    assert 0 < C <= LARGEST
+    best = (4 * n_rows * C * radius**2) ** (1 / 3)
+    other = min(C * factor, LARGEST)
+    assert excess(C, best) <= excess(other, score) * (1 + 1e-9)
+    other_best = (4 * n_rows * other * radius**2) ** (1 / 3)
+    assert excess(C, best) <= excess(other, other_best) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [None, Decimal("1e-9")], ids=["laplace", "gaussian"])
+def test_the_noise_that_it_weighs_is_the_noise_that_is_drawn(delta: Decimal | None) -> None:
+    given: dict[str, Any] = {
+        "n_machines": 3,
+        "n_rows": 5_000,
+        "radius": 2.0,
+        "epsilon": Decimal("0.5"),
+        "delta": delta,
+        "max_rows_per_person": 2,
+        "solver_tolerance": 0.01,
+    }
+    plan = plan_weights(9, C="auto", **given)
+    if delta is None:  # L1 sensitivity K sqrt(D) (1 + 2 tau + h sqrt(D)) of s, for two rows
+        change = 2 * 3 * 3 * (1.02 + 3 / 1024)
+        by_hand = math.sqrt(2) * change / 0.5
+    else:  # sigma of sqrt(K) (1 + 2 tau + h sqrt(D)) of s, for two rows
+        by_hand = 2 * math.sqrt(3 / (2 * float(plan.calibration.charge.rho))) * (1.02 + 3 / 1024)
+    assert pytest.approx(by_hand, rel=1e-4) == plan.deviation / plan.change
+    assert pytest.approx(2 * (5_000 * 64 * by_hand**3) ** -0.25 / 4, rel=1e-4) == plan.C
+    given_by_hand = plan_weights(9, C=plan.C, **given)
+    assert given_by_hand == plan
+
+
+def table(seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-0.4, 0.4, size=(300, 4))
+    return rows, np.where(rows[:, 0] > 0, "yes", "no")
+
+
+MAKERS = [
+    partial(DPSVM, max_rows_per_person=1),
+    partial(PCADPSVM, max_rows_per_person=1, n_components=2),
+    partial(PrivateSVM, max_rows_per_person=1, n_pairs=10),
+]
+NAMES = ["DPSVM", "PCADPSVM", "PrivateSVM"]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=NAMES)
+def test_c_is_the_same_whatever_the_rows_are(make: Any) -> None:
+    first, second = (make(epsilon="0.1", entropy=SEEDED).fit(*table(seed)).C_ for seed in (1, 2))
+    assert first == second < 0.1
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=NAMES)
+def test_c_grows_with_epsilon_up_to_that_without_noise(make: Any) -> None:
+    found = [
+        make(epsilon=epsilon, entropy=SEEDED).fit(*table(1)).C_ for epsilon in ("0.01", 1, 10**7)
+    ]
+    assert found[0] < found[1] < found[2] == LARGEST
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=NAMES)
+def test_a_c_that_is_given_is_taken(make: Any) -> None:
+    assert make(epsilon=1, C=0.25, entropy=SEEDED).fit(*table(1)).C_ == 0.25
+
+
+@pytest.mark.parametrize("make", MAKERS[1:], ids=NAMES[1:])
+def test_a_published_form_has_libsvms_c(make: Any) -> None:
+    assert make(epsilon=1, variant="published", random_state=0).fit(*table(1)).C_ == 1.0
+
+
+def test_the_rule_finds_what_other_values_of_c_drown(data_folder: Path) -> None:
+    """A linear machine on mushrooms at epsilon 1; seeds are fixed."""
+    data = load_table(PaperSource("mushrooms"))
+    split = split_rows(data, Trial(PaperSource("mushrooms"), "DPSVM", seed=1))
+
+    def accuracy(C: Any) -> float:
+        model = DPSVM(
+            epsilon=1,
+            max_rows_per_person=1,
+            C=C,
+            row_norm=data.row_norm,
+            allow_constant=True,
+            entropy=SEEDED,
+        ).fit(split.rows, split.labels)
+        return float(np.mean(model.predict(split.test) == split.truth))
+
+    assert accuracy("auto") > 0.85
+    assert accuracy("auto") > accuracy(0.01) + 0.1
+    assert accuracy("auto") > accuracy(1.0) + 0.1

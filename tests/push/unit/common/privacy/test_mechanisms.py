@@ -1,0 +1,317 @@
+"""Calibration never charges less than the cost, and noise is added without losing anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import partial
+from math import ceil, log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dppca.common.errors import RangeError, SettingError
+from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho, rho_from_epsilon_delta
+from dppca.common.privacy.mechanisms import (
+    Calibration,
+    Mechanism,
+    add_noise,
+    calibrate_gaussian,
+    calibrate_laplace,
+    check_range,
+    fixed_gaussian,
+    fixed_laplace,
+)
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.sensitivity import BoxShape, Relation, Sensitivity, sensitivity
+from tests.support.examples import examples
+
+SIXTEEN_BINARY = sensitivity(BoxShape(16, 0, 0), resolution_bits=10)
+DELTA = Decimal("1e-6")
+
+# A conversion takes some milliseconds; a busy machine is not a failure.
+CONVERSIONS = settings(max_examples=examples(60))
+
+sensitivities = st.builds(
+    Sensitivity,
+    l1=st.integers(1, 10**12),
+    l2_squared=st.integers(1, 10**12),
+    resolution_bits=st.integers(1, 14),
+    relation=st.just(Relation.REPLACE_ONE),
+)
+epsilons = st.decimals(min_value="0.001", max_value=100, places=6)
+scales = st.decimals(min_value=1, max_value=10**6, places=6)
+rows = st.integers(1, 50)
+
+
+def laplace_cost(found: Calibration) -> Fraction:
+    assert found.scale is not None
+    return Fraction(found.max_rows_per_person * found.sensitivity.l1, found.scale)
+
+
+def gaussian_cost(found: Calibration) -> Fraction:
+    assert found.sigma_squared is not None
+    squared_change = found.max_rows_per_person**2 * found.sensitivity.l2_squared
+    return Fraction(squared_change, 2 * found.sigma_squared)
+
+
+@given(sensitivities, epsilons, rows)
+def test_the_laplace_scale_is_the_least_that_keeps_epsilon(
+    sens: Sensitivity, epsilon: Decimal, k: int
+) -> None:
+    found = calibrate_laplace(sens, epsilon=epsilon, max_rows_per_person=k)
+    assert found.scale is not None
+    assert laplace_cost(found) <= Fraction(epsilon)
+    if found.scale > 1:
+        smaller = replace(found, scale=found.scale - 1)
+        assert laplace_cost(smaller) > Fraction(epsilon)
+    assert found.charge == PrivacyCost(epsilon=epsilon, rho=Decimal(0))
+    assert found.mechanism is Mechanism.LAPLACE
+    assert (found.epsilon, found.delta) == (epsilon, Decimal(0))
+
+
+@CONVERSIONS
+@given(sensitivities, epsilons, rows)
+def test_the_gaussian_variance_is_the_least_that_keeps_the_charged_rho(
+    sens: Sensitivity, epsilon: Decimal, k: int
+) -> None:
+    found = calibrate_gaussian(sens, epsilon=epsilon, delta=DELTA, max_rows_per_person=k)
+    assert found.sigma_squared is not None
+    assert found.charge == PrivacyCost(Decimal(0), rho_from_epsilon_delta(epsilon, DELTA))
+    assert gaussian_cost(found) <= Fraction(found.charge.rho)
+    if found.sigma_squared > 1:
+        smaller = replace(found, sigma_squared=found.sigma_squared - 1)
+        assert gaussian_cost(smaller) > Fraction(found.charge.rho)
+    assert found.mechanism is Mechanism.GAUSSIAN
+    assert (found.epsilon, found.delta) == (epsilon, DELTA)
+
+
+@given(sensitivities, scales, rows)
+def test_a_laplace_scale_set_by_hand_is_rounded_down_and_charged_what_it_costs(
+    sens: Sensitivity, scale: Decimal, k: int
+) -> None:
+    found = fixed_laplace(sens, scale=scale, max_rows_per_person=k, nominal_epsilon=Decimal("0.1"))
+    assert found.scale == Fraction(scale) * 4**sens.resolution_bits // 1
+    assert 0 <= Fraction(found.charge.epsilon) - laplace_cost(found) < Fraction(1, 10**12)
+    assert found.epsilon == found.charge.epsilon
+    assert found.delta == found.charge.rho == 0
+    assert found.nominal == Decimal("0.1")
+
+
+@CONVERSIONS
+@given(sensitivities, scales, rows)
+def test_a_gaussian_scale_set_by_hand_is_rounded_down_and_charged_what_it_costs(
+    sens: Sensitivity, scale: Decimal, k: int
+) -> None:
+    found = fixed_gaussian(
+        sens, scale=scale, delta=DELTA, max_rows_per_person=k, nominal_epsilon=Decimal("0.1")
+    )
+    assert found.sigma_squared == (Fraction(scale) * 4**sens.resolution_bits) ** 2 // 1
+    assert 0 <= Fraction(found.charge.rho) - gaussian_cost(found) < Fraction(1, 10**12)
+    assert found.epsilon == epsilon_from_rho(found.charge.rho, DELTA)
+    assert found.charge.epsilon == 0
+    assert found.delta == DELTA
+    assert found.nominal == Decimal("0.1")
+
+
+def test_a_large_charge_is_rounded_up_whatever_the_decimal_context() -> None:
+    with localcontext(Context(prec=3)):
+        found = fixed_laplace(
+            SIXTEEN_BINARY, scale=Decimal(7), max_rows_per_person=1, nominal_epsilon=None
+        )
+    assert found.charge.epsilon == Decimal("5.785714285715")  # 40.5 / 7
+
+
+def test_a_person_with_k_rows_costs_k_times_as_much() -> None:
+    one = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=1)
+    five = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=5)
+    assert one.scale == SIXTEEN_BINARY.l1
+    assert five.scale == 5 * SIXTEEN_BINARY.l1
+    for k in (1, 5):
+        found = calibrate_gaussian(
+            SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=k
+        )
+        real_variance = Fraction(found.sigma_squared or 0, 16**10)
+        expected = k**2 * 25 / (2 * Fraction(found.charge.rho))
+        assert float(real_variance) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_the_scale_a_paper_prints_costs_more_than_it_says() -> None:
+    # Gu (2022) at p = 16: 2p / epsilon on the summed moments, here with binary attributes centred.
+    nominal = Decimal("0.1")
+    found = fixed_laplace(
+        SIXTEEN_BINARY, scale=Decimal(320), max_rows_per_person=1, nominal_epsilon=nominal
+    )
+    assert float(found.charge.epsilon / nominal) == pytest.approx(40.5 / 32)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_fewer_than_one_row_per_person_is_refused(k: int) -> None:
+    with pytest.raises(SettingError, match="max_rows_per_person"):
+        calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=k)
+    with pytest.raises(SettingError, match="max_rows_per_person"):
+        calibrate_gaussian(SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=k)
+
+
+@pytest.mark.parametrize("epsilon", [Decimal(0), Decimal(-1), Decimal("NaN"), Decimal("Infinity")])
+def test_an_epsilon_that_is_not_positive_and_finite_is_refused(epsilon: Decimal) -> None:
+    with pytest.raises(SettingError, match="epsilon"):
+        calibrate_laplace(SIXTEEN_BINARY, epsilon=epsilon, max_rows_per_person=1)
+    with pytest.raises(SettingError, match="epsilon"):
+        calibrate_gaussian(SIXTEEN_BINARY, epsilon=epsilon, delta=DELTA, max_rows_per_person=1)
+    for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
+        with pytest.raises(SettingError, match="epsilon"):
+            fixed(SIXTEEN_BINARY, scale=Decimal(9), max_rows_per_person=1, nominal_epsilon=epsilon)
+
+
+@pytest.mark.parametrize("delta", [Decimal(0), Decimal(1), Decimal("NaN")])
+def test_a_delta_outside_0_to_1_is_refused(delta: Decimal) -> None:
+    with pytest.raises(SettingError, match="delta"):
+        calibrate_gaussian(SIXTEEN_BINARY, epsilon=Decimal(1), delta=delta, max_rows_per_person=1)
+    with pytest.raises(SettingError, match="delta"):
+        fixed_gaussian(
+            SIXTEEN_BINARY,
+            scale=Decimal(9),
+            delta=delta,
+            max_rows_per_person=1,
+            nominal_epsilon=None,
+        )
+
+
+@pytest.mark.parametrize("scale", [Decimal(0), Decimal(-2), Decimal("NaN"), Decimal("1e-9")])
+def test_a_scale_below_one_step_is_refused(scale: Decimal) -> None:
+    for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
+        with pytest.raises(SettingError, match=f"scale.*{scale}"):
+            fixed(SIXTEEN_BINARY, scale=scale, max_rows_per_person=1, nominal_epsilon=None)
+
+
+def test_a_scale_of_one_step_is_taken() -> None:
+    for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
+        step = Decimal(1) / 4**10
+        found = fixed(SIXTEEN_BINARY, scale=step, max_rows_per_person=1, nominal_epsilon=None)
+        assert found.width == 1
+
+
+def laplace_of(scale: int) -> Calibration:
+    found = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=1)
+    return replace(found, scale=scale)
+
+
+def gaussian_of(sigma_squared: int) -> Calibration:
+    found = calibrate_gaussian(
+        SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=1
+    )
+    return replace(found, sigma_squared=sigma_squared)
+
+
+@pytest.mark.parametrize("laplace", [True, False])
+def test_noise_has_the_calibrated_size(laplace: bool) -> None:
+    # Seeded, so it either holds or not; over seeds, the mean and the variance of 20 000 draws
+    # would be outside six of their standard errors once in some 10^8.
+    found = laplace_of(1000) if laplace else gaussian_of(10**6)
+    values = np.arange(20_000, dtype=np.int64) - 10_000
+    noise = (add_noise(values, found, entropy=SeededEntropy(7)) - values).astype(np.float64)
+    variance, kurtosis = (2e6, 6) if laplace else (1e6, 3)
+    assert abs(noise.mean()) < 6 * sqrt(variance / noise.size)
+    assert abs(noise.var() / variance - 1) < 6 * sqrt((kurtosis - 1) / noise.size)
+
+
+@pytest.mark.parametrize("found", [laplace_of(5), gaussian_of(25)])
+def test_noise_wraps_around_and_leaves_its_input_alone(found: Calibration) -> None:
+    zeros = np.zeros(200, dtype=np.int64)
+    ends = np.resize([2**63 - 1, -(2**63)], 200).astype(np.int64)
+    before = ends.copy()
+    noise = add_noise(zeros, found, entropy=SeededEntropy(1))
+    if found.scale is None:
+        drawn = discrete_gaussian(found.sigma_squared or 0, 200, entropy=SeededEntropy(1))
+    else:
+        drawn = discrete_laplace(found.scale, 200, entropy=SeededEntropy(1))
+    assert noise.tolist() == drawn.tolist()
+    noised = add_noise(ends, found, entropy=SeededEntropy(1))
+    assert noised.dtype == np.int64
+    assert (ends == before).all()
+    exact = [(int(x) + int(z) + 2**63) % 2**64 - 2**63 for x, z in zip(ends, noise, strict=True)]
+    assert noised.tolist() == exact
+    assert (np.sign(noised) != np.sign(ends)).any()
+
+
+def test_sums_that_are_not_a_vector_of_int64_are_refused() -> None:
+    wrong = [np.zeros(3), np.zeros(3, dtype=np.int32), np.zeros((2, 2), dtype=np.int64)]
+    for values in wrong:
+        with pytest.raises(SettingError, match="int64"):
+            add_noise(values, laplace_of(5), entropy=SeededEntropy(1))  # type: ignore[arg-type]
+
+
+def in_range(
+    found: Calibration,
+    *,
+    max_rows: int,
+    n_entries: int = 5000,
+    n_owners: int = 1,
+    weight: Fraction = Fraction(1),
+    resolution_bits: int = 10,
+) -> None:
+    check_range(
+        found,
+        resolution_bits=resolution_bits,
+        max_rows=max_rows,
+        n_entries=n_entries,
+        n_owners=n_owners,
+        largest_weight=weight,
+    )
+
+
+@pytest.mark.parametrize("laplace", [True, False])
+def test_the_range_ends_where_the_documented_formula_reaches_two_to_62(laplace: bool) -> None:
+    scale = 10**15
+    found = laplace_of(scale) if laplace else gaussian_of(scale**2)
+    noise = scale * (log(5000) + 42) if laplace else 13 * scale
+    most_rows = (2**62 - noise) / 4**10
+    in_range(found, max_rows=int(most_rows * (1 - 1e-9)))
+    with pytest.raises(RangeError, match="take fewer rows, a coarser grid or a larger epsilon"):
+        in_range(found, max_rows=int(most_rows * (1 + 1e-9)))
+
+
+@pytest.mark.parametrize("laplace", [True, False])
+def test_the_range_ends_at_one_integer_whatever_the_decimal_context(laplace: bool) -> None:
+    found, noise = gaussian_of(10**30), 13 * 10**15 + 1
+    if laplace:
+        with localcontext(Context(prec=50)):
+            found, noise = laplace_of(10**15), ceil(10**15 * (Decimal(5000).ln() + 42))
+    with localcontext(Context(prec=3)):
+        in_range(found, max_rows=1, weight=Fraction(2**62 - 1 - noise, 4**10))
+        with pytest.raises(RangeError):
+            in_range(found, max_rows=1, weight=Fraction(2**62 - noise, 4**10))
+
+
+def test_a_study_of_one_entry_is_in_range() -> None:
+    in_range(laplace_of(1), max_rows=1, n_entries=1)
+
+
+def test_heavier_sums_leave_room_for_fewer_rows() -> None:
+    in_range(laplace_of(1), max_rows=2**41)
+    in_range(laplace_of(1), max_rows=2**41, weight=Fraction(1, 2))
+    with pytest.raises(RangeError):
+        in_range(laplace_of(1), max_rows=2**41, weight=Fraction(2))
+
+
+def test_every_owner_brings_noise_of_its_own_to_the_pooled_sum() -> None:
+    scale = 10**15
+    in_range(laplace_of(scale), max_rows=1, n_owners=40)
+    with pytest.raises(RangeError):
+        in_range(laplace_of(scale), max_rows=1, n_owners=100)
+
+
+def test_a_range_for_another_grid_or_for_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match="resolution_bits"):
+        in_range(laplace_of(1), resolution_bits=9, max_rows=1)
+    with pytest.raises(SettingError, match="rows, entries and owners"):
+        in_range(laplace_of(1), max_rows=0)
+    with pytest.raises(SettingError, match="rows, entries and owners"):
+        in_range(laplace_of(1), max_rows=1, n_entries=0)
+    with pytest.raises(SettingError, match="rows, entries and owners"):
+        in_range(laplace_of(1), max_rows=1, n_owners=0)

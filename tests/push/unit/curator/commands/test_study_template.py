@@ -1,0 +1,105 @@
+"""A study file to begin with is valid, and proposes what keeps unknown values apart."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from dppca.common.console import run
+from dppca.common.schema import Categorical, Numeric
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_yaml
+from dppca.curator.cli import cli
+from dppca.curator.commands.study_template import TEMPLATE
+from dppca.owner.records import check_table, open_table
+from tests.support.checkout import ROOT
+
+README = ROOT / "README.md"
+
+
+def _said(*arguments: str) -> tuple[int, str]:
+    out = io.StringIO()
+    with redirect_stdout(out), pytest.raises(SystemExit) as left:
+        run(cli, ["study", "template", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code, out.getvalue()
+
+
+def _of_the_readme() -> Study:
+    block = re.search(r"```yaml\n(name: survey-2026\n.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert block is not None
+    return study_from_yaml(block[1])
+
+
+def test_the_template_is_a_study_whether_printed_or_written(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    printed, written = _said(), _said("--output", str(path))
+    assert (printed[0], written[0]) == (0, 0)
+    assert printed[1] == path.read_text("utf-8") == TEMPLATE
+    study = study_from_yaml(path.read_text("utf-8"))
+    assert study.digest == study_from_yaml(TEMPLATE).digest
+    assert json.loads(_said("--json")[1])["template"] == TEMPLATE
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text("mine")
+    assert _said("--output", str(path))[0] == 10
+    assert path.read_text() == "mine"
+
+
+def test_what_is_commented_out_is_valid_too() -> None:
+    both = TEMPLATE.replace("# quorum:", "quorum:").replace("# deadline:", "deadline:")
+    study = study_from_yaml(both)
+    assert study.quorum == 2
+    assert study.deadline is not None
+
+
+def test_the_templates_bins_may_enter_products() -> None:
+    other = TEMPLATE.replace(
+        "      histogram: true                 # release", "      # release", 1
+    )
+    schema = study_from_yaml(other.replace("# products: bins", "products: bins")).table
+    assert schema.products_of_bins == ("age",)
+
+
+def test_the_template_says_the_shape_of_its_numerics_and_a_target() -> None:
+    schema = study_from_yaml(TEMPLATE).table
+    numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
+    assert (schema.sum_weight, schema.targets) == (0.5, ("smoker",))
+    assert all(attribute.histogram for attribute in numerics)
+    for field, unsaid in (("integer", False), ("zero", None), ("score", "linear"), ("bins", None)):
+        assert any(getattr(attribute, field) != unsaid for attribute in numerics)
+
+
+@pytest.mark.parametrize(
+    "study", [study_from_yaml(TEMPLATE), _of_the_readme()], ids=lambda s: s.name
+)
+def test_every_categorical_has_a_label_of_its_own_and_reviews_may_refuse(study: Study) -> None:
+    categorical = [a for a in study.table.attributes if isinstance(a, Categorical)]
+    assert categorical
+    assert all(attribute.unknown for attribute in categorical)
+    assert study.faults is not None
+
+
+def test_the_readmes_study_silently_turns_no_value_of_adult_into_another(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    study = _of_the_readme()
+    text = gzip.decompress((data_folder / "adult" / "adult.data.gz").read_bytes()).decode()
+    fields = [line.split(",") for line in text.splitlines() if line.strip()]
+    rows = [f"{each[0]},{each[9]},{each[1]}" for each in fields]
+    path = tmp_path / "adult.csv"
+    path.write_text("\n".join(["age,sex,workclass", *rows]) + "\n")
+    report = check_table(open_table(path, study.table), study.table, limit=0)
+    assert report.n_rows == 32_561
+    assert report.above(study.faults) == {}
+    by_rule = {attribute.name: attribute.by_rule for attribute in report.attributes}
+    assert by_rule == {"age": 0, "sex": 0, "workclass": 1836}
+    assert report.attributes[2].coded_as == "Unknown, a label of its own"

@@ -1,0 +1,287 @@
+"""Every method by ``train``, exactly as far as its label allows."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import skops.io
+
+import dppca
+from dppca.common.errors import ArtefactError, LabelError, SettingError
+from dppca.common.privacy.labels import Label
+from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
+from dppca.owner.models.estimators import OWN_METHODS
+from dppca.owner.models.loader import load_model
+from dppca.owner.synthesis.tables import read_metadata
+from tests.support.checkout import ROOT
+from tests.support.latent_rows import make_rows
+from tests.support.owner_site import OwnerSite, error_of
+from tests.support.trained_site import N_ROWS, make_trained_site
+
+BUDGET = 'epsilon: "60", delta: "1e-6"'
+GAUSSIAN = ("--epsilon", "2", "--delta", "1e-6")
+RELEASED: dict[str, tuple[str, ...]] = {
+    "dp-svm": ("--method", "dp-svm", "--epsilon", "2"),
+    "pca-dpsvm": ("--method", "pca-dpsvm", "--epsilon", "2"),
+    "pca-dpsvm, gaussian": ("--method", "pca-dpsvm", *GAUSSIAN),
+    "private-svm": ("--method", "private-svm", "--epsilon", "2"),
+}
+SITE_ONLY: dict[str, tuple[str, ...]] = {
+    "linear": ("--method", "dppca-svm"),
+    "rbf": ("--kernel", "rbf"),
+}
+ESTIMATORS = sorted(set(RELEASED) - {"dp-svm"})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> OwnerSite:
+    return make_trained_site(tmp_path / "site", budget=BUDGET)[0]
+
+
+def _train(site: OwnerSite, *more: str, target: str = "ill") -> tuple[int, Any]:
+    return site.run("train", "site-test", "--target", target, *more)
+
+
+def _made(site: OwnerSite, *more: str, target: str = "ill") -> Any:
+    code, document = _train(site, *more, target=target)
+    assert code == 0, document
+    return document
+
+
+def _predictions(model: str, folder: Path, rows: Path) -> list[str]:
+    """As in another folder, at nobody's site."""
+    (folder / "elsewhere").mkdir(exist_ok=True)
+    copy = folder / "elsewhere" / "model.skops"
+    copy.write_bytes(Path(model).read_bytes())
+    output = folder / "elsewhere" / "found.parquet"
+    site = OwnerSite(folder / "elsewhere", "nobody")
+    code, found = site.run(
+        "predict", "--model", str(copy), "--data", str(rows), "--output", str(output)
+    )
+    assert (code, found["label"]) == (0, "site-only")
+    assert read_metadata(output)["label"] == Label.SITE_ONLY
+    return pa.parquet.read_table(output)["predicted"].to_pylist()
+
+
+def test_every_method_of_the_papers_is_offered_or_named_with_its_class() -> None:
+    offered = {OWN_METHODS[name].estimator.__name__ for name in METHODS if name in OWN_METHODS}
+    offered |= {"DPSVM"}
+    others = set(dppca.common.estimators.__all__) - {"Guarantee", "UnitBall", "Variant"}
+    assert offered | set(IN_PYTHON.values()) == others
+    assert not offered & set(IN_PYTHON.values())
+
+
+@pytest.mark.parametrize("name", sorted(IN_PYTHON))
+def test_a_method_that_is_not_offered_is_named_with_where_it_is(site: OwnerSite, name: str) -> None:
+    code, message = error_of(_train(site, "--method", name))
+    assert code == SettingError.exit_code
+    assert f"{name} is not offered here" in message
+    imported = re.search(r"`from dppca import (\w+)`", message)
+    assert imported is not None
+    assert hasattr(dppca, imported[1])
+    page = re.search(r"\((docs/\S+\.md)\)", message)
+    assert page is not None
+    text = (ROOT / page[1]).read_text()
+    assert f"`{imported[1]}`" in text
+
+
+@pytest.mark.parametrize("target", ["colour", "ill"])
+@pytest.mark.parametrize("name", sorted(RELEASED))
+def test_a_model_that_may_leave_is_charged_once_and_stays_the_same_bytes(
+    site: OwnerSite, tmp_path: Path, name: str, target: str
+) -> None:
+    made = _made(site, *RELEASED[name], "--yes", target=target)
+    assert (made["label"], made["training_accuracy"]) == ("released", None)
+    total = site.history.total("survey")
+    assert [str(total.epsilon), str(total.rho)] == [made["charged_epsilon"], made["charged_rho"]]
+    assert total.epsilon + total.rho > 0
+    content = Path(made["model"]).read_bytes()
+    assert stat.S_IMODE(Path(made["model"]).stat().st_mode) == 0o600
+    (site.folder / "rows.csv").rename(tmp_path / "rows.csv")
+    again = _made(site, *RELEASED[name], target=target)  # neither rows nor consent are needed
+    assert again["already_stored"]
+    assert Path(again["model"]).read_bytes() == content
+    assert len(site.history.reservations) == 1
+    model = load_model(Path(made["model"]))
+    assert model.label is Label.RELEASED
+    found = _predictions(made["model"], tmp_path, tmp_path / "rows.csv")
+    assert len(found) == N_ROWS
+    assert set(found) <= set(model.target_attribute.labels)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_receipt_says_what_was_charged_and_on_which_ground(site: OwnerSite, name: str) -> None:
+    receipt = _made(site, *RELEASED[name], "--yes")["receipt"]
+    reservation = site.history.reservations[0]
+    assert receipt["ledger_sequence"] == reservation.sequence
+    assert receipt["release_id"] == reservation.release_id.hex()
+    assert receipt["charged_epsilon"] == str(reservation.request.charge.epsilon)
+    assert receipt["charged_rho"] == str(reservation.request.charge.rho)
+    assert (receipt["relation"], receipt["max_rows_per_person"]) == ("replace-one", 1)
+    labels = Decimal(receipt["label_epsilon"] or 0)
+    parts = [Decimal(law["charged_epsilon"]) for law in receipt["noise"]]
+    assert sum(parts) + labels == reservation.request.charge.epsilon
+    assert all((law["scale"] is None) != (law["sigma_squared"] is None) for law in receipt["noise"])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_nothing_in_the_file_tells_of_rows_but_what_was_noised(site: OwnerSite, name: str) -> None:
+    archive = skops.io.load(Path(_made(site, *RELEASED[name], "--yes")["model"]), trusted=[])
+    metadata = json.loads(archive["metadata"])
+    assert metadata["fit"] is None
+    text = json.dumps(metadata)
+    assert not any(word in text for word in ("accuracy", "unlabelled", "converged"))
+    assert "noised_rows_" not in archive["state"]
+
+
+@pytest.mark.parametrize("name", sorted(SITE_ONLY))
+def test_a_model_that_stays_costs_nothing_and_cannot_be_published(
+    site: OwnerSite, tmp_path: Path, name: str
+) -> None:
+    made = _made(site, *SITE_ONLY[name])
+    assert (made["label"], made["charged_epsilon"], made["charged_rho"]) == ("site-only", "0", "0")
+    assert site.history.length == 0
+    assert load_model(Path(made["model"])).label is Label.SITE_ONLY
+    assert len(_predictions(made["model"], tmp_path, site.folder / "rows.csv")) == N_ROWS
+    code, message = error_of(_train(site, *SITE_ONLY[name], "--publish"))
+    assert code == LabelError.exit_code
+    assert "site-only" in message
+
+
+def test_what_a_person_reads_names_the_label(
+    site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dppca.common.console import run
+    from dppca.owner.cli import cli
+
+    line = ["--site", str(site.folder), "train", "site-test", "--target", "ill"]
+    for options, says in (
+        (SITE_ONLY["linear"], "saved (SITE-ONLY, it must not leave)"),
+        ((*RELEASED["pca-dpsvm"], "--yes"), "to population survey (58 is left): epsilon 2"),
+    ):
+        with pytest.raises(SystemExit):
+            run(cli, [*line, *options])
+        assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--epsilon", "1"), 10, "may not leave"),
+        (("--yes",), 10, "--yes consents to a charge"),
+        (("--components", "2"), 10, "--components means nothing to dppca-svm"),
+        (("--max-rows", "1"), 10, "max_rows is 1"),
+        (("--target", "x0"), 10, "x0 is numeric"),
+        (("--method", "dp-svm", "--epsilon", "1", "--components", "2"), 10, "--components means"),
+        (("--method", "pca-dpsvm"), 10, "epsilon is not given"),
+        (("--method", "pca-dpsvm", "--epsilon", "0"), 10, "epsilon is 0"),
+        (("--method", "pca-dpsvm", "--epsilon", "61"), 21, "pca-dpsvm for ill of study site-test"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--components", "7"), 10, "at most 6"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--components", "0"), 10, "1 or more"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--C", "1e-13"), 10, "take a larger C"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--C", "nan"), 10, "C is nan"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--kernel", "rbf"), 10, "cannot leave"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--max-rows", "9"), 10, "on all rows"),
+        (("--method", "pca-dpsvm", "--epsilon", "1", "--publish"), 10, "hand over its file"),
+        (("--method", "private-svm", "--epsilon", "1", "--kernel", "linear"), 10, "is rbf"),
+        (("--method", "private-svm", "--epsilon", "1", "--delta", "2"), 10, "delta"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_costs_nothing(
+    site: OwnerSite, options: tuple[str, ...], code: int, says: str
+) -> None:
+    found, message = error_of(_train(site, *options))
+    assert says in message
+    assert found == code
+    assert site.history.length == 0
+    assert not list(site.folder.glob("studies/*/model-*"))
+
+
+def _with_target(labels: list[Any], n_rows: int = N_ROWS) -> pa.Table:
+    return make_rows(n_rows).set_column(4, "ill", pa.array(labels))
+
+
+@pytest.mark.parametrize("name", sorted(RELEASED))
+def test_a_target_of_one_label_makes_a_model_all_the_same(tmp_path: Path, name: str) -> None:
+    """Whether a release happens must not depend on a row (docs/explanation/privacy.md)."""
+    rows = _with_target(["yes"] * (N_ROWS - 2) + [None, "?"])
+    site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
+    made = _made(site, *RELEASED[name], "--yes")
+    assert made["rows"] == made["receipt"]["n_rows"] == N_ROWS
+    assert len(site.history.commitments) == 1
+    assert len(_predictions(made["model"], tmp_path, site.folder / "rows.csv")) == N_ROWS
+
+
+@pytest.mark.parametrize("options", sorted(SITE_ONLY.values()))
+def test_a_target_of_one_label_teaches_a_model_that_stays_nothing(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    rows = _with_target(["yes"] * (N_ROWS - 1) + [None])
+    site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
+    code, message = error_of(_train(site, *options))
+    assert (code, site.history.length) == (13, 0)
+    assert "fewer than two labels of ill occur" in message
+
+
+@pytest.mark.parametrize("options", sorted([*RELEASED.values(), *SITE_ONLY.values()]))
+def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, components={"count": 5})
+    pa.csv.write_csv(make_rows(3), site.folder / "rows.csv")
+    code, message = error_of(_train(site, *options))
+    assert (code, site.history.length) == (13, 0)
+    assert "there are 3 rows and" in message or "n_samples=3 is below n_features=7" in message
+
+
+@pytest.mark.parametrize("options", sorted([*RELEASED.values(), *SITE_ONLY.values()]))
+def test_missing_and_infinite_values_are_coded_by_public_rules(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    rows = make_rows(N_ROWS)
+    values = rows["x0"].to_numpy().copy()
+    values[:3] = np.nan, np.inf, -np.inf
+    rows = rows.set_column(0, "x0", pa.array(values))
+    site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
+    released = options in RELEASED.values()
+    assert _made(site, *options, *(["--yes"] if released else []))["rows"] == N_ROWS
+
+
+@pytest.mark.parametrize(
+    "damage", ["components", "label", "method", "receipt", "settings", "state", "version"]
+)
+def test_an_estimator_that_does_not_fit_its_receipt_is_refused(
+    site: OwnerSite, damage: str
+) -> None:
+    path = Path(_made(site, *RELEASED["pca-dpsvm"], "--yes")["model"])
+    archive = skops.io.load(path, trusted=[])
+    metadata = json.loads(archive["metadata"])
+    if damage == "components":
+        archive["state"]["components_"] = archive["state"]["components_"][:, :2]
+    elif damage == "state":
+        archive["state"]["coef_"] = archive["state"]["coef_"] + 1
+    elif damage == "receipt":
+        metadata["receipt"] = None
+    elif damage == "settings":
+        metadata["settings"]["epsilon"] = "1"
+    else:
+        metadata[damage] = {"label": "site-only", "method": "private-svm", "version": 9}[damage]
+    path.write_bytes(skops.io.dumps({**archive, "metadata": json.dumps(metadata)}))
+    with pytest.raises(ArtefactError, match="not a model"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
+    assert resolve(TrainOptions(method.name)).label is method.label
+    with pytest.raises(SettingError if method.label is Label.RELEASED else LabelError):
+        resolve(TrainOptions(method.name, publish=True))

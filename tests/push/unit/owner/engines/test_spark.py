@@ -1,0 +1,136 @@
+"""What the engine on Spark is written with; what it does is tried in `tests/night/spark`."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+
+from dppca.common.errors import DataError
+from dppca.owner.engines import spark as module
+from dppca.owner.engines.kernel import Work, take_fingerprint
+from dppca.owner.engines.parts import Part
+from dppca.owner.engines.spark import SparkEngine, _share_done, _Shown
+from dppca.owner.records import spark_sessions, spark_tables
+from tests.support.engines import MIXED
+
+FORBIDDEN = {"rdd", "parallelize", "accumulator", "jdbc", "toLocalIterator", "foreach", "broadcast"}
+ALLOWED = {"spark_tables": {"toLocalIterator"}, "spark": {"toLocalIterator"}}
+"""To stream a table's rows to this machine; and by Spark Connect, where it is still one job."""
+
+
+@pytest.mark.parametrize(
+    "path", [Path(m.__file__ or "") for m in (module, spark_sessions, spark_tables)], ids=str
+)
+def test_nothing_but_dataframes_is_used(path: Path) -> None:
+    used = {node.attr for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "attr")}
+    assert used & FORBIDDEN == ALLOWED.get(path.stem, set())
+    assert "getOrCreate" in used or "mapInArrow" in used, "this is the code that uses Spark"
+
+
+def test_rows_are_said_once_and_never_fewer() -> None:
+    said = list[int]()
+    shown = _Shown(said.append)
+    for n_rows in (0, 3, 2, 3, 10):
+        shown.reach(n_rows)
+    assert said == [3, 7]
+
+
+def test_the_share_that_is_done_is_of_tasks_that_spark_tells_of() -> None:
+    stages = {4: SimpleNamespace(numTasks=8, numCompletedTasks=2), 5: None}
+    jobs = {1: SimpleNamespace(stageIds=[4, 5]), 2: None}
+    asked = list[str]()
+    tracker = SimpleNamespace(
+        getJobIdsForGroup=lambda group: asked.append(group) or jobs,
+        getJobInfo=jobs.get,
+        getStageInfo=stages.get,
+    )
+    assert _share_done(tracker, "ours") == 0.25
+    stages[4] = None
+    assert _share_done(tracker, "ours") == 0.0
+    assert asked == ["ours", "ours"]
+
+
+class _Lost(Exception):  # noqa: N818 - as Py4J would raise it
+    __module__ = "py4j.protocol"
+
+
+def _lose(*_: Any) -> NoReturn:
+    raise _Lost("hidden-word")
+
+
+LOST = SimpleNamespace(
+    mapInArrow=lambda *_: SimpleNamespace(collect=_lose),
+    range=lambda *_: LOST,
+    addTag=lambda _: None,
+    interruptTag=_lose,
+    sparkContext=SimpleNamespace(
+        setJobGroup=lambda *_: time.sleep(0.1), statusTracker=_lose, cancelJobGroup=_lose
+    ),
+)
+"""A session whose Java has gone."""
+
+
+@pytest.mark.parametrize("watch_s", [0.0, 9.0], ids=["by the tracker", "by the answers"])
+def test_java_that_goes_during_a_pass_is_said_in_our_words(
+    watch_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WATCH_S", watch_s)
+    engine, source = SparkEngine(LOST), SimpleNamespace(in_steps=False, n_rows=3)
+    work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
+    passes: list[Callable[[], object]] = [
+        lambda: engine._watched(LOST, lambda _: None, source, lambda _: None),
+        lambda: list(engine.run([Part(0, 0, 3, ())], work)),
+    ]
+    for add_up in passes:
+        with pytest.raises(DataError, match="the connection were lost") as told:
+            add_up()
+        assert "hidden-word" not in str(told.value)
+        assert told.value.__suppress_context__
+
+
+def test_an_interrupt_stays_one_where_java_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same Ctrl-C ends Java, and a command that is interrupted says what was charged."""
+
+    def interrupt(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "wait", interrupt)
+    monkeypatch.setattr(module, "as_completed", interrupt)
+    engine, source = SparkEngine(LOST), SimpleNamespace(in_steps=False, n_rows=3)
+    with pytest.raises(KeyboardInterrupt):
+        engine._watched(LOST, lambda _: None, source, lambda _: None)
+    work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
+    with pytest.raises(KeyboardInterrupt):
+        list(engine.run([Part(0, 0, 3, ())], work))
+
+
+def test_functions_for_workers_use_the_kernel_and_nothing_else_of_ours() -> None:
+    tree = ast.parse(Path(module.__file__).read_text())
+    ours = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} | {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dppca")
+        for alias in node.names
+    }
+    sent = [
+        inner
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        for inner in node.body
+        if isinstance(inner, ast.FunctionDef)
+    ]
+    assert len(sent) == 3
+    for function in sent:
+        names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+        imported = {n.module for n in ast.walk(function) if isinstance(n, ast.ImportFrom)}
+        local = {
+            a.name for n in ast.walk(function) if isinstance(n, ast.ImportFrom) for a in n.names
+        }
+        assert names & (ours - local) == set()
+        assert imported <= {"dppca.owner.engines.kernel", "pyspark"}

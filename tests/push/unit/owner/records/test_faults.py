@@ -1,0 +1,260 @@
+"""Values coded by rule are counted in one way, shown to the steward, and decide no release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dppca.common.errors import StudyError
+from dppca.common.numerics.moments.moments import compute_moments
+from dppca.common.schema import (
+    MISSING,
+    UNKNOWN,
+    Schema,
+    encode,
+    find_attribute_faults,
+    known_labels,
+)
+from dppca.common.study import FaultRule, Study
+from dppca.common.study_document import study_from_canonical, study_from_mapping
+from dppca.owner.records import (
+    INFINITE,
+    NOT_A_NUMBER,
+    CheckReport,
+    FaultCounts,
+    FaultKind,
+    check_table,
+    moments_of_table,
+    open_table,
+)
+from dppca.owner.records.faults import MALFORMED
+from dppca.owner.render.faults import check_text, counts_text
+from tests.golden.make_digests import documents
+from tests.support.census import make_study
+from tests.support.examples import examples
+from tests.support.trained_site import make_trained_site
+
+OWN: dict[str, Any] = {
+    "name": "work",
+    "type": "categorical",
+    "categories": ["private", "state"],
+    "unknown": "?",
+}
+AGE: dict[str, Any] = {"name": "age", "type": "numeric", "lower": 0, "upper": 100}
+SCHEMA = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, OWN]})
+TEN = "age,work\n" + "".join(
+    f"{age},{work}\n"
+    for age, work in [
+        *((30, "private"),) * 5,
+        (130, "state"),
+        ("", "farm"),
+        ("x", "farm"),
+        (20, ""),
+        (20, "?"),
+    ]
+)
+
+
+def _study(**changes: Any) -> Study:
+    schema = SCHEMA.model_dump(mode="json")
+    return make_study(**{"schema": schema, "components": {"count": 1}, **changes})
+
+
+def _report(folder: Path, text: str = TEN, schema: Schema = SCHEMA) -> CheckReport:
+    path = folder / "rows.csv"
+    path.write_text(text)
+    return check_table(open_table(path, schema), schema, limit=0)
+
+
+def test_unknown_and_missing_values_are_coded_as_the_label_of_their_own() -> None:
+    columns = [np.full(5, 50.0), np.array([0, 1, 2, UNKNOWN, MISSING], np.int32)]
+    coded = encode(SCHEMA, columns)
+    assert SCHEMA.column_names == ("age", "work=private", "work=state", "work=?")
+    assert coded[:, 1:].argmax(axis=1).tolist() == [0, 1, 2, 2, 2]
+    assert set(coded[:, 1:].sum(axis=1)) == {1 << SCHEMA.resolution_bits}
+    assert known_labels(_attribute(SCHEMA), columns[1]).tolist() == [0, 1, 2, 2, 2]
+
+
+def test_a_label_of_its_own_costs_what_one_more_category_costs() -> None:
+    listed = {**OWN, "categories": ["private", "state", "?"], "unknown": None, "missing": "?"}
+    other = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, listed]})
+    assert SCHEMA.layout == other.layout
+    assert SCHEMA.digest != other.digest
+
+
+def test_documents_without_it_keep_their_bytes() -> None:
+    for name, each in documents().items():
+        assert '"unknown"' not in each["canonical"], name
+        assert '"faults"' not in each["canonical"], name
+
+
+def test_it_is_public_and_part_of_the_digest() -> None:
+    study = _study()
+    assert '"unknown":"?"' in study.canonical_bytes().decode()
+    assert study_from_canonical(study.canonical_bytes()) == study
+    renamed = SCHEMA.model_dump(mode="json")
+    renamed["attributes"][1]["unknown"] = "not known"
+    assert _study(schema=renamed).digest != study.digest
+
+
+def test_a_target_with_a_label_of_its_own_is_learned_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(TEN)
+    report = check_table(open_table(path, SCHEMA), SCHEMA, target="work")
+    assert report.target is not None
+    assert (report.target.n_labels, report.target.n_occurring) == (3, 3)
+
+
+def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path) -> None:
+    report = _report(tmp_path)
+    document = report.counts_document(None)
+    assert document["label"] == "site-only"
+    assert "choice made from data" in document["warning"]
+    assert document["attributes"] == {
+        "age": {
+            "missing": 1,
+            "text": 1,
+            "out-of-bounds": 1,
+            "share": 0.3,
+            "faults": 3,
+            "coded_as": "50, the middle of the bounds",
+        },
+        "work": {
+            "missing": 1,
+            "unknown": 2,
+            "share": 0.3,
+            "faults": 2,
+            "coded_as": "?, a label of its own",
+        },
+    }
+    text = counts_text(report, None)
+    assert "work: 3 of 10 (30.00%)" in text
+    assert "1 out-of-bounds, coded as the nearest bound" in text
+    assert "choice made from data" in text
+
+
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [
+        (OWN, "?, a label of its own"),
+        ({**OWN, "unknown": None, "categories": ["a", "b", "c"]}, "a, the first label"),
+        (
+            {**OWN, "unknown": None, "categories": ["a", "b", "c"], "missing": "b"},
+            "b, as the schema says",
+        ),
+        ({"name": "work", "type": "binary", "values": ["a", "b"]}, "a, the first label"),
+    ],
+)
+def test_what_an_unknown_label_became_is_said(
+    tmp_path: Path, attribute: dict[str, Any], said: str
+) -> None:
+    schema = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, attribute]})
+    report = _report(tmp_path, "age,work\n1,zzz\n1,\n", schema)
+    assert f"1 unknown, coded as {said}" in counts_text(report, None)
+
+
+CELLS = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 50.0, 100.0, -1.0, 101.0, np.nan, INFINITE, NOT_A_NUMBER]),
+        st.sampled_from([0, 1, 2, UNKNOWN, MISSING]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(max_examples=examples(100))
+@given(cells=CELLS, cut=st.integers(1, 7))
+def test_counts_are_those_of_the_slow_look_whatever_the_batches(
+    cells: list[tuple[float, int]], cut: int
+) -> None:
+    numbers = np.array([number for number, _ in cells])
+    labels = np.array([label for _, label in cells], np.int32)
+    tally = FaultCounts(SCHEMA)
+    for start in range(0, len(cells), cut):
+        tally.add([numbers[start : start + cut], labels[start : start + cut]])
+    for attribute, column, report in zip(
+        SCHEMA.attributes, (numbers, labels), tally.report().attributes, strict=True
+    ):
+        slow = find_attribute_faults(attribute, column)
+        by_rule = slow.missing.sum() + slow.invalid.sum() + slow.out.sum()
+        assert report.by_rule == by_rule
+        missing = report.found.get(FaultKind.MISSING)
+        assert (missing.count if missing else 0) == slow.missing.sum()
+
+
+def test_counting_in_the_pass_of_the_sums_changes_no_sum(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n_rows = 5000
+    data = pa.table(
+        {
+            "age": rng.choice([1.0, 2.5, np.nan, np.inf, -np.inf, 200.0], n_rows),
+            "work": rng.choice(["private", "state", "?", "farm", ""], n_rows),
+        }
+    )
+    pq.write_table(data, tmp_path / "rows.parquet")
+    table = open_table(tmp_path / "rows.parquet", SCHEMA)
+    tally = FaultCounts(SCHEMA)
+    counted = moments_of_table(table, SCHEMA, tally=tally, batch_rows=97, workers=3)
+    plain = moments_of_table(table, SCHEMA, batch_rows=1000, workers=1)
+    assert np.array_equal(counted.packed, plain.packed)
+    slow = compute_moments(encode(SCHEMA, next(table.batches(n_rows))), SCHEMA.layout)
+    assert np.array_equal(counted.packed, slow.packed)
+    assert tally.report(table) == check_table(table, SCHEMA, limit=0)
+
+
+def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> None:
+    report = _report(tmp_path)
+    assert report.above(None) == {}
+    assert report.above(FaultRule(refuse_if_above=0.25)) == {"age": 0.3}
+    assert report.above(FaultRule(refuse_if_above=0.3)) == {}
+    # The missing label is provided for by a label of its own; the two that are not listed count.
+    assert report.above(FaultRule(refuse_if_above=0.1)) == {"age": 0.3, "work": 0.2}
+    broken = _report(tmp_path, "age,work\n1,state\n1,state,2\n")
+    assert broken.above(FaultRule(refuse_if_above=0.4)) == {MALFORMED: 0.5}
+    for text in (counts_text(broken, FaultRule(refuse_if_above=0.4)),):
+        assert "TOO MANY FAULTS" in text
+        assert "50.0%" in text
+    assert "TOO MANY FAULTS" in check_text(broken, FaultRule(refuse_if_above=0.4))
+    assert "TOO MANY FAULTS" not in check_text(broken, FaultRule(refuse_if_above=0.5))
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "many"])
+def test_a_share_is_at_least_0_and_below_1(share: object) -> None:
+    document = _study().model_dump(mode="json", by_alias=True)
+    with pytest.raises(StudyError, match="refuse_if_above"):
+        study_from_mapping({**document, "faults": {"refuse_if_above": share}})
+
+
+def test_the_rule_is_in_the_digest_of_the_study_and_not_in_the_schemas() -> None:
+    ruled = _study(faults={"refuse_if_above": 0.05})
+    assert ruled.digest != _study().digest
+    assert ruled.table.digest == _study().table.digest
+    assert study_from_canonical(ruled.canonical_bytes()) == ruled
+
+
+def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    rows = site.folder / "rows.csv"
+    lines = rows.read_text().splitlines()
+    rows.write_text("\n".join([*lines, lines[1].replace(lines[1].split(",")[0], "x", 1)]) + "\n")
+    stays = site.run("train", study.name, "--target", "ill")[1]["coded_by_rule"]
+    leaves = ("--method", "dp-svm", "--epsilon", "1", "--yes")
+    code, document = site.run("train", study.name, "--target", "ill", *leaves)
+    assert code == 0
+    assert stays == document["coded_by_rule"]
+    assert stays["label"] == "site-only"
+    assert sum(each.get("text", 0) for each in stays["attributes"].values()) == 1
+    again = site.run("train", study.name, "--target", "ill", *leaves)[1]
+    assert again["coded_by_rule"] is None  # no row was read
+
+
+def _attribute(schema: Schema) -> Any:
+    return schema.attributes[1]

@@ -1,0 +1,490 @@
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dppca.common.errors import BudgetExceededError, NoPolicyError, SettingError
+from dppca.common.privacy.accounting import Budget
+from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.populations import Account
+from dppca.owner.records.locations import local_files
+from dppca.owner.site.config import load_site
+from dppca.owner.site.enrolment import enrol
+from dppca.owner.site.policy import Policy, load_policy
+from tests.support.checkout import ROOT
+from tests.support.ledgers import request_of, small_study
+
+BUDGET = 'epsilon: "1", delta: "0"'
+SERVICE = "{postgresql: {service: warehouse}}"
+GOOD = 'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "1e-9"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    enrol(tmp_path / "site", name="owner-1", curator="hub.example:7443")
+    return tmp_path / "site"
+
+
+def _policy(folder: Path, text: str) -> Policy:
+    (folder / "policy.yaml").write_text(text)
+    return load_policy(load_site(folder))
+
+
+def test_a_new_site_has_a_policy_that_releases_nothing(folder: Path) -> None:
+    policy = load_policy(load_site(folder))
+    assert policy.data_sets == ()
+    with pytest.raises(NoPolicyError, match="without a policy there is no release"):
+        policy.data_set(None)
+
+
+def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
+    policy = _policy(folder, GOOD)
+    found = policy.data_set("survey")
+    assert found.account.population.name == "survey"
+    assert found.account.population.budget == Budget(Decimal("3.0"), Decimal("1e-9"))
+    assert policy.populations == (found.account.population,)
+    assert found.source == local_files(folder.resolve() / "rows.csv")
+
+
+def test_what_the_readme_prints_can_be_pasted_under_what_init_wrote(folder: Path) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    block = re.search(r"```yaml\n(populations:\n.*?)```", readme, re.DOTALL)
+    assert block is not None
+    with (folder / "policy.yaml").open("a") as file:
+        file.write(block[1])
+    assert [each.name for each in load_policy(load_site(folder)).data_sets] == ["survey"]
+
+
+def test_the_example_in_a_new_policy_is_one_without_the_marks_of_a_comment(folder: Path) -> None:
+    written = (folder / "policy.yaml").read_text()
+    example = written[written.index("# populations:") :].replace("# ", "")
+    policy = _policy(folder, written + example)
+    assert [each.name for each in policy.data_sets] == ["survey"]
+    assert policy.data_set("survey").account.population.who == "Everyone treated here since 2010"
+
+
+def _hard_link(folder: Path) -> str:
+    os.link(folder / "rows.csv", folder / "other.csv")
+    return "other.csv"
+
+
+def _soft_link(folder: Path) -> str:
+    (folder / "other.csv").symlink_to(folder / "rows.csv")
+    return "other.csv"
+
+
+def _link_to_a_link(folder: Path) -> str:
+    _soft_link(folder)
+    (folder / "third.csv").symlink_to("other.csv")
+    return "third.csv"
+
+
+def _linked_folder(folder: Path) -> str:
+    (folder / "data").symlink_to(folder)
+    return "data/rows.csv"
+
+
+SAME_FILE: dict[str, Callable[[Path], str]] = {
+    "the same path": lambda _: "rows.csv",
+    "a detour": lambda _: "./x/../rows.csv",
+    "an absolute path": lambda folder: str(folder.resolve() / "rows.csv"),
+    "a hard link": _hard_link,
+    "a soft link": _soft_link,
+    "a link to a link": _link_to_a_link,
+    "a folder that is a link": _linked_folder,
+}
+
+
+@pytest.mark.parametrize("second", SAME_FILE)
+def test_one_file_cannot_have_two_lifetime_budgets(folder: Path, second: str) -> None:
+    (folder / "rows.csv").write_text("x\n1\n")
+    again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
+    with pytest.raises(SettingError, match="data sets survey and again have the same rows"):
+        _policy(folder, GOOD + again)
+
+
+@pytest.mark.parametrize("second", ["the same path", "a detour", "a soft link"])
+def test_one_file_cannot_have_two_budgets_before_it_is_there(folder: Path, second: str) -> None:
+    again = f'  again: {{path: "{SAME_FILE[second](folder)}", epsilon: "9", delta: "0"}}\n'
+    with pytest.raises(SettingError, match="have the same rows"):
+        _policy(folder, GOOD + again)
+
+
+def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: Path) -> None:
+    for name in ("rows.csv", "b.csv"):
+        (folder / name).write_text("x\n1\n")
+    text = GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n'
+    before = _policy(folder, text)
+    (folder / "new.csv").write_text("x\n2\n")
+    (folder / "new.csv").replace(folder / "rows.csv")
+    assert _policy(folder, text) == before
+
+
+def test_a_path_that_no_file_can_have_is_a_bad_setting(folder: Path) -> None:
+    with pytest.raises(SettingError, match=r"data_sets\.survey\.path"):
+        _policy(folder, GOOD.replace("rows.csv", r'"a\0b"'))
+
+
+def test_the_only_data_set_need_not_be_named(folder: Path) -> None:
+    policy = _policy(folder, GOOD)
+    assert policy.data_set(None) == policy.data_set("survey")
+
+
+def test_one_of_several_data_sets_must_be_chosen(folder: Path) -> None:
+    policy = _policy(folder, GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n')
+    with pytest.raises(SettingError, match=r"survey, other\): choose with --data-set"):
+        policy.data_set(None)
+
+
+def test_a_data_set_without_a_policy_is_no_data_set(folder: Path) -> None:
+    with pytest.raises(NoPolicyError, match="does not name data set rows"):
+        _policy(folder, GOOD).data_set("rows")
+
+
+def test_a_site_without_a_policy_file_releases_nothing(folder: Path) -> None:
+    (folder / "policy.yaml").unlink()
+    with pytest.raises(NoPolicyError, match="no release"):
+        load_policy(load_site(folder))
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        ('{path: a.csv, epsilon: 3.0, delta: "0"}', "epsilon: write the decimal as text"),
+        ('{path: a.csv, epsilon: true, delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "nan", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "0", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "-1", delta: "0"}', "epsilon"),
+        ('{path: a.csv, epsilon: "1", delta: "1"}', "delta"),
+        ('{path: a.csv, epsilon: "1"}', "delta"),
+        ('{path: "", epsilon: "1", delta: "0"}', "path"),
+        ('{epsilon: "1", delta: "0"}', "give one of path, source"),
+        (f"{{path: a.csv, source: {SERVICE}, {BUDGET}}}", "give one of path, source"),
+        (f"{{path: a.csv, table: t, {BUDGET}}}", "table and query are for a source"),
+        (f"{{source: {SERVICE}, {BUDGET}}}", "give one of table, query"),
+        (f"{{source: {{delta: {{path: x}}}}, table: t, {BUDGET}}}", "table and query are for"),
+        (f"{{source: {{delta: {{path: x, version: -1}}}}, {BUDGET}}}", "version"),
+        (f"{{source: {SERVICE}, table: t, query: q.sql, {BUDGET}}}", "give one of table, query"),
+        (f"{{source: {{}}, table: t, {BUDGET}}}", "give one of postgresql, sqlite"),
+        (f"{{source: {{mysql: {{service: s}}}}, table: t, {BUDGET}}}", "mysql"),
+        (f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}", "sqlite has no services"),
+        (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "sqlite needs it"),
+        (f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}", "path is for sqlite"),
+        ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
+        ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),
+    ],
+)
+def test_a_policy_that_is_not_exact_is_refused_by_field(
+    folder: Path, fault: str, place: str
+) -> None:
+    with pytest.raises(SettingError, match=place):
+        _policy(folder, f"data_sets:\n  survey: {fault}\n")
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "data_sets: {a: 1}\n", "a: [\n", "sets: {}\n"])
+def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
+    with pytest.raises(SettingError, match=r"policy\.yaml"):
+        _policy(folder, text)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{postgresql: {service: warehouse, password: marked-4711}}",
+        "{postgresql: {host: db, user: marked-4711}}",
+        '{postgresql: {uri: "postgresql://u:marked-4711@db/x"}}',
+        '{postgresql: "postgresql://u:marked-4711@db/x"}',
+        '{snowflake: {uri: "u:marked-4711@account"}}',
+        '{postgresql: {uri: {file: "postgresql://u:marked-4711@db/x"}}}',
+        '{postgresql: {uri: {file: "host=db password=marked-4711"}}}',
+        '{postgresql: {uri: {file: "/u:marked-4711@db"}}}',
+        '{postgresql: {service: "host=db password=marked-4711"}}',
+        '{postgresql: {service: "postgresql://marked-4711@db/x"}}',
+        '{sqlite: {path: "rows.db?Password = marked-4711"}}',
+    ],
+)
+def test_a_password_in_a_policy_is_refused_and_not_repeated(folder: Path, source: str) -> None:
+    with pytest.raises(SettingError, match="holds no password") as refused:
+        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
+    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize("path", ["host=db password=marked-4711", "s3:/u:marked-4711@bucket/rows"])
+def test_a_password_in_a_path_is_refused_and_not_repeated(folder: Path, path: str) -> None:
+    with pytest.raises(SettingError, match="holds no password") as refused:
+        _policy(folder, GOOD.replace("rows.csv", f'"{path}"'))
+    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{postgresql: {service: warehouse, password:marked-4711}}",
+        "{postgresql: {service: warehouse, password=marked-4711: x}}",
+        "{postgresql: {uri:postgresql://u:marked-4711@db/x}}",
+        "{postgresql: {uri: {env:marked-4711}}}",
+        "{postgresql://u:marked-4711@db/x}",
+    ],
+)
+def test_a_password_without_a_blank_before_it_is_not_repeated(folder: Path, source: str) -> None:
+    """YAML takes all of it for a key."""
+    with pytest.raises(SettingError, match="there must be a colon and a blank behind `") as refused:
+        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
+    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_name_that_is_an_address_is_not_repeated(folder: Path) -> None:
+    with pytest.raises(SettingError, match=r"data_sets\.survey: a name has 1 to 64") as refused:
+        _policy(folder, f"data_sets:\n  survey:u:marked-4711@db: {{path: x, {BUDGET}}}\n")
+    assert "marked-4711" not in str(refused.value)
+
+
+def test_a_query_in_the_place_of_its_file_is_refused_and_not_repeated(folder: Path) -> None:
+    query = "Select marked_4711 FROM rows"
+    with pytest.raises(SettingError, match="names the file of a query") as refused:
+        _policy(
+            folder,
+            f"data_sets:\n  survey: {{source: {{postgresql: {{service: w}}}}, query: '{query}', "
+            f"{BUDGET}}}\n",
+        )
+    assert "marked_4711" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://u:marked-4711@bucket/rows", "s3://bucket/rows?endpoint_override=u%3Amarked-4711%40host"],
+)
+def test_credentials_in_an_address_of_a_store_are_refused_and_not_repeated(
+    folder: Path, address: str
+) -> None:
+    with pytest.raises(SettingError, match="may hold no user, password") as refused:
+        _policy(folder, GOOD.replace("rows.csv", f'"{address}"'))
+    assert "marked-4711" not in str(refused.value)
+
+
+def test_a_database_is_a_source_by_service_variable_or_file(folder: Path) -> None:
+    (folder / "rows.db").touch()
+    sources = {
+        "a": "{postgresql: {service: warehouse}}",
+        "b": "{postgresql: {uri: {env: DSN}}}",
+        "c": "{postgresql: {uri: {file: c.dsn}}}",
+        "d": "{sqlite: {path: rows.db}}",
+    }
+    lines = [f"  {n}: {{source: {s}, table: omop.t, {BUDGET}}}\n" for n, s in sources.items()]
+    policy = _policy(folder, "data_sets:\n" + "".join(lines))
+    assert [each.source.title for each in policy.data_sets] == [f"{n} (database)" for n in sources]
+
+
+@pytest.mark.parametrize(
+    "source", ["{postgresql: {service: w}}", "{postgresql: {uri: {env: X}}}", "{sqlite: {path: x}}"]
+)
+def test_two_queries_of_one_database_are_not_two_lifetime_budgets(
+    folder: Path, source: str
+) -> None:
+    lines = [f"  {name}: {{source: {source}, table: {name}, {BUDGET}}}\n" for name in ("a", "b")]
+    with pytest.raises(SettingError, match="have the same rows"):
+        _policy(folder, "data_sets:\n" + "".join(lines))
+
+
+def test_versions_of_one_lake_table_are_not_two_lifetime_budgets(folder: Path) -> None:
+    lines = [
+        f"  v{version}: {{source: {{delta: {{path: lake/x, version: {version}}}}}, {BUDGET}}}\n"
+        for version in (0, 1)
+    ]
+    (found,) = _policy(folder, "data_sets:\n" + lines[0]).data_sets
+    assert found.source.title == "v0 (lake)"
+    with pytest.raises(SettingError, match="have the same rows"):
+        _policy(folder, "data_sets:\n" + "".join(lines))
+
+
+PEOPLE = """populations:
+  patients: {who: Patients since 2010, epsilon: "3.0", delta: "1e-6", was: [old]}
+  staff: {who: Who works here, epsilon: "1", delta: "0"}
+data_sets:
+  survey: {population: patients, path: rows.csv}
+"""
+
+
+def test_data_sets_of_one_population_share_its_budget_and_may_share_a_file(folder: Path) -> None:
+    policy = _policy(folder, PEOPLE + "  again: {population: patients, path: ./rows.csv}\n")
+    survey, again = (each.account for each in policy.data_sets)
+    assert survey.population is again.population
+    assert survey.source == again.source
+    assert [each.name for each in survey.others] == ["staff"]
+    assert survey.population.who == "Patients since 2010"
+    assert survey.population.was == ("old",)
+    assert survey.population.data_sets == ("survey", "again")
+
+
+def test_queries_of_one_database_are_of_one_population(folder: Path) -> None:
+    lines = [
+        f"  {name}: {{population: patients, source: {SERVICE}, table: {name}}}\n" for name in "ab"
+    ]
+    policy = _policy(folder, PEOPLE + "".join(lines))
+    one, other = (policy.data_set(name).account.source for name in "ab")
+    assert one == other != policy.data_set("survey").account.source
+
+
+def test_two_populations_may_read_one_source_and_both_know_it(folder: Path) -> None:
+    policy = _policy(folder, PEOPLE + "  work: {population: staff, path: ./rows.csv}\n")
+    patients, staff = policy.populations
+    assert patients.sources & staff.sources
+
+
+TABLE = "source: {sqlite: {path: %s}}, table: t"
+DELTA = "source: {delta: {path: %s}}"
+ONE_PLACE = {
+    "a hard link": ("path: rows.csv", "path: hard.csv"),
+    "a soft link": ("path: rows.csv", "path: soft.csv"),
+    "a file in a folder": ("path: lake", "path: lake/a.parquet"),
+    "two patterns of one file": ("path: lake/*.parquet", "path: lake/a*"),
+    "a linked folder": ("path: lake", "path: linked/a.parquet"),
+    "a database by a link": (TABLE % "rows.csv", TABLE % "hard.csv"),
+    "a lake and a pattern of its files": (DELTA % "lake", "path: lake/*.parquet"),
+    "a lake and a link to its file": (DELTA % "lake", "path: hard.parquet"),
+    "a store's folder and a file in it": ('path: "s3://b/x"', 'path: "s3://b/x/y/a.csv"'),
+    "a store's folder and a pattern in it": ('path: "s3://b/x"', 'path: "s3://b/x/*.csv"'),
+    "a store with options": ('path: "s3://b/x"', 'path: "s3://b/x/?region=eu-central-1"'),
+    "a store with an escape": ('path: "s3://b/x y"', 'path: "s3://b/x%20y"'),
+    "a store with the escape of a slash": ('path: "s3://b/x/y"', 'path: "s3://b/x%2Fy"'),
+    "a store with a detour": ('path: "s3://b/x"', 'path: "s3://b/y/../x"'),
+    "a store's pattern and a file": ('path: "s3://b/x/*.csv"', 'path: "s3://b/x/a.csv"'),
+    "two patterns of a store": ('path: "s3://b/x/2024*"', 'path: "s3://b/x/*.csv"'),
+    "a pattern over a lake of a store": ('path: "s3://b/*/data/*"', DELTA % '"s3://b/x"'),
+    "the two hosts of a store": (
+        'path: "abfs://c@a.dfs.core.windows.net/x"',
+        'path: "abfs://a.blob.core.windows.net/c/x"',
+    ),
+    "a store by TLS": ('path: "abfs://c@A.host/x"', 'path: "abfss://c@a.host/x"'),
+    "a lake of a store and its files": (DELTA % '"s3://b/x"', 'path: "s3://b/x/*.parquet"'),
+}
+
+
+@pytest.mark.parametrize("places", ONE_PLACE.values(), ids=list(ONE_PLACE))
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_place_has_no_second_budget_in_another_population(
+    folder: Path, places: tuple[str, str], first: int
+) -> None:
+    (folder / "lake" / "_delta_log").mkdir(parents=True)
+    (folder / "rows.csv").touch()
+    (folder / "lake" / "a.parquet").touch()
+    os.link(folder / "rows.csv", folder / "hard.csv")
+    os.link(folder / "lake" / "a.parquet", folder / "hard.parquet")
+    (folder / "soft.csv").symlink_to("rows.csv")
+    (folder / "linked").symlink_to("lake")
+    if "path: lake" in places:
+        (folder / "lake" / "_delta_log").rmdir()
+    sets = [
+        f"  {name}: {{population: {name}, {place}}}\n"
+        for name, place in zip("pq", places, strict=True)
+    ]
+    people = "populations:\n" + "".join(
+        f'  {name}: {{who: people, epsilon: "3.0", delta: "0"}}\n' for name in "pq"
+    )
+    policy = _policy(folder, people + "data_sets:\n" + "".join(sets))
+    one, other = (policy.data_sets[n].account for n in (first, 1 - first))
+    charged = History(reservations=(Reservation(0, "", bytes(16), _charge(1, one)),))
+    with pytest.raises(BudgetExceededError):
+        admit_charge(charged, _charge(2, other))
+
+
+def _charge(number: int, account: Account) -> ReleaseRequest:
+    return replace(request_of(small_study(f"s-{number}", epsilon="3")), account=account)
+
+
+def test_a_file_with_a_budget_of_its_own_is_in_no_population_too(folder: Path) -> None:
+    with pytest.raises(SettingError, match="have the same rows") as refused:
+        _policy(folder, PEOPLE + f"  own: {{path: rows.csv, {BUDGET}}}\n")
+    assert "let both draw on it (population: NAME)" in str(refused.value)
+
+
+def test_a_site_that_is_moved_as_a_whole_keeps_its_sources(folder: Path) -> None:
+    (folder / "rows.csv").write_text("x\n1\n")
+    before = _policy(folder, PEOPLE).data_set("survey").account
+    folder.rename(folder.with_name("moved"))
+    assert load_policy(load_site(folder.with_name("moved"))).data_set("survey").account == before
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (PEOPLE.replace("population: patients", "population: clients"), "clients is not stated"),
+        (PEOPLE.replace("path:", f"{BUDGET}, path:"), "give population or epsilon and delta, not"),
+        (PEOPLE.replace("population: patients,", ""), "name the population whose rows"),
+        (PEOPLE + f"  staff: {{path: a.csv, {BUDGET}}}\n", "staff has the name of a population"),
+        (PEOPLE + "  staff: {population: patients, path: a.csv}\n", "Rename one of them"),
+        (PEOPLE.replace("staff:", "patients:"), "patients given twice"),
+        (PEOPLE.replace("was: [old]", "was: [staff]"), r"was names staff.*populations\.staff"),
+        (PEOPLE.replace("was: [old]", "was: [patients]"), "was names patients"),
+        (PEOPLE.replace("here,", "here, was: [old],"), r"was names old.*populations\.patients"),
+        (PEOPLE + f"  old: {{path: a.csv, {BUDGET}}}\n", r"was names old.*data_sets\.old"),
+        (PEOPLE.replace("was: [old]", "was: []"), r"populations\.patients\.was"),
+        (PEOPLE.replace("who: Who works here, ", ""), r"populations\.staff: who is missing"),
+        (PEOPLE.replace("Who works here", '" "'), "in one line of text"),
+        (PEOPLE.replace("Who works here", r'"Two\nlines"'), "in one line of text"),
+        (PEOPLE.replace('"3.0"', "3.0"), r"populations\.patients\.epsilon: write the decimal"),
+        (PEOPLE.replace('"3.0"', '"0"'), r"populations\.patients: "),
+        (PEOPLE.replace("patients", "The Patients"), r"populations\.The Patients"),
+    ],
+)
+def test_a_population_that_is_not_stated_once_is_refused(
+    folder: Path, text: str, place: str
+) -> None:
+    with pytest.raises(SettingError, match=place):
+        _policy(folder, text)
+
+
+def test_a_data_set_may_have_the_name_of_its_own_population_or_of_a_former_one(
+    folder: Path,
+) -> None:
+    policy = _policy(folder, PEOPLE.replace("survey:", "old:"))
+    assert policy.data_set("old").account.population.name == "patients"
+    policy = _policy(folder, PEOPLE.replace("survey:", "patients:"))
+    assert policy.data_set("patients").account.population.name == "patients"
+
+
+VALIDATORS = re.compile(r"(Input|String) should|Extra inputs|Field required|Value error|pydantic")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("populatoins: {}\n", "line 1, policy.yaml: .*mean `populations`?"),
+        (
+            "populations:\n  all: {who: All, epsilom: '1', delta: '0'}\n",
+            "line 2, populations.all: .*mean `epsilon`?",
+        ),
+        ("data_sets:\n  survey: 5\n", "line 2, data_sets.survey: must be a mapping"),
+        (
+            "data_sets:\n  survey:\n    path: rows.csv\n    aggregate: {colluders: many}\n",
+            "line 4, data_sets.survey.aggregate.colluders: must be a whole number",
+        ),
+        (
+            "data_sets:\n  source: {source: {postgresql: {servise: x}}, population: all}\n",
+            "line 2, data_sets.source.source.postgresql: .*mean `service`?",
+        ),
+        (
+            "data_sets:\n  survey: {source: {sqlite: {uri: {env: 1-A}}}, population: all}\n",
+            "sqlite.uri.env: has characters that are not allowed there",
+        ),
+        ("data_sets:\n  1: {path: a.csv, population: all}\n", "data_sets.1: must be text"),
+        ("data_sets: [a: b: c\n", "policy.yaml is not YAML: line 1, column 17: look there"),
+        ("data_sets: !secret {}\n", "policy.yaml is not YAML: line 1"),
+    ],
+)
+def test_a_fault_of_a_policy_is_said_in_our_words_with_its_line(
+    folder: Path, text: str, says: str
+) -> None:
+    with pytest.raises(SettingError) as refused:
+        _policy(folder, text)
+    said = str(refused.value)
+    assert re.search(says, said), said
+    assert not VALIDATORS.search(said), said

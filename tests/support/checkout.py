@@ -1,0 +1,7 @@
+"""Where this checkout is, so that no test counts the folders above it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,19 @@
+"""Programs and data that a test needs and that `make install` does not bring."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+
+def miss(what: str, remedy: str) -> NoReturn:
+    """End a test that cannot run here: the summary names what is missing and how to get it.
+
+    Where ``CI=true`` everything has to be there, and the test fails.
+    """
+    message = f"needs {what}: {remedy}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)

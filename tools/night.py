@@ -1,0 +1,299 @@
+"""Runs the night tier, suite by suite, and writes down what each has shown.
+
+::
+
+    python -m tools.night                every suite
+    python -m tools.night audits spark   some of them
+    python -m tools.night --touched      what a change since the last pass touches
+
+A suite that ran on committed files gets its row in ``docs/reference/night.md``. ``TOUCHES`` says
+which suites a changed file touches; a file that no row names touches all of them. Leaves with 1
+where a suite has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = "docs/reference/night.md"
+REPORTS = ROOT / "build" / "night"
+FUZZ_MINUTES = os.environ.get("MINUTES", "5")
+
+
+def _java() -> str | None:
+    java = shutil.which("java")
+    return None if java else "needs Java 17: apt-get install openjdk-17-jre-headless"
+
+
+def _engine() -> str | None:
+    if shutil.which("docker") and _quiet("docker", "info").returncode == 0:
+        return None
+    return "needs a Docker engine that answers: apt-get install docker.io"
+
+
+def _nothing() -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One part of the night tier.
+
+    Attributes
+    ----------
+    shows
+        What it tries, for the page.
+    tests
+        What pytest is given; by default the folder of ``tests/night`` with the suite's name.
+    python
+        The interpreter, below the root.
+    prepare
+        Target of the Makefile that has to be made before.
+    missing
+        What this machine lacks for it, or None.
+    """
+
+    shows: str
+    tests: tuple[str, ...] = ()
+    python: str = ".venv/bin/python"
+    prepare: str = ""
+    missing: Callable[[], str | None] = _nothing
+    n_processes: int = 2
+
+
+SUITES: Mapping[str, Suite] = {
+    "laws": Suite(
+        "laws at full size: ten times the examples of a push",
+        tests=("tests/push", "tests/merge", "-m", "hypothesis", "--hypothesis-profile=night"),
+    ),
+    "audits": Suite("statistical audits of every release and estimator"),
+    "papers": Suite("the papers' experiments and claims"),
+    "accuracy": Suite("accuracy of whole studies on public data"),
+    "benchmarks": Suite("every benchmark, at tiny size"),
+    "guides": Suite("the commands, notebooks and examples of the documentation, as printed"),
+    "pictures": Suite("pages and charts beside their stored pictures"),
+    "fuzz": Suite(f"hostile bytes, guided by coverage, {FUZZ_MINUTES} CPU minutes", prepare="fuzz"),
+    "containers": Suite("studies in containers", prepare="image", missing=_engine, n_processes=0),
+    "spark": Suite(
+        "the engine on Spark",
+        python="build/engines/bin/python",
+        prepare="build/engines/.installed",
+        missing=_java,
+        n_processes=0,
+    ),
+}
+
+TOUCHES: Mapping[str, str] = {
+    # What is written for people, and what the other tiers and the static checks run in full.
+    "*.md": "",
+    "docs/*.json": "",
+    "tests/push/*": "",
+    "tests/merge/*": "",
+    "tools/*": "",
+    ".ci/*": "",
+    ".gitignore": "",
+    ".importlinter": "",
+    "CITATION.cff": "",
+    "Makefile": "",
+    "mkdocs.yml": "",
+    "requirements/build.lock": "",
+    "requirements/docs.lock": "",
+    "requirements/tools.lock": "",
+    # What a suite tries by itself.
+    "README.md": "guides",
+    "docs/how-to/*": "guides",
+    "docs/notebooks/*": "guides",
+    "docs/tutorial/*": "guides",
+    "docs/reference/api.md": "guides",
+    "benchmarks/*": "benchmarks",
+    "benchmarks/papers/*": "papers",
+    "benchmarks/studies.py": "accuracy",
+    "requirements/fuzz.lock": "fuzz",
+    "requirements/spark.lock": "spark",
+    "requirements/runtime.lock": "containers",
+    "docker-compose.yml": "containers",
+    ".dockerignore": "containers",
+    "deploy/*": "containers guides",
+    "deploy/simulation/*": "accuracy",
+    "dppca/*": "guides",
+    "proto/*": "guides containers",
+    # The product, by what it could break beyond what push and merge run.
+    "common/*": "guides",
+    "common/aggregation/*": "laws audits",
+    "common/archives.py": "laws fuzz",
+    "common/attestation/*": "laws fuzz",
+    "common/estimators/*": "laws audits papers",
+    "common/numerics/*": "laws audits papers accuracy benchmarks spark",
+    "common/pages/*": "pictures",
+    "common/panels.py": "pictures",
+    "common/privacy/*": "laws audits papers accuracy",
+    "common/results.py": "laws fuzz",
+    "common/schema/*": "laws accuracy spark fuzz",
+    "common/study*.py": "laws fuzz",
+    "common/testbed.py": "containers",
+    "common/transport/*": "containers fuzz",
+    "common/wire/*": "containers",
+    "curator/*": "guides",
+    "curator/commands/page/*": "pictures",
+    "curator/service/*": "laws fuzz containers",
+    "curator/study/*": "laws audits fuzz",
+    "owner/*": "guides",
+    "owner/commands/page/*": "pictures",
+    "owner/engines/*": "spark",
+    "owner/ledger/*": "laws fuzz",
+    "owner/models/*": "audits",
+    "owner/records/*": "laws spark fuzz",
+    "owner/release/*": "laws audits",
+    "owner/selftest/*": "audits",
+    "owner/synthesis/*": "accuracy pictures",
+    # The suites themselves, and what they share.
+    **{f"tests/night/{name}/*": name for name in SUITES if name not in ("laws", "fuzz")},
+    "tests/fault_injection/*": "containers",
+    "tests/fuzz/*": "fuzz",
+    "tests/golden/*": "",
+    "tests/golden/pages/*": "pictures",
+    "tests/support/*": "",
+    "tests/support/benchmarks.py": "benchmarks spark",
+    "tests/support/browser.py": "pictures guides",
+    "tests/support/compose_folder.py": "containers",
+    "tests/support/containers.py": "containers",
+    "tests/support/engines.py": "spark guides",
+    "tests/support/laws.py": "audits",
+    "tests/support/page_shell.py": "guides spark",
+    "tests/support/pooling.py": "accuracy audits",
+}
+"""Which suites a change of a file touches, by pattern; those of all patterns that fit count."""
+
+_HEAD = """# What the night tier has shown
+
+Tests come in [three tiers](../../CONTRIBUTING.md#tests-in-three-tiers). The night tier takes too
+long for every change: `make test-night` runs it before an issue is called done and before a tag,
+and writes this page. CI runs those suites that a change since the commit here touches.
+
+| suite | what it tries | result | tests | minutes | commit | date |
+| --- | --- | --- | ---: | ---: | --- | --- |
+"""
+_ROW = re.compile(r"^\| `(\w+)` \| [^|]* \| (\w+) \| [^|]* \| [^|]* \| `(\w+)` \| ", re.MULTILINE)
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point."""
+    rows = read_rows()
+    names = [name for name in arguments if not name.startswith("-")] or list(SUITES)
+    if unknown := set(names) - SUITES.keys():
+        sys.stderr.write(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}\n")
+        return 2
+    if "--touched" in arguments:
+        names = [name for name in names if is_touched(name, rows.get(name, ""))]
+    ends = {name: _run(name, SUITES[name]) for name in names}
+    if not ends:
+        sys.stdout.write("NIGHT: nothing that changed touches a suite of the night tier\n")
+    for name, end in ends.items():
+        sys.stdout.write(f"NIGHT {name}: {end}\n")
+    return 1 if any(end.startswith("failed") for end in ends.values()) else 0
+
+
+def touched_suites(paths: Iterable[str]) -> set[str]:
+    """Return the suites that changes of these files touch."""
+    touched: set[str] = set()
+    for path in paths:
+        fitting = [TOUCHES[pattern] for pattern in TOUCHES if fnmatchcase(path, pattern)]
+        if not fitting:
+            return set(SUITES)
+        touched.update(*(names.split() for names in fitting))
+    return touched
+
+
+def is_touched(name: str, row: str) -> bool:
+    """Whether a suite has to run: it has not passed, or what changed since then touches it."""
+    found = _ROW.match(row)
+    if found is None or found[2] != "passed":
+        return True
+    changed = _quiet("git", "diff", "--name-only", "--no-renames", found[3])
+    if changed.returncode:  # the commit is not in this clone
+        return True
+    return name in touched_suites({*changed.stdout.splitlines(), *_uncommitted()})
+
+
+def read_rows(text: str | None = None) -> dict[str, str]:
+    """Return the page's rows, by suite."""
+    page = ROOT / PAGE
+    text = text if text is not None else page.read_text() if page.exists() else ""
+    return {found[1]: text[found.start() :].splitlines()[0] for found in _ROW.finditer(text)}
+
+
+def page_of(rows: Mapping[str, str]) -> str:
+    """Return the page with these rows, in the order of the suites."""
+    never = "| `{}` | {} | never | | | | |"
+    lines = (rows.get(name, never.format(name, suite.shows)) for name, suite in SUITES.items())
+    return _HEAD + "".join(f"{line}\n" for line in lines)
+
+
+def _run(name: str, suite: Suite) -> str:
+    """Run a suite and return how it ended, for the last lines of the run."""
+    if missing := suite.missing():
+        return f"NOT RUN: it {missing}"
+    sys.stdout.write(f"NIGHT {name}: {suite.shows}\n")
+    sys.stdout.flush()
+    begun, report = time.monotonic(), REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    passed = not suite.prepare or _loud("make", suite.prepare)
+    if passed and name != "fuzz":
+        spread = ("-n", str(suite.n_processes), "--dist", "worksteal") if suite.n_processes else ()
+        where = suite.tests or (f"tests/night/{name}",)
+        passed = _loud(suite.python, "-m", "pytest", *spread, *where, f"--junitxml={report}")
+    minutes = (time.monotonic() - begun) / 60
+    result, tests = "passed" if passed else "failed", _count(report)
+    others = [path for path in _uncommitted() if path != PAGE]
+    end = f"{result}, {tests or 'no'} tests, {minutes:.1f} min"
+    if others:
+        return f"{end}; not written down, because {others[0]} is not committed"
+    commit = _quiet("git", "rev-parse", "--short=12", "HEAD").stdout.strip()
+    date = datetime.now(UTC).date().isoformat()
+    cells = (f"`{name}`", suite.shows, result, tests, f"{minutes:.1f}", f"`{commit}`", date)
+    row = f"| {' | '.join(map(str, cells))} |"
+    (ROOT / PAGE).write_text(page_of({**read_rows(), name: row}))
+    return end
+
+
+def _count(report: Path) -> str:
+    """Return how many tests ran, and how many did not, of pytest's report; nothing without one."""
+    if not report.exists():
+        return ""
+    (found,) = ET.parse(report).getroot().iter("testsuite")  # noqa: S314 - pytest wrote it
+    skipped = int(found.attrib["skipped"])
+    ran = int(found.attrib["tests"]) - skipped
+    return f"{ran:,}" + (f" of {ran + skipped:,}" if skipped else "")
+
+
+def _uncommitted() -> Collection[str]:
+    changed = _quiet("git", "diff", "--name-only", "--no-renames", "HEAD").stdout.splitlines()
+    new = _quiet("git", "ls-files", "--others", "--exclude-standard").stdout.splitlines()
+    return [*changed, *new]
+
+
+def _quiet(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+def _loud(*command: str) -> bool:
+    """Run a command whose output is shown; whether it succeeded."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MINUTES": FUZZ_MINUTES}
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
