@@ -164,6 +164,8 @@ TOUCHES: Mapping[str, str] = {
     "tests/fuzz/*": "fuzz",
     "tests/golden/*": "",
     "tests/golden/pages/*": "pictures",
+    "tests/__init__.py": "",
+    "tests/night/conftest.py": "pictures guides",
     "tests/support/*": "",
     "tests/support/benchmarks.py": "benchmarks spark",
     "tests/support/browser.py": "pictures guides",

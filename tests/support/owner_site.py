@@ -80,6 +80,20 @@ def _in_its_own(line: list[str], die_at: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+def write_rows(path: Path, n_rows: int) -> Path:
+    """Write rows of the attributes of `tests.support.census`, the same each time."""
+    rng = np.random.default_rng(n_rows)
+    rows = zip(
+        rng.integers(17, 90, n_rows),
+        rng.choice(["Female", "Male"], n_rows),
+        rng.choice(["private", "state", "other"], n_rows),
+        strict=True,
+    )
+    lines = ["age,sex,work", *(f"{age},{sex},{work}" for age, sex, work in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 def make_site(
     folder: Path,
     *,
@@ -96,15 +110,7 @@ def make_site(
     (folder / "policy.yaml").write_text(
         f'data_sets:\n  survey: {{path: rows.csv, epsilon: "{epsilon}", delta: "0"}}\n'
     )
-    rng = np.random.default_rng(n_rows)
-    rows = zip(
-        rng.integers(17, 90, n_rows),
-        rng.choice(["Female", "Male"], n_rows),
-        rng.choice(["private", "state", "other"], n_rows),
-        strict=True,
-    )
-    lines = ["age,sex,work", *(f"{age},{sex},{work}" for age, sex, work in rows)]
-    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    write_rows(folder / "rows.csv", n_rows)
     return OwnerSite(folder, name)
 
 

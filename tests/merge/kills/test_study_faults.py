@@ -17,8 +17,11 @@ from tests.support.patience import run_watched
 CELLS = [
     "curator:disk-full@store:3s",
     "curator:kill@seal",
+    "curator:kill@store",
+    "opener-1:kill@destroy",
     "opener-2:key-lost",
     "owner-1:partition@send:3s",
+    "owner-2:kill@draw",
     "owner-3:clock+2d@fetch",
 ]
 

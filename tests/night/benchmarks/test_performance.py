@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from benchmarks.performance import page
-from benchmarks.performance.__main__ import cli
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BENCHMARKS
-from dppca.common.errors import SettingError
 from tests.support.benchmarks import run_quickly
 
 
@@ -21,41 +15,3 @@ def test_a_benchmark_gives_figures_and_the_machine(
     name: str, tmp_path: Path, data_folder: Path
 ) -> None:
     run_quickly(name, tmp_path)
-
-
-def test_the_page_is_made_from_the_committed_figures() -> None:
-    sections = json.loads(page.JSON_FILE.read_text())
-    assert page.PAGE.read_text() == page.page(sections)
-    assert set(sections) <= set(BENCHMARKS)
-
-
-def test_figures_at_tiny_size_are_not_kept() -> None:
-    done = CliRunner().invoke(cli, ["noise", "--quick", "--write"])
-    assert isinstance(done.exception, SettingError)
-
-
-def test_an_unknown_benchmark_is_refused_before_anything_runs() -> None:
-    done = CliRunner().invoke(cli, ["noise", "nothing"])
-    assert isinstance(done.exception, SettingError)
-    assert "noise" in str(done.exception)
-
-
-def test_rounds_alternate_and_medians_count_only_them() -> None:
-    order: list[str] = []
-    seconds = iter([9.0, 1.0, 3.0, 2.0])
-
-    def timed() -> float:
-        order.append("a")
-        return next(seconds)
-
-    def other() -> None:
-        order.append("b")
-
-    timings = time_subjects(
-        [BenchmarkSubject("a", timed, work=10), BenchmarkSubject("b", other)], rounds=3
-    )
-    assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
-    assert timings["a"].seconds == (1.0, 3.0, 2.0), "the warm-up is not counted"
-    assert timings["a"].median_s == 2.0
-    assert timings["a"].rate == 5.0
-    assert len(timings["b"].seconds) == 3

@@ -1,19 +1,70 @@
-"""A kill of each party, in whole studies by real processes; all others are in the merge tier."""
+"""One kill (SIGKILL) of each party; the merge tier kills them at every step."""
 
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
 
-from dppca.common.testbed import HOSTS
-from tests.fault_injection.processes import process_runtime
-from tests.fault_injection.spec import parse_fault
-from tests.fault_injection.suite import Suite
+import grpc
+
+from dppca.common.messages import StudyState
+from dppca.common.transport.codec import state_from_wire
+from tests.support.census import make_release, make_study
+from tests.support.curator import Curator
+from tests.support.masked_owners import make_masked_sites
+from tests.support.owner_site import make_enrolled_site
+from tests.support.patience import WAIT_S
+
+KILLED = -9
 
 
-@pytest.mark.parametrize(
-    "written", ["curator:kill@store", "opener-1:kill@destroy", "owner-2:kill@draw"]
-)
-def test_a_party_that_is_killed_goes_on_and_every_promise_is_kept(written: str) -> None:
-    outcome = Suite(process_runtime, hosts=HOSTS).run_case(parse_fault(written))
-    assert outcome.problems == ()
-    assert outcome.end is outcome.expected.end
+def test_an_owner_killed_between_its_charge_and_its_release_is_charged_once(
+    curator: Curator, tmp_path: Path
+) -> None:
+    site = make_enrolled_site(curator, tmp_path)
+    study = make_study(name="killed", owners=[site.name, "absent"])
+    curator.operator().create(study)
+    assert site.run("contribute", "killed", "--yes", die_at="draw")[0] == KILLED
+    died = site.history
+    assert (len(died.charges), len(died.commitments)) == (1, 0)
+    assert list(curator.operator().result(study, wait_s=0).contributed) == []
+    assert site.run("contribute", "killed", "--yes")[0] == 0
+    assert site.history.total("survey").epsilon == Decimal("1.0")
+    assert list(curator.operator().result(study, wait_s=0).contributed) == [site.name]
+
+
+def test_a_curator_killed_while_it_stores_a_contribution_ends_the_study_all_the_same(
+    tmp_path: Path,
+) -> None:
+    study = make_study(owners=["owner-1", "owner-2"])
+    releases = {owner: make_release(study, seed=n) for n, owner in enumerate(study.owners)}
+    curator = Curator(tmp_path).start(fault="kill@store")
+    try:
+        curator.operator().create(study)
+        with suppress(grpc.RpcError):
+            curator.party("owner-1").contribute(releases["owner-1"])
+        assert curator.process.wait(timeout=WAIT_S) == KILLED
+        curator.start()
+        for owner, release in releases.items():
+            curator.party(owner).contribute(release)
+        answer = curator.party("owner-1").result(study)
+        assert state_from_wire(answer.state) is StudyState.DECOMPOSED
+    finally:
+        curator.stop()
+
+
+def test_an_opener_killed_once_its_key_is_gone_sends_the_same_opening(
+    curator: Curator, tmp_path: Path
+) -> None:
+    federation = make_masked_sites(curator, tmp_path)
+    federation.contribute()
+    name, first = federation.study.name, federation.openers[0]
+    assert first.run("open", name, die_at="destroy")[0] == KILLED
+    openings = [each.opening for each in first.history.openers.values()]
+    assert None not in openings
+    assert list((first.folder / "openers").iterdir()) == []
+    for site in federation.openers:
+        assert site.run("open", name)[0] == 0
+    assert [each.opening for each in first.history.openers.values()] == openings
+    assert federation.state(wait_s=WAIT_S) == "decomposed"

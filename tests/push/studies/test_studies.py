@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-import yaml
 
-from tests.support.census import ATTRIBUTES
-from tests.support.documents import require_documented
-from tests.support.owner_site import OwnerSite
-from tests.support.patience import run_watched
-from tests.support.studies import study_document
+from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.runner import run_federation
+from tests.support.census import make_study
+from tests.support.owner_site import OwnerSite, write_rows
 
-N_ROWS = 1200
-TRUST = {
-    "owner": [],
-    "aggregate": ["--trust", "aggregate", "--colluders", "1", "--openers", "3", "--spares", "1"],
-}
+N_ROWS = 300
 
 
-@pytest.mark.parametrize("trust", TRUST)
-def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    columns = (
-        rng.integers(17, 90, N_ROWS),
-        rng.choice(["Female", "Male"], N_ROWS),
-        rng.choice(["private", "state", "other"], N_ROWS),
+@pytest.mark.parametrize(
+    "aggregation", [None, Aggregation(colluders=1, openers=2)], ids=["owner", "aggregate"]
+)
+def test_a_study_comes_to_files_that_verify(
+    aggregation: Aggregation | None, tmp_path: Path
+) -> None:
+    study = make_study(owners=["owner-1", "owner-2", "owner-3"][: 3 if aggregation else 2])
+    rows = {name: write_rows(tmp_path / f"{name}.csv", N_ROWS) for name in study.owners}
+    ran = run_federation(
+        study,
+        aggregation=aggregation,
+        rows=rows,
+        held_out=tmp_path / "none.csv",
+        target=None,
+        folder=tmp_path,
+        output=tmp_path,
+        on_step=lambda: None,
     )
-    rows = (",".join(map(str, row)) for row in zip(*columns, strict=True))
-    (tmp_path / "rows.csv").write_text("\n".join(["age,sex,work", *rows]) + "\n")
-    owners = [f"owner-{number}" for number in (1, 2, 3)]
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study_document(ATTRIBUTES, owners=owners)))
-    done = run_watched(
-        [
-            *(sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json", "--keep"),
-            *("--study", tmp_path / "study.yaml", "--data", tmp_path / "rows.csv"),
-            *("--owners", "3", "--output", tmp_path / "results", *TRUST[trust]),
-        ]
-    )
-    assert done.returncode == 0, done.stderr
-    report = require_documented("dppca-simulate", json.loads(done.stdout))
-    opened = ["open"] if trust == "aggregate" else []
-    steps = [step["name"] for step in report["steps"]]
-    assert steps == ["init", "contribute", *opened, "components", "synthesize"]
-    assert [owner["charged"]["epsilon"] for owner in report["owners"]] == ["1"] * 3
-    assert report["privacy"]["federation"]["epsilon"] == "1"
-
-    site = OwnerSite(Path(report["files"]["parties"]) / "sites/owner-2", "owner-2")
+    assert [owner.n_rows for owner in ran.owners] == [N_ROWS] * len(study.owners)
+    assert [owner.charged_epsilon for owner in ran.owners] == ["1"] * len(study.owners)
+    site = OwnerSite(tmp_path / "sites/owner-2", "owner-2")
     assert len(site.history.charges) == len(site.history.commitments) == 1
-    for file in sorted((site.folder / "studies/study").iterdir()):
-        if file.suffix in (".npz", ".parquet"):
-            code, verified = site.run("verify", str(file))
-            assert (code, verified["study_name"]) == (0, "study"), file
+    for file in (ran.components, ran.coded, ran.decoded):
+        code, verified = site.run("verify", str(file))
+        assert (code, verified["label"]) == (0, "released"), file
+        assert verified["guarantee"]["epsilon"] == "1"

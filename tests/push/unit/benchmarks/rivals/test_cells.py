@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from benchmarks.performance.environments import GuestError
-from benchmarks.rivals import cells as module
 from benchmarks.rivals.cells import (
     NotRunError,
     PatienceError,
     RivalRun,
-    find_environment,
     read_cells,
     run_cells,
     summarize,
@@ -91,14 +89,6 @@ def test_any_other_error_ends_the_run(tmp_path: Path) -> None:
     runs = Runs()
     with pytest.raises(ZeroDivisionError):
         runs.run([runs.cell(1, ZeroDivisionError())], tmp_path / "cells.jsonl")
-
-
-def test_an_environment_that_cannot_be_made_is_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    with pytest.raises(NotRunError, match=r"cannot be installed here[^$]*dppca-is-not-there"):
-        find_environment("none", ("--no-index", "dppca-is-not-there"))
 
 
 def test_means_are_of_runs_with_figures_and_reasons_of_the_others(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.performance.environments import GuestError, make_environment, open_guest
+from benchmarks.rivals import cells
+from benchmarks.rivals.cells import NotRunError, find_environment
 
 GUEST = """
 import os, sys, time
@@ -58,3 +60,11 @@ def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(tmp_path: 
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
         ask("fit", 60.0)
+
+
+def test_an_environment_that_cannot_be_made_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "ROOT", tmp_path)
+    with pytest.raises(NotRunError, match=r"cannot be installed here[^$]*dppca-is-not-there"):
+        find_environment("none", ("--no-index", "dppca-is-not-there"))
