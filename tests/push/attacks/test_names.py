@@ -18,6 +18,7 @@ import grpc
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+import tenacity
 import yaml
 
 from dppca.common.console import emit, run
@@ -263,7 +264,11 @@ def _odd(**changes: Any) -> Study:
 
 
 @pytest.mark.parametrize("hostile", [TITLE, CLIPBOARD, "\x9b2J", "\u202e", "\r\x1b[1A"])
-def test_what_an_error_says_is_shown_and_not_obeyed(tmp_path: Path, hostile: str) -> None:
+def test_what_an_error_says_is_shown_and_not_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hostile: str
+) -> None:
+    # No curator is there, and nobody waits between two calls to it.
+    monkeypatch.setattr(tenacity, "wait_random_exponential", lambda **_: tenacity.wait_none())
     study = with_names("ill", f"x{hostile}y", stored=True)
     site = site_with(tmp_path / "site", study)
     pa.parquet.write_table(pa.table({"other": ["1"]}), site.folder / "rows.parquet")
