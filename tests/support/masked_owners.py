@@ -12,10 +12,9 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.codec import state_from_wire
-from tests.support.census import ATTRIBUTES
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
-from tests.support.studies import study_document
+from tests.support.studies import CENSUS, study_document
 
 POLICY = (
     "data_sets:\n"
@@ -91,7 +90,7 @@ def masked_study(
         "open_by": (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds"),
         **changes,
     }
-    return study_from_mapping(study_document(ATTRIBUTES, **fields))
+    return study_from_mapping(study_document(CENSUS, **fields))
 
 
 def make_masked_sites(

@@ -26,9 +26,10 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, save
 from tests.support.certificates import Authority, new_authority, write_credentials
-from tests.support.latent_rows import make_latent_study, make_rows
+from tests.support.latent_rows import make_rows
 from tests.support.owner_site import OwnerSite
 from tests.support.pooling import contribution_of
+from tests.support.studies import make_study
 
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 400
@@ -53,7 +54,7 @@ class ProvedSite:
 
 def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
     """Nothing has been charged to its data set ``survey``; the components are there."""
-    authority, study = new_authority(), make_latent_study(owners=list(OWNERS), **changes)
+    authority, study = new_authority(), make_study("latent", owners=list(OWNERS), **changes)
     credentials = {name: authority.issue(Role.OWNER, name) for name in OWNERS}
     site_folder = folder / "site"
     enrol(site_folder, name="owner-1", curator="127.0.0.1:1")

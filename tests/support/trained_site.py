@@ -22,8 +22,9 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, save
 from tests.support.certificates import Authority, new_authority, write_credentials
-from tests.support.latent_rows import make_latent_study, make_result, make_rows
+from tests.support.latent_rows import make_result, make_rows
 from tests.support.owner_site import OwnerSite
+from tests.support.studies import make_study
 
 N_ROWS = 600
 
@@ -32,7 +33,7 @@ def make_trained_site(
     folder: Path, *, budget: str = 'epsilon: "10", delta: "0"', rows: Any = None, **changes: Any
 ) -> tuple[OwnerSite, Study]:
     """A site with `tests.support.latent_rows`' rows as data set ``survey``; nothing was charged."""
-    study = make_latent_study(**changes)
+    study = make_study("latent", **changes)
     enrol(folder, name="owner-1", curator="127.0.0.1:1")
     authority = new_authority()
     write_credentials(folder, authority.issue(Role.OWNER, "owner-1"))

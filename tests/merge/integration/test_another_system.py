@@ -20,12 +20,12 @@ import pytest
 from dppca.common.testbed import environment
 from dppca.common.transport.tls import Role
 from dppca.owner.ledger.reading import read_history
-from tests.support.census import make_study
 from tests.support.certificates import write_credentials
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.patience import run_watched
+from tests.support.studies import make_study
 
 ELSEWHERE = {
     **environment(),

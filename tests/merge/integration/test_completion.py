@@ -11,10 +11,10 @@ from click.shell_completion import ShellComplete
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli as curator_cli
 from dppca.owner.cli import cli as owner_cli
-from tests.support.census import make_study
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.studies import make_study
 
 
 def offer(group: click.Command, *line: str, begun: str = "") -> list[str]:

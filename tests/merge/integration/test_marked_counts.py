@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dppca.common.transport.tls import Role
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_site
+from tests.support.studies import make_study
 from tests.support.wiretap import Wiretap
 
 N_ROWS = 9000

@@ -33,12 +33,12 @@ from dppca.common.transport.tls import Role
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.census import make_study
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.owner_site import make_site
 from tests.support.patience import run_watched
+from tests.support.studies import make_study
 from tests.support.wiretap import Wiretap
 
 N_ROWS = 240

@@ -16,11 +16,11 @@ import dppca
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
-from tests.support.census import ATTRIBUTES, make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.studies import CENSUS, make_study
 
 
 @pytest.fixture
@@ -242,9 +242,7 @@ def test_a_study_that_was_aborted_takes_nothing_and_costs_nothing(
 
 def test_data_without_the_studys_columns_cost_nothing(curator: Curator, site: OwnerSite) -> None:
     other = {"name": "height", "type": "numeric", "lower": 0, "upper": 3}
-    study = _study(
-        curator, site, schema={"max_rows_per_person": 1, "attributes": [*ATTRIBUTES, other]}
-    )
+    study = _study(curator, site, schema={"max_rows_per_person": 1, "attributes": [*CENSUS, other]})
     code, name, message = _fails(site.run("contribute", study.name, "--yes"))
     assert (code, name) == (13, "DataError")
     assert "height" in message

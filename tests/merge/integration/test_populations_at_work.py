@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 
 from dppca.common.study import Study
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.studies import make_study
 
 PATIENTS = 'patients: {who: Secret people of ward 7, epsilon: "3", delta: "0"}'
 

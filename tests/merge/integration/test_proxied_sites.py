@@ -11,11 +11,11 @@ import pytest
 
 from dppca.common.testbed import environment
 from dppca.common.transport.tls import Role
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.http_proxy import ConnectProxy, connect_proxy
 from tests.support.owner_site import OwnerSite, error_of, make_site
 from tests.support.patience import run_watched
+from tests.support.studies import make_study
 
 LOGIN = "hospital:MARKED-secret-9313"
 

@@ -20,10 +20,11 @@ from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_certificate
 from dppca.owner.cli import cli
 from dppca.owner.client.calls import CuratorClient
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.party import Party
+from tests.support.studies import make_study
 
 ARTEFACT, SIGNATURE, STATE, CHAIN = 15, 17, 44, 48
 RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
@@ -46,7 +47,7 @@ def study(site: OwnerSite, operator: Party) -> Study:
     study = make_study(
         name=f"{site.name}-alone",
         owners=[site.name],
-        privacy={"mechanism": "laplace", "epsilon": "0.5"},
+        epsilon="0.5",
     )
     operator.create(study)
     return study

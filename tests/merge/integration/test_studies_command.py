@@ -14,9 +14,9 @@ from dppca.common.console import run
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.commands import studies
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.studies import make_study
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from dppca.common.study import Study
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 STEPS = ["fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge"]
 KILLED = -9

@@ -13,7 +13,6 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
@@ -28,12 +27,11 @@ from tests.support.browser import (
     serve_site_page,
     watched,
 )
-from tests.support.census import ATTRIBUTES
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.pages import HOSTILE, begin_study
 from tests.support.patience import WAIT_S
-from tests.support.studies import study_document
+from tests.support.studies import CENSUS
 
 
 @pytest.fixture
@@ -200,14 +198,12 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
 def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes = [dict(each) for each in CENSUS]
     attributes[0]["name"] = HOSTILE
     attributes[1] |= {"name": "&lt;b&gt;{{ 7 * 7 }}", "values": [HOSTILE, "{% raw %}"]}
     attributes[2]["categories"] = ["javascript:alert(3)", "</table></main>", "\u202eko\u202c"[1:3]]
     name = f"study-{uuid4().hex[:8]}"
-    fields = {"name": name, "owners": [site.name], "components": {"count": 2}, "max_rows": 10**6}
-    study = study_from_mapping(study_document(attributes, **fields, resolution_bits=6))
-    curator.operator().create(study)
+    begin_study(curator, site.name, name=name, attributes=attributes)
     header = ",".join('"' + each["name"].replace('"', '""') + '"' for each in attributes)
     quoted = HOSTILE.replace('"', '""')
     rows = f'40,{{% raw %}},javascript:alert(3)\n500,"{quoted}",?\n60,?,?\n'

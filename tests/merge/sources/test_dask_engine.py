@@ -31,13 +31,13 @@ from dppca.owner.records import (
     open_table,
 )
 from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
-from tests.support.census import make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 MARKS = ("marked-label-4711", "41.73952618")
 

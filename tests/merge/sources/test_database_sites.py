@@ -27,10 +27,10 @@ from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
 from dppca.owner.records import Table
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.config import load_site
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.postgres import PostgresServer
+from tests.support.studies import make_study
 
 QUERY = "SELECT age, sex, work FROM people WHERE note <> 'hidden-word'"
 HIDDEN = ("hidden-word", "hidden-role", "/dppca-pg-")

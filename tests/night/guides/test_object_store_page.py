@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.studies import make_study
 
 PAGE = ROOT / "docs/how-to/use-object-store.md"
 

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from tests.support.census import make_study
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.owner_site import make_enrolled_site
 from tests.support.patience import run_watched
 from tests.support.postgres import PostgresServer
+from tests.support.studies import make_study
 
 PAGE = (ROOT / "docs/how-to/use-postgresql.md").read_text()
 BLOCKS = dict(re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", PAGE, re.S))

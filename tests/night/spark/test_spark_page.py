@@ -9,12 +9,12 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.engines import write_files
 from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
 from tests.support.patience import run_watched
+from tests.support.studies import make_study
 
 PAGE = ROOT / "docs/how-to/use-spark.md"
 

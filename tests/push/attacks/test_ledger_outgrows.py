@@ -17,10 +17,10 @@ from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Recovery
 from dppca.owner.site.config import load_site
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.ledgers import NOW, drawn, request_of
 from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.studies import make_study
 
 KILLED = -9
 CHAIN, BUDGET, STATE, UNREACHABLE, CONSENT = 48, 21, 44, 40, 24
@@ -39,7 +39,7 @@ def _study(
     study = make_study(
         name=f"{site.name}-{name}",
         owners=[site.name, "absent"],
-        privacy={"mechanism": "laplace", "epsilon": epsilon},
+        epsilon=epsilon,
         **changes,
     )
     curator.operator().create(study)
@@ -243,7 +243,7 @@ def _components(curator: Curator, site: OwnerSite) -> Study:
     study = make_study(
         name=f"{site.name}-alone",
         owners=[site.name],
-        privacy={"mechanism": "laplace", "epsilon": "0.5"},
+        epsilon="0.5",
     )
     curator.operator().create(study)
     assert _contribute(site, study)[0] == 0

@@ -39,9 +39,10 @@ from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.certificates import Authority, new_authority
 from tests.support.owner_site import OwnerSite, make_site
+from tests.support.studies import make_study
 from tests.support.trained_site import proved as sealed_by
 
 STUDY = "census"

@@ -38,12 +38,12 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, kept_study, save
 from dppca.owner.synthesis.tables import open_writer
-from tests.support.census import make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
-from tests.support.latent_rows import make_latent_study, make_result, make_rows
+from tests.support.latent_rows import make_result, make_rows
 from tests.support.owner_site import OwnerSite, make_site
+from tests.support.studies import make_study
 from tests.support.trained_site import proved
 
 TITLE = "\x1b]0;owned\x07"
@@ -77,7 +77,7 @@ HARMLESS = ["income/year", "côté", "می‌خواهم", "क्‍ष", "-1", 
 
 def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
     """The study of `tests.support.latent_rows`, first columns (and ``ill``) renamed."""
-    document = json.loads(make_latent_study().canonical_bytes())
+    document = json.loads(make_study("latent").canonical_bytes())
     attributes = document["schema"]["attributes"]
     attributes.insert(0, attributes.pop(4))
     for attribute, name in zip(attributes, names, strict=False):
@@ -440,9 +440,9 @@ def test_a_study_file_whose_aliases_make_it_large_is_refused(text: str) -> None:
 
 
 def test_a_study_file_may_use_an_alias() -> None:
-    text = yaml.safe_dump(json.loads(make_latent_study().canonical_bytes()))
+    text = yaml.safe_dump(json.loads(make_study("latent").canonical_bytes()))
     labels = "[red, green, blue]"
-    assert study_from_yaml(text) == make_latent_study()
+    assert study_from_yaml(text) == make_study("latent")
     document = yaml.safe_load(text)
     document["schema"]["attributes"][5] = "HERE"
     written = yaml.safe_dump({"x": 0, **document}, sort_keys=False)

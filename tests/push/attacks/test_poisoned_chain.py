@@ -20,11 +20,12 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.cli import cli
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
 from tests.support.callers import refused
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.party import Party
+from tests.support.studies import make_study
 
 CHAIN = 48
 WHY = "Key stolen on 3 May, certificate revoked."

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.support.census import ATTRIBUTES
 from tests.support.documents import require_documented
 from tests.support.owner_site import OwnerSite
 from tests.support.patience import run_watched
-from tests.support.studies import study_document
+from tests.support.studies import CENSUS, study_document
 
 N_ROWS = 1200
 TRUST = {
@@ -34,7 +33,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     rows = (",".join(map(str, row)) for row in zip(*columns, strict=True))
     (tmp_path / "rows.csv").write_text("\n".join(["age,sex,work", *rows]) + "\n")
     owners = [f"owner-{number}" for number in (1, 2, 3)]
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study_document(ATTRIBUTES, owners=owners)))
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study_document(CENSUS, owners=owners)))
     done = run_watched(
         [
             *(sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json", "--keep"),

@@ -10,10 +10,11 @@ from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from tests.support.callers import OWNERS
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
 from tests.support.masked_sites import MaskedHub
 from tests.support.party import Party
+from tests.support.studies import make_study
 
 
 @pytest.fixture(scope="module")
