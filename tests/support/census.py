@@ -65,6 +65,18 @@ def arrow(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def census_rows(n_rows: int) -> pa.Table:
+    """Rows as a site has them; the same in every run."""
+    rng = np.random.default_rng(n_rows)
+    return pa.table(
+        {
+            "age": rng.integers(17, 90, n_rows),
+            "sex": rng.choice(["Female", "Male"], n_rows),
+            "work": rng.choice(["private", "state", "other"], n_rows),
+        }
+    )
+
+
 def decoded_rows(n_rows: int = 3) -> pa.Table:
     """Rows that conform to a census's schema."""
     return pa.table(

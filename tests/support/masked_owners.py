@@ -13,7 +13,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.codec import state_from_wire
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import CENSUS, study_document
 
 POLICY = (

@@ -23,12 +23,11 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Credentials, Role
 from dppca.curator.study.aggregate import aggregate
 from tests.support.aggregation import share_out
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, sign_release
 from tests.support.masked_studies import MaskedStudy
 from tests.support.pooling import contribution_of
 
@@ -107,9 +106,7 @@ class CertifiedStudy:
 
     def release(self, owner: str, contributed: MaskedRelease) -> SignedRelease:
         """A contribution's receipt, signed."""
-        credentials, receipt = self.credentials[owner], contributed.receipt.canonical_bytes()
-        signature = make_signer(credentials).sign(Purpose.RELEASE, receipt)
-        return SignedRelease(owner, receipt, signature, credentials.certificate)
+        return sign_release(owner, contributed.receipt, self.credentials[owner])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.patience import run_watched
-from tests.support.studies import make_study
 
 ELSEWHERE = {
     **environment(),
@@ -80,8 +79,7 @@ def test_what_is_taken_away_is_not_there(program: str) -> None:
 
 def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path: Path) -> None:
     name = f"owner-{uuid4().hex[:12]}"
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[name])
-    curator.operator().create(study)
+    study = curator.begin(name)
     site = Elsewhere(tmp_path / "site")
     site.run("init", "--name", name, "--curator", curator.address)
     write_credentials(site.folder, curator.authority.issue(Role.OWNER, name))

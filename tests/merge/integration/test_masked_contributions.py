@@ -22,7 +22,7 @@ from tests.support.masked_owners import (
     make_masked_sites,
     masked_study,
 )
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 SETTING, MISMATCH, NO_POLICY, IDENTITY = 10, 12, 20, 41
 

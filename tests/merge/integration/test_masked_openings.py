@@ -20,7 +20,7 @@ from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
-from tests.support.owner_site import OwnerSite, error_of
+from tests.support.sites import OwnerSite, error_of
 
 SETTING, MISMATCH, REFUSED, PERMISSION, STATE, NOT_READY = 10, 12, 26, 42, 44, 50
 

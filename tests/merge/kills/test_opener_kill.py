@@ -11,7 +11,7 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.curator import Curator
 from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of
 
 KILLED, NOT_READY = -9, 50
 STEPS = ["fetch", "check", "store", "open", "destroy", "send", "acknowledge"]
@@ -85,10 +85,7 @@ def test_a_vote_that_was_cut_off_is_made_again_for_the_same_set(
 
 
 @pytest.mark.parametrize("step", ["store", "offer"])
-def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(
-    curator: Curator, tmp_path: Path, step: str
-) -> None:
-    site = make_enrolled_site(curator, tmp_path)
+def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(step: str, site: OwnerSite) -> None:
     assert site.run("identity", "a-study", "--opener", die_at=step)[0] == KILLED
     assert _keys(site) == ()
     told = identity_of(site, "a-study", opener=True)["opener"]

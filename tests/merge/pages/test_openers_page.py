@@ -21,8 +21,8 @@ from tests.support.browser import (
 )
 from tests.support.curator import Curator
 from tests.support.masked_owners import MaskedSites, make_masked_sites
-from tests.support.owner_site import OwnerSite
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite
 
 
 @pytest.fixture

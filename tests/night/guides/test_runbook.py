@@ -18,8 +18,8 @@ from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.old_store import CREATED_S, write_version_1
-from tests.support.owner_site import OwnerSite
 from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.sites import OwnerSite
 from tests.support.studies import make_study
 
 PAGE = ROOT / "docs/how-to/runbook.md"

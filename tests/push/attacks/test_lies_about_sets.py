@@ -38,7 +38,7 @@ from dppca.owner.cli import cli
 from dppca.owner.site.opener_keys import list_opener_keys, read_opener_key
 from tests.support.certificates import new_authority
 from tests.support.masked_owners import POLICY, masked_study
-from tests.support.owner_site import OwnerSite, error_of, make_site
+from tests.support.sites import OwnerSite, error_of, make_site
 
 MISMATCH, SIGNATURE, REFUSED, SEAL = 12, 17, 26, 27
 CONFLICT, UPLOAD, LIMIT, NOT_READY = 45, 46, 47, 50

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.support.documents import require_documented
-from tests.support.owner_site import OwnerSite
 from tests.support.patience import run_watched
+from tests.support.sites import OwnerSite
 from tests.support.studies import CENSUS, study_document
 
 N_ROWS = 1200

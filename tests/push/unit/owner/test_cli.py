@@ -19,26 +19,16 @@ from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.cli import COMMANDS, cli
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.ledgers import NOW, ledger_files, request_of
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.sites import OwnerSite, make_site
 from tests.support.studies import make_study
 
 NOWHERE = "127.0.0.1:1"
 STUDY = make_study()
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
-
-
 @pytest.fixture
 def site(tmp_path: Path, authority: Authority) -> OwnerSite:
-    return make_site(
-        tmp_path / "site",
-        name="owner-1",
-        curator=NOWHERE,
-        credentials=authority.issue(Role.OWNER, "owner-1"),
-    )
+    return make_site(tmp_path / "site", credentials=authority.issue(Role.OWNER, "owner-1"))
 
 
 @pytest.fixture

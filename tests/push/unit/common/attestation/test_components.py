@@ -41,7 +41,7 @@ from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite, make_proved_site
 from tests.support.tables import digest_columns
 
 
@@ -60,11 +60,6 @@ def envelope(result: Result) -> dict[str, Any]:
     assert result.receipt is not None
     found: dict[str, Any] = json.loads(result.receipt)
     return found
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
 
 
 @pytest.fixture(scope="module")

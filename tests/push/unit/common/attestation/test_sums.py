@@ -28,10 +28,10 @@ from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.certificates import Authority, new_authority
+from tests.support.certificates import Authority
 from tests.support.masked_rounds import CertifiedStudy, MaskedRound, carry_out
 from tests.support.masked_studies import make_masked_study
-from tests.support.proved_site import make_proved_site
+from tests.support.sites import make_proved_site
 from tests.support.studies import CENSUS
 
 N_ROWS = 1000
@@ -46,11 +46,6 @@ def _carry_out(
     size = parties.study.table.layout.n_entries
     sums = {f"owner-{place}": rng.integers(-N_ROWS, N_ROWS, size) for place in came}
     return carry_out(parties, sums, n_rows=N_ROWS, present=present)
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import dppca
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.results import result_from_bytes, result_to_bytes
 from tests.support.certificates import new_authority
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite, make_proved_site
 from tests.support.studies import make_study
 
 

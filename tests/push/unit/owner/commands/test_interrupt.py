@@ -18,9 +18,8 @@ from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery, ReleaseKind
 from dppca.owner.ledger.reading import read_history
 from tests.support.ledgers import NOW, drawn, ledger_files, request_of
-from tests.support.owner_site import OwnerSite
+from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
-from tests.support.trained_site import make_trained_site
 
 STUDY = make_study("small")
 RELEASES = {

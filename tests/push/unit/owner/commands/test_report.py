@@ -31,9 +31,8 @@ from dppca.owner.release.summary import (
 from dppca.owner.synthesis.report.comparison import code_table
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import account_of
-from tests.support.owner_site import OwnerSite
+from tests.support.sites import N_ROWS, OwnerSite, make_trained_site
 from tests.support.studies import make_study
-from tests.support.trained_site import N_ROWS, make_trained_site
 
 STUDY = make_study("latent")
 ASK = ("report", "site-test", "--release", "--epsilon", "2", "--yes")

@@ -24,7 +24,7 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import keep_study
 from tests.support.examples import examples
 from tests.support.ledgers import NOW, drawn, ledger_files, request_of
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.sites import OwnerSite, make_site
 from tests.support.studies import make_study
 
 NOTHING = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
@@ -33,7 +33,7 @@ NOTHING = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
 @pytest.fixture
 def site(tmp_path: Path) -> OwnerSite:
     """A site with one release that was sent and one that was only reserved."""
-    made = make_site(tmp_path / "site", name="owner-1", curator="127.0.0.1:1")
+    made = make_site(tmp_path / "site")
     path, lock = ledger_files(made.folder)
     with open_ledger(path, lock=lock) as ledger:
         study = make_study("small", name="first", epsilon="0.5")

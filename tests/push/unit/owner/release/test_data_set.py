@@ -19,9 +19,8 @@ from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set, request_contribution
 from dppca.owner.site.policy import DataSet, Policy
 from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of
-from tests.support.owner_site import OwnerSite
+from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
-from tests.support.trained_site import make_trained_site
 
 STUDY = make_study("small")
 NAMES = st.sampled_from(["a", "b", "c"])
