@@ -17,6 +17,7 @@ from tests.support.certificates import Authority, new_authority
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.examples import PROFILES
+from tests.support.federations import MaskedFederation, MaskedHub, make_masked_federation
 from tests.support.requirements import miss
 from tests.support.sites import OwnerSite, make_enrolled_site
 
@@ -79,3 +80,15 @@ def site(curator: Curator, tmp_path: Path) -> OwnerSite:
 def study(curator: Curator, site: OwnerSite) -> Study:
     """A study of the site alone: it has a result with the first contribution."""
     return curator.begin(site.name)
+
+
+@pytest.fixture
+def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
+    """Three sites of a study with ``trust: aggregate``; the first two are openers."""
+    return make_masked_federation(curator, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def hub(curator: Curator) -> MaskedHub:
+    """Owners with the same keys and connections in all masked studies of a module."""
+    return MaskedHub(curator)

@@ -24,7 +24,7 @@ from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
-from tests.support.masked_sites import MaskedHub
+from tests.support.federations import MaskedHub
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 

@@ -16,8 +16,8 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import refused
 from tests.support.census import header_of
-from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub, MaskedSites, make_masked_release
+from tests.support.federations import MaskedHub, MaskedSites
+from tests.support.masked import make_masked_release
 from tests.support.party import Party, upload
 from tests.support.patience import WAIT_S
 
@@ -25,11 +25,6 @@ UPLOAD = ("INVALID_ARGUMENT", "UploadError")
 MISMATCH = ("FAILED_PRECONDITION", "SchemaMismatchError")
 UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
 CONFLICT = ("ALREADY_EXISTS", "ConflictError")
-
-
-@pytest.fixture(scope="module")
-def hub(curator: Curator) -> MaskedHub:
-    return MaskedHub(curator)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dppca.common.errors import StudyError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust
 from dppca.common.study_document import study_from_canonical, study_from_mapping
-from tests.support.masked_studies import base64_text, make_masked_study, masked_document
+from tests.support.masked import base64_text, make_masked_study, masked_document
 from tests.support.studies import make_study
 
 MADE = make_masked_study()

@@ -12,7 +12,6 @@ from dppca.common.transport.codec import state_from_wire
 from tests.support.callers import OWNERS
 from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub
 from tests.support.party import Party
 from tests.support.studies import make_study
 
@@ -25,11 +24,6 @@ def operator(curator: Curator) -> Party:
 @pytest.fixture(scope="module")
 def owners(curator: Curator) -> dict[str, Party]:
     return {name: curator.party(name) for name in OWNERS}
-
-
-@pytest.fixture(scope="module")
-def hub(curator: Curator) -> MaskedHub:
-    return MaskedHub(curator)
 
 
 @pytest.fixture

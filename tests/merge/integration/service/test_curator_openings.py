@@ -24,12 +24,8 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study import lifecycle
 from tests.support.callers import refused
-from tests.support.masked_sites import (
-    MaskedHub,
-    MaskedSite,
-    MaskedSites,
-    noised_sum,
-)
+from tests.support.federations import MaskedHub, MaskedSite, MaskedSites
+from tests.support.masked import noised_sum
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
 

@@ -23,7 +23,7 @@ from dppca.common.relations import (
     relations_warning,
 )
 from dppca.common.study import Study
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 BINARIES = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]

@@ -29,8 +29,7 @@ from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
 from tests.support.certificates import Authority
-from tests.support.masked_rounds import CertifiedStudy, MaskedRound, carry_out
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
 from tests.support.sites import make_proved_site
 from tests.support.studies import CENSUS
 

@@ -8,7 +8,7 @@ import pytest
 
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.release import calibrate
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 

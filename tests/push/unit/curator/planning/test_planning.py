@@ -15,7 +15,7 @@ from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, po
 from dppca.curator.planning.forecaster import GOOD, Feasibility
 from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
 from dppca.curator.planning.plan_text import Seconds, plan_document, plan_text
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 DELTA = Decimal("1e-9")

@@ -19,7 +19,7 @@ from dppca.common.study import Trust
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_rows
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 STUDY = make_study("latent", epsilon="100000", components={"count": 2})

@@ -25,7 +25,7 @@ from dppca.owner.ledger.openers import digest_sums
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.ledger.tools import as_csv, exported
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 KEY, OTHER_KEY = (hashlib.sha256(name).hexdigest() for name in (b"key", b"other key"))

@@ -26,7 +26,7 @@ from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import AggregateRule, DataSet
 from tests.support.ledgers import account_of
-from tests.support.masked_studies import MaskedStudy, make_masked_study
+from tests.support.masked import MaskedStudy, make_masked_study
 from tests.support.studies import make_study
 
 MASKED = make_masked_study(4)
