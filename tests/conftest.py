@@ -17,9 +17,14 @@ from tests.support.certificates import Authority, new_authority
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.examples import PROFILES
-from tests.support.federations import MaskedFederation, MaskedHub, make_masked_federation
+from tests.support.federations import (
+    MaskedFederation,
+    MaskedHub,
+    MaskedSites,
+    make_masked_federation,
+)
 from tests.support.requirements import miss
-from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, ProvedSite, make_enrolled_site, make_proved_site
 
 # An example that takes long is no fault: limits of time are for hangs. Profiles: `examples`.
 for profile in PROFILES:
@@ -70,6 +75,12 @@ def authority() -> Authority:
     return new_authority()
 
 
+@pytest.fixture(scope="session")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
+    """A site with a countersigned result, which tests only read."""
+    return make_proved_site(tmp_path_factory.mktemp("proved"))
+
+
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
     """A site that this curator has never seen: it remembers the ledgers of the others."""
@@ -92,3 +103,9 @@ def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
 def hub(curator: Curator) -> MaskedHub:
     """Owners with the same keys and connections in all masked studies of a module."""
     return MaskedHub(curator)
+
+
+@pytest.fixture
+def sites(hub: MaskedHub) -> MaskedSites:
+    """A new masked study of four owners; owner-1 and owner-2 are openers."""
+    return hub.join()

@@ -122,6 +122,7 @@ class MaskedHub:
 
     def join(self, *arguments: Any, **changes: Any) -> MaskedSites:
         """Begin a study; its owners have the certificates that the study names."""
+        changes.setdefault("name", f"study-{uuid4().hex[:8]}")
         made = make_masked_study(*arguments, **changes)
         self.curator.operator().create(made.study)
         return MaskedSites(

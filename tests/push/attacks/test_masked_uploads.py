@@ -27,11 +27,6 @@ UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
 CONFLICT = ("ALREADY_EXISTS", "ConflictError")
 
 
-@pytest.fixture
-def sites(hub: MaskedHub, request: pytest.FixtureRequest) -> MaskedSites:
-    return hub.join(name=f"a-{hashlib.sha256(request.node.name.encode()).hexdigest()[:20]}")
-
-
 def with_content(release: MaskedRelease, content: bytes, **fields: object) -> MaskedRelease:
     """The release with other bytes, and a receipt that names them; fields of it as given."""
     changed = {**fields, "payload_sha256": hashlib.sha256(content).hexdigest()}
@@ -146,7 +141,7 @@ def test_an_owner_counts_once(sites: MaskedSites) -> None:
 
 
 def test_an_upload_of_an_older_study_is_refused(hub: MaskedHub, sites: MaskedSites) -> None:
-    older = hub.join(name=f"older-{sites.study.name[:20]}")
+    older = hub.join()
     old = make_masked_release(older.made, "owner-3")
     party = sites["owner-3"].party
     digest = bytes.fromhex(sites.study.digest)

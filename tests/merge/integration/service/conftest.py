@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from dppca.common.messages import StudyState
@@ -13,7 +11,6 @@ from tests.support.callers import OWNERS
 from tests.support.census import make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
-from tests.support.studies import make_study
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +24,9 @@ def owners(curator: Curator) -> dict[str, Party]:
 
 
 @pytest.fixture
-def study(operator: Party, request: pytest.FixtureRequest) -> Study:
+def study(curator: Curator) -> Study:
     """A new open study."""
-    study = make_study(name=f"s-{hashlib.sha256(request.node.name.encode()).hexdigest()[:20]}")
-    operator.create(study)
-    return study
+    return curator.begin(*OWNERS)
 
 
 @pytest.fixture

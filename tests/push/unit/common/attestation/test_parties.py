@@ -40,11 +40,6 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
-    return make_proved_site(tmp_path_factory.mktemp("proved"))
-
-
 def _crl(authority: Authority, *pems: bytes, date: datetime = NOW) -> bytes:
     builder = (
         x509.CertificateRevocationListBuilder()

@@ -12,13 +12,8 @@ import dppca
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.results import result_from_bytes, result_to_bytes
 from tests.support.certificates import new_authority
-from tests.support.sites import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite
 from tests.support.studies import make_study
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
-    return make_proved_site(tmp_path_factory.mktemp("proved"))
 
 
 def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> None:
