@@ -12,10 +12,19 @@ import pytest
 from hypothesis import settings
 
 import dppca.common.transport  # noqa: F401 - before any test module imports gRPC
+from dppca.common.study import Study
+from tests.support.certificates import Authority, new_authority
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.examples import PROFILES
+from tests.support.federations import (
+    MaskedFederation,
+    MaskedHub,
+    MaskedSites,
+    make_masked_federation,
+)
 from tests.support.requirements import miss
+from tests.support.sites import OwnerSite, ProvedSite, make_enrolled_site, make_proved_site
 
 # An example that takes long is no fault: limits of time are for hangs. Profiles: `examples`.
 for profile in PROFILES:
@@ -58,3 +67,45 @@ def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
     curator = Curator(tmp_path_factory.mktemp("hub")).start()
     yield curator
     curator.stop()
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    """Certifies whom a test wants; nothing changes it."""
+    return new_authority()
+
+
+@pytest.fixture(scope="session")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
+    """A site with a countersigned result, which tests only read."""
+    return make_proved_site(tmp_path_factory.mktemp("proved"))
+
+
+@pytest.fixture
+def site(curator: Curator, tmp_path: Path) -> OwnerSite:
+    """A site that this curator has never seen: it remembers the ledgers of the others."""
+    return make_enrolled_site(curator, tmp_path)
+
+
+@pytest.fixture
+def study(curator: Curator, site: OwnerSite) -> Study:
+    """A study of the site alone: it has a result with the first contribution."""
+    return curator.begin(site.name)
+
+
+@pytest.fixture
+def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
+    """Three sites of a study with ``trust: aggregate``; the first two are openers."""
+    return make_masked_federation(curator, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def hub(curator: Curator) -> MaskedHub:
+    """Owners with the same keys and connections in all masked studies of a module."""
+    return MaskedHub(curator)
+
+
+@pytest.fixture
+def sites(hub: MaskedHub) -> MaskedSites:
+    """A new masked study of four owners; owner-1 and owner-2 are openers."""
+    return hub.join()

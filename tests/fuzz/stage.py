@@ -38,9 +38,10 @@ from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
-from tests.support.census import arrow, decoded_rows, header_of, make_release, make_study
+from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.certificates import Authority, new_authority
 from tests.support.party import to_wire
+from tests.support.studies import make_study
 
 ATTACKER = "owner-1"
 METHODS: tuple[tuple[str, type[Message], bool], ...] = (

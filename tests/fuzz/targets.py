@@ -34,15 +34,9 @@ from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.curator.study.synthetic_rows import check_rows, join_rows
 from dppca.owner.site.enrolment import enrol
 from tests.fuzz.stage import Stage
-from tests.support.census import (
-    arrow,
-    coded_rows,
-    decoded_rows,
-    header_of,
-    make_release,
-    make_study,
-)
+from tests.support.census import arrow, coded_rows, decoded_rows, header_of, make_release
 from tests.support.party import to_wire
+from tests.support.studies import make_study
 
 STUDY = make_study()
 _FORMS = (Form.CODED, Form.DECODED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.masking import mask, seal_info
-from dppca.common.aggregation.opening import answer, open_set, vote
+from dppca.common.aggregation.opening import Sums, answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.streams import SEED_BYTES
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload
+from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.signing import Purpose, sign
@@ -42,12 +42,31 @@ def share_out(terms: Terms, present: Collection[str]) -> dict[str, tuple[int, ..
 
 
 @dataclass(frozen=True)
-class Federation:
-    """All secrets of all parties."""
+class Secrets:
+    """All keys of all parties of a sum, and what openers say with theirs."""
 
     terms: Terms
     keys: dict[str, ec.EllipticCurvePrivateKey]
     secrets: dict[str, OpenerKey]
+
+    def vote(self, shown: SealedSet, *, bound: str | None = None) -> Vote:
+        opener = shown.opener
+        secret, key = self.secrets[opener], self.keys[opener]
+        return vote(self.terms, shown, opener=opener, secret=secret, key=key, bound=bound)
+
+    def open(self, shown: SealedSet, votes: Sequence[Vote], *, bound: str | None = None) -> Sums:
+        opener = shown.opener
+        secret = self.secrets[opener]
+        return open_set(self.terms, shown, votes, opener=opener, secret=secret, bound=bound)
+
+    def answer(self, opener: str, sums: Sums, streams: tuple[int, ...]) -> Opening:
+        return answer(self.terms, sums, streams, opener=opener, key=self.keys[opener])
+
+
+@dataclass(frozen=True)
+class Federation(Secrets):
+    """All secrets of all parties, and what the owners uploaded."""
+
     vectors: dict[str, NDArray[np.int64]]
     uploads: dict[str, Upload]
 
@@ -88,30 +107,14 @@ class Federation:
         there = [each for each in terms.openers if each not in set(never)]
         votes = []
         if terms.votes_needed:
-            votes = [
-                vote(
-                    terms,
-                    shown[each],
-                    opener=each,
-                    secret=self.secrets[each],
-                    key=self.keys[each],
-                    bound=None,
-                )
-                for each in there
-            ]
+            votes = [self.vote(shown[each]) for each in there]
         for each in there:
             if each not in set(after_vote):
-                sums[each] = open_set(
-                    terms,
-                    shown[each],
-                    votes,
-                    opener=each,
-                    secret=self.secrets[each],
-                    bound=shown[each].digest if votes else None,
-                )
+                bound = shown[each].digest if votes else None
+                sums[each] = self.open(shown[each], votes, bound=bound)
         here = [each for each in sums if each not in set(after_opening)]
         for each, streams in share_out(terms, here).items():
-            openings.append(answer(terms, sums[each], streams, opener=each, key=self.keys[each]))
+            openings.append(self.answer(each, sums[each], streams))
             require_opening(terms, shown[each].digest, openings[-1])
         return unmask(terms, [self.uploads[each] for each in owners], openings)
 

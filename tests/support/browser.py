@@ -19,10 +19,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dppca.common.testbed import OWNER, Processes
-from tests.support.owner_site import OwnerSite
 from tests.support.patience import WAIT_S
 from tests.support.requirements import miss
+from tests.support.sites import OwnerSite
 
+HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\" onfocus='alert(2)"
 WIDTHS = (390, 800, 1280)
 ZOOMED = 320
 """Width of a window of 1280 at 400 %, as WCAG's reflow has it."""

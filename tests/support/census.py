@@ -1,4 +1,4 @@
-"""A small study of a census, and releases and rows for it."""
+"""Releases and rows of a study of a census."""
 
 from __future__ import annotations
 
@@ -16,26 +16,6 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from tests.support.studies import study_document
-
-ATTRIBUTES: list[dict[str, Any]] = [
-    {"name": "age", "type": "numeric", "lower": 17, "upper": 90},
-    {"name": "sex", "type": "binary", "values": ["Female", "Male"]},
-    {"name": "work", "type": "categorical", "categories": ["private", "state", "other"]},
-]
-
-
-def make_study(**changes: Any) -> Study:
-    """Three owners, four kinds of entries, Laplace noise of a negligible size."""
-    fields: dict[str, Any] = {
-        "name": "census",
-        "owners": ["owner-1", "owner-2", "owner-3"],
-        "components": {"count": 2},
-        "max_rows": 1_000_000,
-        "resolution_bits": 6,
-    }
-    return study_from_mapping(study_document(ATTRIBUTES, **{**fields, **changes}))
 
 
 def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
@@ -85,8 +65,20 @@ def arrow(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def census_rows(n_rows: int) -> pa.Table:
+    """Rows as a site has them; the same in every run."""
+    rng = np.random.default_rng(n_rows)
+    return pa.table(
+        {
+            "age": rng.integers(17, 90, n_rows),
+            "sex": rng.choice(["Female", "Male"], n_rows),
+            "work": rng.choice(["private", "state", "other"], n_rows),
+        }
+    )
+
+
 def decoded_rows(n_rows: int = 3) -> pa.Table:
-    """Rows that conform to `make_study`'s schema."""
+    """Rows that conform to a census's schema."""
     return pa.table(
         {
             "age": [20.0 + row for row in range(n_rows)],

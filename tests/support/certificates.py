@@ -6,13 +6,18 @@ import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.sums import SignedRelease
 from dppca.common.files import CredentialFolder
+from dppca.common.privacy.receipts import Receipt
+from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.curator.certificates.pki import begin_certificate, key_pem
 
@@ -72,6 +77,13 @@ def new_authority(name: str = "test authority") -> Authority:
         .sign(key, hashes.SHA256())
     )
     return Authority(key, certificate)
+
+
+def sign_release(owner: str, receipt: Receipt[Any], credentials: Credentials) -> SignedRelease:
+    """A contribution's receipt, signed by its owner."""
+    signer, content = make_signer(credentials), receipt.canonical_bytes()
+    signature = signer.sign(Purpose.RELEASE, content)
+    return SignedRelease(owner, content, signature, signer.certificate)
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> Path:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+from dppca.common.study import Study
 from dppca.common.testbed import LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.party import Party
+from tests.support.studies import make_study
 
 
 class Curator(LocalCurator):
@@ -26,6 +30,13 @@ class Curator(LocalCurator):
             party.close()
         if self.was_started:
             self.kill()
+
+    def begin(self, *owners: str, **changes: Any) -> Study:
+        """A study that no test has had before, of a census unless said."""
+        name = f"study-{uuid4().hex[:8]}"
+        study = make_study(**{"name": name, "owners": list(owners), **changes})
+        self.operator().create(study)
+        return study
 
     def party(self, name: str, role: Role = Role.OWNER) -> Party:
         return self.connect(self.authority.issue(role, name))

@@ -1,4 +1,4 @@
-"""A site's rows, study and result without a curator: moments without noise, decomposed."""
+"""Rows for a ``latent`` study, and its result without a curator: moments without noise."""
 
 from __future__ import annotations
 
@@ -15,22 +15,8 @@ from dppca.common.numerics.spectrum.pca import count_components, decompose, pool
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, ResultHeader, Share
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.studies import study_document
-
-LABELS = ("red", "green", "blue")
-
-
-def make_latent_study(**changes: Any) -> Study:
-    """A study of four numerics, a binary and a categorical; the rows are `make_rows`."""
-    attributes: list[dict[str, Any]] = [
-        *({"name": f"x{i}", "type": "numeric", "lower": -2, "upper": 2} for i in range(4)),
-        {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-        {"name": "colour", "type": "categorical", "categories": list(LABELS)},
-    ]
-    fields = {"name": "site-test", "components": {"contribution_rate": 0.95}, **changes}
-    return study_from_mapping(study_document(attributes, **fields))
+from tests.support.studies import COLOURS
 
 
 def make_rows(n_rows: int, seed: int = 0) -> pa.Table:
@@ -42,7 +28,7 @@ def make_rows(n_rows: int, seed: int = 0) -> pa.Table:
     colour = np.digitize(latent[:, 1], [-0.5, 0.5])
     columns: dict[str, Any] = {f"x{i}": numerics[:, i] for i in range(4)}
     columns["ill"] = np.where(ill, "yes", "no")
-    columns["colour"] = np.array(LABELS)[colour]
+    columns["colour"] = np.array(COLOURS)[colour]
     return pa.table(columns)
 
 

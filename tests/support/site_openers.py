@@ -18,11 +18,12 @@ from dppca.owner.release.opening import Opener, cast_vote, make_answer, open_onc
 from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys, sweep_opener_keys
 from tests.support.aggregation import Federation
-from tests.support.ledgers import NOW, small_study
+from tests.support.ledgers import NOW
+from tests.support.studies import make_study
 
 Step = Literal["check", "store", "vote", "open", "destroy"]
 STEPS: tuple[Step, ...] = ("check", "store", "vote", "open", "destroy")
-STUDY = small_study()
+STUDY = make_study("small")
 _T = TypeVar("_T")
 
 

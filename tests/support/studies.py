@@ -1,4 +1,4 @@
-"""Study documents; what a test does not say is as small as it can be."""
+"""Studies of named attributes; what a test does not say is as small as it can be."""
 
 from __future__ import annotations
 
@@ -6,18 +6,78 @@ from collections.abc import Iterable
 from typing import Any
 
 from dppca.common.schema import Schema
+from dppca.common.study import Study
+from dppca.common.study_document import study_from_mapping
+
+Attributes = Iterable[dict[str, Any]]
+CENSUS: list[dict[str, Any]] = [
+    {"name": "age", "type": "numeric", "lower": 17, "upper": 90},
+    {"name": "sex", "type": "binary", "values": ["Female", "Male"]},
+    {"name": "work", "type": "categorical", "categories": ["private", "state", "other"]},
+]
+COLOURS = ("red", "green", "blue")
+_LATENT: Attributes = [
+    *({"name": f"x{i}", "type": "numeric", "lower": -2, "upper": 2} for i in range(4)),
+    {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+    {"name": "colour", "type": "categorical", "categories": list(COLOURS)},
+]
+_SMALL: Attributes = [
+    {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+    {"name": "sex", "type": "binary", "values": ["f", "m"]},
+    {"name": "plan", "type": "categorical", "categories": ["a", "b", "c"]},
+]
+_KINDS: dict[str, dict[str, Any]] = {
+    "census": {
+        "attributes": CENSUS,
+        "name": "census",
+        "owners": ["owner-1", "owner-2", "owner-3"],
+        "components": {"count": 2},
+        "max_rows": 1_000_000,
+        "resolution_bits": 6,
+    },
+    "latent": {
+        "attributes": _LATENT,
+        "name": "site-test",
+        "components": {"contribution_rate": 0.95},
+    },
+    "small": {"attributes": _SMALL, "name": "study-1", "resolution_bits": 4},
+}
+_OF_PRIVACY = ("mechanism", "epsilon", "delta", "trust", "colluders")
 
 
-def study_document(attributes: Iterable[dict[str, Any]], /, **changes: Any) -> dict[str, Any]:
-    """One owner and Laplace noise at epsilon 1; fields of the study or its schema as given."""
+def study_document(attributes: Attributes, /, **changes: Any) -> dict[str, Any]:
+    """One owner and Laplace noise at epsilon 1, Gaussian where there is a delta.
+
+    Changes are fields of the study, of its schema or of its privacy.
+    """
     schema: dict[str, Any] = {"max_rows_per_person": 1, "attributes": list(attributes)}
     for name in Schema.model_fields.keys() & changes.keys():
         schema[name] = changes.pop(name)
+    privacy = {"mechanism": "gaussian" if "delta" in changes else "laplace", "epsilon": "1.0"}
+    for name in _OF_PRIVACY:
+        if name in changes:
+            privacy[name] = changes.pop(name)
     return {
         "name": "study",
         "owners": ["owner-1"],
-        "privacy": {"mechanism": "laplace", "epsilon": "1.0"},
+        "privacy": privacy,
         "components": {"count": 1},
         "schema": schema,
         **changes,
     }
+
+
+def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
+    """A study of attributes, or of a kind.
+
+    Parameters
+    ----------
+    kind
+        Attributes, else ``census`` (three owners, four kinds of entries), ``latent`` (the rows
+        are `tests.support.latent_rows`) or ``small`` (made fast enough to have hundreds).
+    changes
+        As `study_document` has them.
+    """
+    given = _KINDS[kind] if isinstance(kind, str) else {"attributes": kind}
+    fields = {**given, **changes}
+    return study_from_mapping(study_document(fields.pop("attributes"), **fields))

@@ -27,9 +27,10 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.client import OperatorClient
 from dppca.owner.client.calls import CuratorClient
 from tests.support.attackers import SLOW_HELLO, Crowd, Enrolled, silent
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party, upload
+from tests.support.studies import make_study
 
 CROWD, MOST = 600, 3000
 """Connections of an attacker at once, and in all."""

@@ -17,10 +17,9 @@ from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Recovery
 from dppca.owner.site.config import load_site
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.ledgers import NOW, drawn, request_of
-from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 KILLED = -9
 CHAIN, BUDGET, STATE, UNREACHABLE, CONSENT = 48, 21, 44, 40, 24
@@ -30,20 +29,11 @@ RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
     """A site that this curator has never seen, with a lifetime budget of 2."""
-    return make_enrolled_site(curator, tmp_path, epsilon="2.0")
+    return make_enrolled_site(curator, tmp_path, budget='epsilon: "2.0", delta: "0"')
 
 
-def _study(
-    curator: Curator, site: OwnerSite, name: str, epsilon: str = "0.5", **changes: Any
-) -> Study:
-    study = make_study(
-        name=f"{site.name}-{name}",
-        owners=[site.name, "absent"],
-        privacy={"mechanism": "laplace", "epsilon": epsilon},
-        **changes,
-    )
-    curator.operator().create(study)
-    return study
+def _study(curator: Curator, site: OwnerSite, epsilon: str = "0.5", **changes: Any) -> Study:
+    return curator.begin(site.name, "absent", epsilon=epsilon, **changes)
 
 
 def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
@@ -51,7 +41,7 @@ def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
 
 
 def _spend(curator: Curator, site: OwnerSite, number: int) -> list[Study]:
-    studies = [_study(curator, site, f"spent-{n}") for n in range(number)]
+    studies = [_study(curator, site) for _ in range(number)]
     for study in studies:
         assert _contribute(site, study)[0] == 0
     return studies
@@ -77,7 +67,7 @@ def test_a_lost_ledger_does_not_outgrow_what_the_curator_has_seen(
 ) -> None:
     spent = _spend(curator, site, 3)
     _lose(site, *lost)
-    more = [_study(curator, site, f"more-{n}", "0.3") for n in range(6)]
+    more = [_study(curator, site, "0.3") for _ in range(6)]
     for study in (*more, *more):
         code, failed = _contribute(site, study)
         assert (code, failed["error"]["class"]) == (CHAIN, "ChainError")
@@ -101,8 +91,8 @@ def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
         code, failed = _contribute(site, study)
         assert (code, failed["error"]["class"]) == (STATE, "StudyStateError")
     assert not site.history.reservations, "what was recovered is not drawn again"
-    assert _contribute(site, _study(curator, site, "too-much", "0.6"))[0] == BUDGET
-    assert _contribute(site, _study(curator, site, "fits", "0.5"))[0] == 0
+    assert _contribute(site, _study(curator, site, "0.6"))[0] == BUDGET
+    assert _contribute(site, _study(curator, site, "0.5"))[0] == 0
     code, budget = site.run("budget")
     assert budget["data_sets"][0]["remaining"] == "0"
     assert [each["state"] for each in budget["releases"]].count("recovered") == 3
@@ -129,7 +119,7 @@ def test_nothing_is_recovered_without_a_data_set_and_consent(
     assert site.run("ledger", "recover", "--data-set", "survey")[0] == CONSENT
     assert site.run("ledger", "recover", "--data-set", "other", "--yes")[0] == 20
     assert site.history.length == 0
-    assert _contribute(site, _study(curator, site, "still-locked"))[0] == CHAIN
+    assert _contribute(site, _study(curator, site))[0] == CHAIN
 
 
 def test_an_old_copy_is_locked_and_the_newest_put_back_is_not(
@@ -138,7 +128,7 @@ def test_an_old_copy_is_locked_and_the_newest_put_back_is_not(
     ledger = site.folder / "ledger.sqlite"
     _spend(curator, site, 1)
     old = ledger.read_bytes()
-    second, third = _study(curator, site, "second"), _study(curator, site, "third")
+    second, third = _study(curator, site), _study(curator, site)
     assert _contribute(site, second)[0] == 0
     newest = ledger.read_bytes()
     ledger.write_bytes(old)
@@ -151,20 +141,20 @@ def test_an_old_copy_is_recovered_to_the_last_charge(curator: Curator, site: Own
     ledger = site.folder / "ledger.sqlite"
     _spend(curator, site, 1)
     old = ledger.read_bytes()
-    assert _contribute(site, _study(curator, site, "second"))[0] == 0
-    assert _contribute(site, _study(curator, site, "third"))[0] == 0
+    assert _contribute(site, _study(curator, site))[0] == 0
+    assert _contribute(site, _study(curator, site))[0] == 0
     ledger.write_bytes(old)
     assert site.run(*RECOVER)[0] == 0
     assert _spent(site) == Decimal("1.5")
-    assert _contribute(site, _study(curator, site, "fourth"))[0] == 0
-    assert _contribute(site, _study(curator, site, "fifth", "0.1"))[0] == BUDGET
+    assert _contribute(site, _study(curator, site))[0] == 0
+    assert _contribute(site, _study(curator, site, "0.1"))[0] == BUDGET
 
 
 @pytest.mark.parametrize("step", ["reserve", "commit"])
 def test_a_copy_from_the_middle_of_a_release_is_charged_for_it_once(
     curator: Curator, site: OwnerSite, step: str
 ) -> None:
-    study, ledger = _study(curator, site, "cut-off"), site.folder / "ledger.sqlite"
+    study, ledger = _study(curator, site), site.folder / "ledger.sqlite"
     assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
     middle = ledger.read_bytes()
     assert _contribute(site, study)[0] == 0
@@ -186,11 +176,11 @@ def test_a_copy_from_the_middle_of_a_release_is_charged_for_it_once(
 def test_a_ledger_lost_before_its_first_contribution_was_acknowledged_is_locked(
     curator: Curator, site: OwnerSite
 ) -> None:
-    study = _study(curator, site, "first")
+    study = _study(curator, site)
     assert site.run("contribute", study.name, "--yes", die_at="acknowledge")[0] == KILLED
     _lose(site)
     assert _contribute(site, study)[0] == CHAIN
-    assert _contribute(site, _study(curator, site, "next"))[0] == CHAIN
+    assert _contribute(site, _study(curator, site))[0] == CHAIN
     assert site.run(*RECOVER)[0] == 0
     assert _spent(site) == Decimal("0.5")
 
@@ -201,7 +191,7 @@ def test_a_recovery_killed_at_any_step_charges_once_and_stays_locked_until_it_is
 ) -> None:
     _spend(curator, site, 2)
     _lose(site)
-    more = _study(curator, site, "more")
+    more = _study(curator, site)
     assert _contribute(site, more)[0] == CHAIN
     assert site.run(*RECOVER, die_at=step)[0] == KILLED
     assert site.history.total("survey").epsilon in (0, Decimal("1.0"))
@@ -220,16 +210,16 @@ def test_a_second_curator_locks_the_site_until_it_is_recovered_there_too(
         here = (site.folder / "site.yaml").read_text()
         there = here.replace(curator.address, other.address)
         (site.folder / "site.yaml").write_text(there)
-        for number in range(2):
-            assert _contribute(site, _study(other, site, f"there-{number}"))[0] == 0
-        next_there = _study(other, site, "next-there", "0.1")
+        studies = [_study(other, site) for _ in range(2)]
+        assert [_contribute(site, each)[0] for each in studies] == [0, 0]
+        next_there = _study(other, site, "0.1")
         _lose(site)
         assert _contribute(site, next_there)[0] == CHAIN
         (site.folder / "site.yaml").write_text(here)
         code, failed = site.run(*RECOVER)
         assert code == CHAIN, "the other curator's contributions are still missing"
-        assert "there-0" in failed["error"]["message"]
-        assert _contribute(site, _study(curator, site, "next-here", "0.1"))[0] == CHAIN
+        assert studies[0].name in failed["error"]["message"]
+        assert _contribute(site, _study(curator, site, "0.1"))[0] == CHAIN
         (site.folder / "site.yaml").write_text(there)
         assert site.run(*RECOVER)[0] == 0
         assert _spent(site) == Decimal("1.5")
@@ -240,12 +230,10 @@ def test_a_second_curator_locks_the_site_until_it_is_recovered_there_too(
 
 def _components(curator: Curator, site: OwnerSite) -> Study:
     """A study of this owner alone, with its components fetched."""
-    study = make_study(
-        name=f"{site.name}-alone",
-        owners=[site.name],
-        privacy={"mechanism": "laplace", "epsilon": "0.5"},
+    study = curator.begin(
+        site.name,
+        epsilon="0.5",
     )
-    curator.operator().create(study)
     assert _contribute(site, study)[0] == 0
     assert site.run("components", study.name, "--wait", "30")[0] == 0
     return study
@@ -326,9 +314,9 @@ def test_a_folder_restored_as_a_whole_draws_no_model_before_a_curator_was_asked(
     assert "restored" in failed["error"]["message"]
     (restored.folder / "site.yaml").write_text(reach)
     assert _train(restored, study)[0] == 0, "it is the newest, and says so once compared"
-    assert _contribute(site, _study(curator, site, "meanwhile"))[0] == 0
+    assert _contribute(site, _study(curator, site))[0] == 0
     assert _train(restored, study, "0.25")[0] == 0, "nobody knows yet"
-    assert _contribute(restored, _study(curator, restored, "elsewhere"))[0] == CHAIN
+    assert _contribute(restored, _study(curator, restored))[0] == CHAIN
     assert _train(restored, study, "0.2")[0] == CHAIN
 
 
@@ -337,7 +325,7 @@ def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_be
 ) -> None:
     _spend(curator, site, 3)
     _lose(site)
-    study = _study(curator, site, "left-over", "1.0")
+    study = _study(curator, site, "1.0")
     settings = load_site(site.folder)
     with open_ledger(settings.ledger, lock=settings.lock) as ledger:
         identifier = SeededEntropy(1).bytes(16)

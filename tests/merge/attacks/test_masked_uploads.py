@@ -16,8 +16,8 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import refused
 from tests.support.census import header_of
-from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub, MaskedSites, make_masked_release
+from tests.support.federations import MaskedHub, MaskedSites
+from tests.support.masked import make_masked_release
 from tests.support.party import Party, upload
 from tests.support.patience import WAIT_S
 
@@ -25,16 +25,6 @@ UPLOAD = ("INVALID_ARGUMENT", "UploadError")
 MISMATCH = ("FAILED_PRECONDITION", "SchemaMismatchError")
 UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
 CONFLICT = ("ALREADY_EXISTS", "ConflictError")
-
-
-@pytest.fixture(scope="module")
-def hub(curator: Curator) -> MaskedHub:
-    return MaskedHub(curator)
-
-
-@pytest.fixture
-def sites(hub: MaskedHub, request: pytest.FixtureRequest) -> MaskedSites:
-    return hub.join(name=f"a-{hashlib.sha256(request.node.name.encode()).hexdigest()[:20]}")
 
 
 def with_content(release: MaskedRelease, content: bytes, **fields: object) -> MaskedRelease:
@@ -151,7 +141,7 @@ def test_an_owner_counts_once(sites: MaskedSites) -> None:
 
 
 def test_an_upload_of_an_older_study_is_refused(hub: MaskedHub, sites: MaskedSites) -> None:
-    older = hub.join(name=f"older-{sites.study.name[:20]}")
+    older = hub.join()
     old = make_masked_release(older.made, "owner-3")
     party = sites["owner-3"].party
     digest = bytes.fromhex(sites.study.digest)

@@ -20,31 +20,20 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.cli import cli
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
 from tests.support.callers import refused
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.party import Party
+from tests.support.sites import OwnerSite
 
 CHAIN = 48
 WHY = "Key stolen on 3 May, certificate revoked."
 
 
 @pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
-
-
-@pytest.fixture
 def thief(curator: Curator, site: OwnerSite) -> Party:
     """Has a certificate of the owner."""
     return curator.party(site.name)
-
-
-def _study(curator: Curator, site: OwnerSite, name: str) -> Study:
-    study = make_study(name=f"{site.name}-{name}", owners=[site.name, "absent"])
-    curator.operator().create(study)
-    return study
 
 
 def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
@@ -74,7 +63,7 @@ def _disown(site: OwnerSite, study: Study) -> tuple[int, Any]:
 def test_a_ledger_longer_than_any_can_be_is_refused(
     curator: Curator, site: OwnerSite, thief: Party, length: int
 ) -> None:
-    study = _study(curator, site, "longest")
+    study = curator.begin(site.name, "absent")
     call = lambda: _poison(thief, study, length)  # noqa: E731
     assert refused(call) == ("INVALID_ARGUMENT", UploadError.__name__)
     assert _contribute(site, study)[0] == 0
@@ -83,7 +72,7 @@ def test_a_ledger_longer_than_any_can_be_is_refused(
 def test_after_settlement_at_both_ends_the_owner_contributes_again(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    stolen, own = _study(curator, site, "stolen"), _study(curator, site, "own")
+    stolen, own = curator.begin(site.name, "absent"), curator.begin(site.name, "absent")
     _poison(thief, stolen)
     code, failed = _contribute(site, own)
     assert code == CHAIN
@@ -101,7 +90,7 @@ def test_after_settlement_at_both_ends_the_owner_contributes_again(
 def test_a_steward_who_disowns_needs_no_operator(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    stolen, own = _study(curator, site, "stolen"), _study(curator, site, "own")
+    stolen, own = curator.begin(site.name, "absent"), curator.begin(site.name, "absent")
     _poison(thief, stolen)
     assert _disown(site, stolen)[0] == 0
     assert site.history.total("survey").epsilon == 0
@@ -117,7 +106,7 @@ def test_a_steward_who_disowns_needs_no_operator(
 def test_a_chain_that_is_only_a_little_longer_is_found_before_anything_is_charged(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    first, stolen, own = (_study(curator, site, n) for n in ("first", "stolen", "own"))
+    first, stolen, own = (curator.begin(site.name, "absent") for _ in range(3))
     assert _contribute(site, first)[0] == 0
     before = site.history
     _poison(thief, stolen, before.length + 1)
@@ -132,7 +121,7 @@ def test_a_chain_that_is_only_a_little_longer_is_found_before_anything_is_charge
 def test_a_poisoned_site_that_has_also_lost_its_ledger_is_recovered(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    first, stolen, own = (_study(curator, site, n) for n in ("first", "stolen", "own"))
+    first, stolen, own = (curator.begin(site.name, "absent") for _ in range(3))
     assert _contribute(site, first)[0] == 0
     _poison(thief, stolen)
     (site.folder / "ledger.sqlite").unlink()
@@ -145,7 +134,7 @@ def test_a_poisoned_site_that_has_also_lost_its_ledger_is_recovered(
 def test_a_steward_may_charge_what_was_signed_by_a_stolen_key(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    _poison(thief, _study(curator, site, "stolen"))
+    _poison(thief, curator.begin(site.name, "absent"))
     code, done = site.run("ledger", "recover", "--data-set", "survey", "--yes")
     assert (code, done["recovered"][0]["signed"]) == (0, True)
     assert site.history.total("survey").epsilon == 1
@@ -154,7 +143,7 @@ def test_a_steward_may_charge_what_was_signed_by_a_stolen_key(
 def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_study(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    study = _study(curator, site, "old")
+    study = curator.begin(site.name, "absent")
     _poison(thief, study)
     with mock.patch(
         "dppca.owner.client.recovery.require_issued", side_effect=SignatureError("of another")
@@ -169,7 +158,7 @@ def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_stu
 def test_only_an_operator_settles_and_only_an_owner_that_knows_all_goes_on(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
-    study = _study(curator, site, "stolen")
+    study = curator.begin(site.name, "absent")
     _poison(thief, study)
     ask = pb.SettleLedgerRequest(name=site.name, reason=WHY)
     assert refused(lambda: thief.admin.SettleLedger(ask, timeout=20)) == (
@@ -194,7 +183,7 @@ def test_a_settlement_is_there_after_a_restart_and_is_not_made_twice(
 ) -> None:
     curator = Curator(tmp_path / "hub").start()
     try:
-        study = _study(curator, site, "stolen")
+        study = curator.begin(site.name, "absent")
         _poison(curator.party(site.name), study)
         settled = _operator(curator, "owner", "settle", site.name, "--reason", WHY)
         assert _operator(curator, "owner", "settle", site.name, "--reason", "Again.") == settled
@@ -204,7 +193,7 @@ def test_a_settlement_is_there_after_a_restart_and_is_not_made_twice(
         assert (shown["ledger_length"], len(shown["settlements"])) == (0, 1)
         assert shown["contributions"][0]["ledger_length"] == MAX_LEDGER_LENGTH
         assert "ledger settled" in curator.log.read_text()
-        later = _study(curator, site, "later")
+        later = curator.begin(site.name, "absent")
         curator.party(site.name).contribute(make_release(later), ledger_length=2)
         curator.kill()
         curator.start()

@@ -20,7 +20,6 @@ import pytest
 from dppca.common.testbed import environment
 from dppca.common.transport.tls import Role
 from dppca.owner.ledger.reading import read_history
-from tests.support.census import make_study
 from tests.support.certificates import write_credentials
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
@@ -80,8 +79,7 @@ def test_what_is_taken_away_is_not_there(program: str) -> None:
 
 def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path: Path) -> None:
     name = f"owner-{uuid4().hex[:12]}"
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[name])
-    curator.operator().create(study)
+    study = curator.begin(name)
     site = Elsewhere(tmp_path / "site")
     site.run("init", "--name", name, "--curator", curator.address)
     write_credentials(site.folder, curator.authority.issue(Role.OWNER, name))

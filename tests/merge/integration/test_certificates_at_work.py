@@ -26,12 +26,13 @@ from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import list_certificates, revoke
 from dppca.curator.cli import cli as curator_cli
 from dppca.owner.cli import cli as owner_cli
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.party import Party, upload
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 from tests.support.tls import shake_hands
 
 NOW = datetime.now(UTC)

@@ -11,10 +11,9 @@ from click.shell_completion import ShellComplete
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli as curator_cli
 from dppca.owner.cli import cli as owner_cli
-from tests.support.census import make_study
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite
 
 
 def offer(group: click.Command, *line: str, begun: str = "") -> list[str]:
@@ -22,14 +21,9 @@ def offer(group: click.Command, *line: str, begun: str = "") -> list[str]:
     return [each.value for each in shell.get_completions(list(line), begun)]
 
 
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
-
-
 def begin(curator: Curator, site: OwnerSite, *names: str) -> None:
     for name in names:
-        curator.operator().create(make_study(name=name, owners=[site.name]))
+        curator.begin(site.name, name=name)
 
 
 def test_a_steward_is_offered_the_curators_studies_that_name_the_site(

@@ -20,12 +20,13 @@ from cryptography.x509.oid import NameOID
 from dppca.common.messages import Form
 from dppca.common.results import result_from_bytes
 from dppca.common.transport.tls import Role
-from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
-from tests.support.masked_sites import MaskedHub
+from tests.support.federations import MaskedHub
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 STUDY = make_study()
 

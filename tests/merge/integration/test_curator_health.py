@@ -17,12 +17,13 @@ from dppca.common.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates import pki
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,11 @@ from dppca.common.errors import DppcaError
 from dppca.common.messages import Form
 from dppca.common.testbed import SERVE
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
-from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 STUDY = make_study(owners=["owner-1", "owner-2"])
 

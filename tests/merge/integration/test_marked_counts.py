@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dppca.common.transport.tls import Role
-from tests.support.census import make_study
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.sites import OwnerSite, make_site
 from tests.support.wiretap import Wiretap
 
 N_ROWS = 9000
@@ -68,16 +67,15 @@ def test_counts_are_shown_to_the_steward_and_never_leave(curator: Curator, tmp_p
             name="counting",
             curator=tap.address,
             credentials=owner,
-            epsilon="5",
+            budget='epsilon: "5", delta: "0"',
         )
         pa.csv.write_csv(_rows(), site.folder / "rows.csv")
-        study = make_study(
+        study = curator.begin(
+            "counting",
             name="counted",
-            owners=["counting"],
             faults={"refuse_if_above": 0.05},
             schema={"max_rows_per_person": 1, "resolution_bits": 6, "attributes": ATTRIBUTES},
         )
-        curator.operator().create(study)
         _the_steward_sees_them(site, study.name)
     finally:
         tap.close()

@@ -33,12 +33,12 @@ from dppca.common.transport.tls import Role
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.census import make_study
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
-from tests.support.owner_site import make_site
 from tests.support.patience import run_watched
+from tests.support.sites import make_site
+from tests.support.studies import make_study
 from tests.support.wiretap import Wiretap
 
 N_ROWS = 240
@@ -166,14 +166,13 @@ def test_no_marked_value_comes_out_of_a_site(curator: Curator, tmp_path: Path) -
         rows, bad = folder / "rows.csv", folder / "faulty.csv"
         pa.csv.write_csv(make_rows(faulty=False), rows)
         pa.csv.write_csv(make_rows(faulty=True), bad)
-        study = make_study(
+        study = curator.begin(
+            "marked",
             name="marked-study",
-            owners=["marked"],
             components={"count": 2},
             max_rows=1000,
             schema={"max_rows_per_person": 1, "resolution_bits": 14, "attributes": ATTRIBUTES},
         )
-        curator.operator().create(study)
         needles = needles_of(study, rows)
         assert sum(name.startswith("sum") for name in needles) > 5
         site = Site(folder, heap)

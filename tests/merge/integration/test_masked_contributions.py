@@ -15,21 +15,16 @@ from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
-from tests.support.masked_owners import (
-    POLICY,
-    MaskedSites,
+from tests.support.federations import (
+    MASKED_BUDGET,
+    MaskedFederation,
     identity_of,
-    make_masked_sites,
-    masked_study,
+    make_masked_federation,
+    study_of_sites,
 )
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 SETTING, MISMATCH, NO_POLICY, IDENTITY = 10, 12, 20, 41
-
-
-@pytest.fixture
-def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
-    return make_masked_sites(curator, tmp_path)
 
 
 def _contribute(site: OwnerSite, study: Study, *options: str) -> tuple[int, Any]:
@@ -40,7 +35,9 @@ def _require_untouched(site: OwnerSite, history: object) -> None:
     assert site.history == history
 
 
-def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(federation: MaskedSites) -> None:
+def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(
+    federation: MaskedFederation,
+) -> None:
     study, site = federation.study, federation.sites[-1]
     code, document = _contribute(site, study, "--digest", study.digest)
     assert code == 0
@@ -63,7 +60,7 @@ def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(federation: M
     assert site.history.total("survey").rho > 0
 
 
-def test_the_masked_receipt_is_verified_with_the_ledger(federation: MaskedSites) -> None:
+def test_the_masked_receipt_is_verified_with_the_ledger(federation: MaskedFederation) -> None:
     federation.contribute(federation.sites[0])
     code, document = federation.sites[0].run("budget", "verify")
     assert code == 0
@@ -75,7 +72,7 @@ def test_the_masked_receipt_is_verified_with_the_ledger(federation: MaskedSites)
 
 
 def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
-    federation: MaskedSites,
+    federation: MaskedFederation,
 ) -> None:
     study, site = federation.study, federation.sites[-1]
     before = site.history
@@ -98,7 +95,7 @@ def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
 
 @pytest.mark.parametrize("digest", ["0" * 64, "abc", ""])
 def test_another_digest_is_refused_and_verifies_nothing(
-    federation: MaskedSites, digest: str
+    federation: MaskedFederation, digest: str
 ) -> None:
     site, before = federation.sites[-1], federation.sites[-1].history
     for command in (("review",), ("contribute", "--yes")):
@@ -114,11 +111,9 @@ def test_another_digest_is_refused_and_verifies_nothing(
 def test_a_study_that_has_another_key_of_this_site_is_refused(
     curator: Curator, tmp_path: Path
 ) -> None:
-    sites = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
+    sites = [make_enrolled_site(curator, tmp_path, budget=MASKED_BUDGET) for _ in range(3)]
     stranger = make_enrolled_site(curator, tmp_path)
-    for site in sites:
-        (site.folder / "policy.yaml").write_text(POLICY)
-    document = masked_study(sites).model_dump(mode="json", by_alias=True)
+    document = study_of_sites(sites).model_dump(mode="json", by_alias=True)
     document["identities"][sites[2].name] = identity_of(stranger, document["name"])["key"]
     study = study_from_mapping(document)
     curator.operator().create(study)
@@ -133,11 +128,11 @@ def test_a_study_that_has_another_key_of_this_site_is_refused(
 
 
 def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
-    curator: Curator, federation: MaskedSites, tmp_path: Path
+    curator: Curator, federation: MaskedFederation, tmp_path: Path
 ) -> None:
     site, impostor = federation.sites[-1], make_enrolled_site(curator, tmp_path)
     federation.contribute(site)
-    study = masked_study(federation.sites)
+    study = study_of_sites(federation.sites)
     document = study.model_dump(mode="json", by_alias=True)
     name = federation.sites[1].name
     other = identity_of(impostor, study.name, opener=True)
@@ -153,10 +148,10 @@ def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
     _require_untouched(site, before)
 
 
-def test_verified_keys_serve_the_next_study_without_a_digest(federation: MaskedSites) -> None:
+def test_verified_keys_serve_the_next_study_without_a_digest(federation: MaskedFederation) -> None:
     site = federation.sites[-1]
     federation.contribute(site)
-    study = masked_study(federation.sites)
+    study = study_of_sites(federation.sites)
     federation.curator.operator().create(study)
     assert _contribute(site, study)[0] == 0
 
@@ -170,11 +165,12 @@ def test_verified_keys_serve_the_next_study_without_a_digest(federation: MaskedS
     ],
 )
 def test_a_policy_without_a_rule_that_fits_refuses(
-    federation: MaskedSites, rule: str | None, reason: str
+    federation: MaskedFederation, rule: str | None, reason: str
 ) -> None:
     site, study = federation.sites[-1], federation.study
     said = "" if rule is None else f", aggregate: {rule}"
-    (site.folder / "policy.yaml").write_text(POLICY.replace(", aggregate: {colluders: 1}", said))
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace(", aggregate: {colluders: 1}", said))
     before = site.history
     code, message = error_of(_contribute(site, study, "--digest", study.digest))
     assert code == NO_POLICY
@@ -185,14 +181,15 @@ def test_a_policy_without_a_rule_that_fits_refuses(
     assert reason in reviewed["refused"]
 
 
-def test_a_trusted_opener_in_the_study_is_enough(federation: MaskedSites) -> None:
+def test_a_trusted_opener_in_the_study_is_enough(federation: MaskedFederation) -> None:
     site, study = federation.sites[-1], federation.study
     trusted = f"{{colluders: 1, trusted_openers: [nobody-here, {federation.openers[0].name}]}}"
-    (site.folder / "policy.yaml").write_text(POLICY.replace("{colluders: 1}", trusted))
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("{colluders: 1}", trusted))
     assert _contribute(site, study, "--digest", study.digest)[0] == 0
 
 
-def test_a_renewed_key_is_refused_before_anything_is_charged(federation: MaskedSites) -> None:
+def test_a_renewed_key_is_refused_before_anything_is_charged(federation: MaskedFederation) -> None:
     site, study = federation.sites[-1], federation.study
     issued = make_enrolled_site(federation.curator, site.folder, name=site.name)
     for name in ("key.pem", "certificate.pem"):
@@ -205,7 +202,7 @@ def test_a_renewed_key_is_refused_before_anything_is_charged(federation: MaskedS
 
 
 def test_a_contribution_from_before_a_renewal_is_sent_with_the_key_that_made_it(
-    federation: MaskedSites,
+    federation: MaskedFederation,
 ) -> None:
     site, study = federation.sites[-1], federation.study
     site.run("contribute", study.name, "--yes", "--digest", study.digest, die_at="send")
@@ -230,7 +227,7 @@ def test_a_contribution_from_before_a_renewal_is_sent_with_the_key_that_made_it(
 def test_a_review_says_against_whom_and_what_is_left_if_more_collude(
     curator: Curator, tmp_path: Path, mechanism: str, one_more: str | None, all_others: str | None
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path, mechanism=mechanism)
+    federation = make_masked_federation(curator, tmp_path, mechanism=mechanism)
     code, document = federation.sites[0].run("review", federation.study.name)
     assert code == 0
     said = document["aggregate"]

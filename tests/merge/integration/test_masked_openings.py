@@ -19,18 +19,15 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
-from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
-from tests.support.owner_site import OwnerSite, error_of
+from tests.support.federations import MaskedFederation, identity_of, make_masked_federation
+from tests.support.sites import OwnerSite, error_of
 
 SETTING, MISMATCH, REFUSED, PERMISSION, STATE, NOT_READY = 10, 12, 26, 42, 44, 50
 
 
-@pytest.fixture
-def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
-    return make_masked_sites(curator, tmp_path)
-
-
-def _open(site: OwnerSite, federation: MaskedSites, *options: str) -> tuple[int, dict[str, object]]:
+def _open(
+    site: OwnerSite, federation: MaskedFederation, *options: str
+) -> tuple[int, dict[str, object]]:
     return site.run("open", federation.study.name, *options)
 
 
@@ -45,14 +42,14 @@ def _kinds(site: OwnerSite) -> list[str]:
     return [json.loads(document)["kind"] for (document,) in rows]
 
 
-def _opened(federation: MaskedSites) -> None:
+def _opened(federation: MaskedFederation) -> None:
     federation.contribute()
     for site in federation.openers:
         code, document = _open(site, federation)
         assert code == 0, document
 
 
-def _require_stoppable(site: OwnerSite, federation: MaskedSites) -> None:
+def _require_stoppable(site: OwnerSite, federation: MaskedFederation) -> None:
     """Nothing is destroyed or sent where that is not agreed to."""
     asked: list[SealedSet | None] = []
 
@@ -67,7 +64,7 @@ def _require_stoppable(site: OwnerSite, federation: MaskedSites) -> None:
     assert (_kinds(site), federation.state()) == (before, state)
 
 
-def test_a_sum_is_not_sent_again_after_a_stop(federation: MaskedSites) -> None:
+def test_a_sum_is_not_sent_again_after_a_stop(federation: MaskedFederation) -> None:
     federation.contribute()
     site, other = federation.openers
     assert _open(other, federation)[0] == 0
@@ -77,7 +74,7 @@ def test_a_sum_is_not_sent_again_after_a_stop(federation: MaskedSites) -> None:
 
 
 def test_an_opener_key_is_not_destroyed_after_a_stop(
-    curator: Curator, federation: MaskedSites
+    curator: Curator, federation: MaskedFederation
 ) -> None:
     site = federation.openers[0]
     federation.contribute(site)
@@ -87,7 +84,7 @@ def test_an_opener_key_is_not_destroyed_after_a_stop(
     assert len(_keys(site)) == 1
 
 
-def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSites) -> None:
+def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedFederation) -> None:
     federation.contribute()
     first, second = federation.openers
     assert federation.state() == "sealed"
@@ -109,7 +106,7 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSi
     assert (code, found["contributed"]) == (0, sorted(each.name for each in federation.sites))
 
 
-def test_opening_again_changes_nothing(federation: MaskedSites) -> None:
+def test_opening_again_changes_nothing(federation: MaskedFederation) -> None:
     federation.contribute()
     first, second = federation.openers
     assert _open(first, federation)[0] == 0
@@ -123,7 +120,7 @@ def test_opening_again_changes_nothing(federation: MaskedSites) -> None:
     assert first.history == before
 
 
-def test_while_owners_are_missing_an_opener_waits(federation: MaskedSites) -> None:
+def test_while_owners_are_missing_an_opener_waits(federation: MaskedFederation) -> None:
     federation.contribute(*federation.sites[:-1])
     site = federation.openers[0]
     before = site.history
@@ -134,13 +131,13 @@ def test_while_owners_are_missing_an_opener_waits(federation: MaskedSites) -> No
     assert len(_keys(site)) == 1
 
 
-def test_an_owner_that_is_no_opener_opens_nothing(federation: MaskedSites) -> None:
+def test_an_owner_that_is_no_opener_opens_nothing(federation: MaskedFederation) -> None:
     federation.contribute()
     site = federation.sites[-1]
     assert error_of(_open(site, federation))[0] == PERMISSION
 
 
-def test_an_aborted_study_takes_the_key_with_it(federation: MaskedSites) -> None:
+def test_an_aborted_study_takes_the_key_with_it(federation: MaskedFederation) -> None:
     federation.contribute(*federation.sites[:-1])
     request = pb.AbortStudyRequest(name=federation.study.name, reason="a test")
     federation.curator.operator().admin.AbortStudy(request)
@@ -152,7 +149,7 @@ def test_an_aborted_study_takes_the_key_with_it(federation: MaskedSites) -> None
     assert len(site.history.charges) == 1
 
 
-def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedSites) -> None:
+def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedFederation) -> None:
     federation.contribute(*federation.sites[1:])
     site = federation.openers[0]
     for name in ("ledger.sqlite", "ledger.mark"):
@@ -164,7 +161,7 @@ def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedSites) 
     assert federation.state() == "sealed"
 
 
-def test_an_opener_whose_key_was_lost_says_what_to_do(federation: MaskedSites) -> None:
+def test_an_opener_whose_key_was_lost_says_what_to_do(federation: MaskedFederation) -> None:
     federation.contribute()
     site = federation.openers[0]
     (key_id,) = _keys(site)
@@ -178,7 +175,7 @@ def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
     curator: Curator, tmp_path: Path
 ) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=45)).isoformat(timespec="seconds")
-    federation = make_masked_sites(curator, tmp_path, 4, quorum=3, deadline=soon)
+    federation = make_masked_federation(curator, tmp_path, 4, quorum=3, deadline=soon)
     first, second = federation.openers
     federation.contribute(second, *federation.sites[2:])
     assert error_of(_open(first, federation))[0] == SETTING
@@ -190,7 +187,7 @@ def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
 
 
 def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
-    federation: MaskedSites,
+    federation: MaskedFederation,
 ) -> None:
     federation.contribute()
     site = federation.openers[0]
@@ -205,7 +202,7 @@ def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
     assert federation.state(wait_s=60) == "decomposed"
 
 
-def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedSites) -> None:
+def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedFederation) -> None:
     site, name = federation.openers[0], federation.study.name
     first = identity_of(site, name, opener=True)
     assert first["opener"]["key_id"] == next(iter(site.history.openers))
@@ -225,7 +222,7 @@ def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedSites) 
 def test_with_a_spare_any_one_opener_may_be_gone(
     curator: Curator, tmp_path: Path, gone: int
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path, 4, n_openers=4, spares=1)
+    federation = make_masked_federation(curator, tmp_path, 4, n_openers=4, spares=1)
     federation.contribute()
     there = [site for place, site in enumerate(federation.openers) if place != gone]
     for site in there[:2]:
@@ -253,7 +250,7 @@ def _findings(site: OwnerSite, area: str) -> list[tuple[str, str]]:
 
 
 def test_doctor_says_what_waits_for_an_opener_and_when_it_cannot_open(
-    federation: MaskedSites,
+    federation: MaskedFederation,
 ) -> None:
     first, second = federation.openers
     assert _findings(first, "opener") == []
@@ -271,7 +268,7 @@ def test_doctor_says_what_waits_for_an_opener_and_when_it_cannot_open(
     assert state == "broken"
 
 
-def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedSites) -> None:
+def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedFederation) -> None:
     federation.contribute()
     site = federation.sites[-1]
     before = site.history

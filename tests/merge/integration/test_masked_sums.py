@@ -22,7 +22,7 @@ from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from tests.support.curator import Curator
-from tests.support.masked_owners import MaskedSites, make_masked_sites
+from tests.support.federations import MaskedFederation, make_masked_federation
 
 Change = Callable[["Done", dict[str, Any]], None]
 
@@ -31,7 +31,7 @@ Change = Callable[["Done", dict[str, Any]], None]
 class Done:
     """A study that was carried out; the first site's components."""
 
-    federation: MaskedSites
+    federation: MaskedFederation
     components: Path
     folder: Path
 
@@ -68,7 +68,7 @@ class Done:
 def done(curator: Curator, tmp_path_factory: pytest.TempPathFactory) -> Done:
     """Five owners with a quorum of four; four are openers, of whom one never comes back."""
     folder = tmp_path_factory.mktemp("sites")
-    federation = make_masked_sites(curator, folder, 5, n_openers=4, spares=1)
+    federation = make_masked_federation(curator, folder, 5, n_openers=4, spares=1)
     federation.contribute()
     name, openers = federation.study.name, federation.openers[:3]
     for opener in openers:

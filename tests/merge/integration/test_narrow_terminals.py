@@ -9,10 +9,9 @@ import pytest
 from dppca.common.transport.tls import Role
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub
-from tests.support.owner_site import OwnerSite
+from tests.support.federations import MaskedHub
+from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.terminal import run_on_terminal, wider_than
-from tests.support.trained_site import make_trained_site
 
 WIDTHS = (60, 40)
 

@@ -7,7 +7,6 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -16,23 +15,11 @@ import dppca
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
-from tests.support.census import ATTRIBUTES, make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.patience import WAIT_S
-
-
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
-
-
-def _study(curator: Curator, *owners: OwnerSite, **changes: Any) -> Study:
-    names = [owner.name for owner in owners]
-    study = make_study(**{"name": f"study-{uuid4().hex[:12]}", "owners": names, **changes})
-    curator.operator().create(study)
-    return study
+from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.studies import CENSUS
 
 
 def _fails(answer: tuple[int, Any]) -> tuple[int, str, str]:
@@ -47,10 +34,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_a_review_shows_what_would_leave_and_leaves_no_trace(
-    curator: Curator, site: OwnerSite
-) -> None:
-    study = _study(curator, site)
+def test_a_review_shows_what_would_leave_and_leaves_no_trace(site: OwnerSite, study: Study) -> None:
     code, found = site.run("review", study.name)
     assert code == 0
     assert (found["rows"], found["entries"]) == (200, study.table.layout.n_entries)
@@ -62,9 +46,8 @@ def test_a_review_shows_what_would_leave_and_leaves_no_trace(
 
 
 def test_without_a_terminal_consent_has_to_be_given_beforehand(
-    curator: Curator, site: OwnerSite
+    site: OwnerSite, study: Study
 ) -> None:
-    study = _study(curator, site)
     code, name, message = _fails(site.run("contribute", study.name))
     assert (code, name) == (24, "ConsentError")
     assert "--yes" in message
@@ -72,26 +55,23 @@ def test_without_a_terminal_consent_has_to_be_given_beforehand(
 
 
 def test_a_steward_who_declines_is_charged_nothing(
-    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch, study: Study
 ) -> None:
-    study = _study(curator, site)
     monkeypatch.setattr(sys, "stdin", _Terminal("n\n"))
     assert _fails(site.run("contribute", study.name))[:2] == (24, "ConsentError")
     assert not (site.folder / "ledger.sqlite").exists()
 
 
 def test_a_steward_who_agrees_contributes(
-    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch, study: Study
 ) -> None:
-    study = _study(curator, site)
     monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
     code, done = site.run("contribute", study.name)
     assert (code, done["rows"], done["already_stored"]) == (0, 200, False)
     assert site.history.length == 3
 
 
-def test_a_second_contribution_is_the_first_one_again(curator: Curator, site: OwnerSite) -> None:
-    study = _study(curator, site)
+def test_a_second_contribution_is_the_first_one_again(site: OwnerSite, study: Study) -> None:
     first = site.run("contribute", study.name, "--yes")[1]
     code, second = site.run("contribute", study.name)
     assert (code, second["already_stored"]) == (0, True)
@@ -110,10 +90,10 @@ def _doctor(site: OwnerSite, area: str) -> tuple[int, list[dict[str, Any]]]:
 
 def test_doctor_refuses_a_study_where_contribute_does(curator: Curator, site: OwnerSite) -> None:
     (site.folder / "key.pem").chmod(0o600)
-    fits = _study(curator, site)
+    fits = curator.begin(site.name)
     assert _doctor(site, "data")[1][0]["message"].startswith(f"study {fits.name} can be served by")
-    dear = _study(curator, site, privacy={"mechanism": "laplace", "epsilon": "9"})
-    small = _study(curator, site, max_rows=100)
+    dear = curator.begin(site.name, epsilon="9")
+    small = curator.begin(site.name, max_rows=100)
     code, found = _doctor(site, "data")
     said = {each["message"].split()[6 if each["class"] else 1].rstrip(":"): each for each in found}
     assert code in {21, 23}
@@ -134,7 +114,7 @@ def test_doctor_is_content_where_one_of_several_data_sets_is_possible(
     (site.folder / "more.csv").write_bytes((site.folder / "rows.csv").read_bytes())
     with (site.folder / "policy.yaml").open("a") as file:
         file.write('  more: {path: more.csv, epsilon: "9", delta: "0"}\n')
-    study = _study(curator, site, privacy={"mechanism": "laplace", "epsilon": "5"})
+    study = curator.begin(site.name, epsilon="5")
     code, [found] = _doctor(site, "data")
     assert code == 0
     assert found["message"] == f"study {study.name} can be served by more (200 rows)"
@@ -144,7 +124,7 @@ def test_every_command_names_the_hosts_of_a_certificate_that_is_for_others(
     curator: Curator, site: OwnerSite
 ) -> None:
     (site.folder / "key.pem").chmod(0o600)
-    study = _study(curator, site)
+    study = curator.begin(site.name)
     with (site.folder / "site.yaml").open("a") as file:
         file.write("server_name: hub.example\n")
     code, [found] = _doctor(site, "connection")
@@ -175,14 +155,13 @@ def test_every_command_names_the_hosts_of_a_certificate_that_is_for_others(
     ],
 )
 def test_an_interrupted_contribution_says_what_the_ledger_holds(
-    curator: Curator,
     site: OwnerSite,
     monkeypatch: pytest.MonkeyPatch,
     module: str,
     place: str,
     says: str,
+    study: Study,
 ) -> None:
-    study = _study(curator, site)
 
     def reached(name: str) -> None:
         if name == place:
@@ -200,9 +179,8 @@ def test_an_interrupted_contribution_says_what_the_ledger_holds(
 
 
 def test_a_study_file_that_differs_names_the_attribute_and_no_value(
-    curator: Curator, site: OwnerSite
+    site: OwnerSite, study: Study
 ) -> None:
-    study = _study(curator, site)
     document = json.loads(study.canonical_bytes())
     document["schema"]["attributes"][0]["upper"] = 91.25
     document["quorum"] = 1
@@ -221,7 +199,7 @@ def test_a_study_file_that_differs_names_the_attribute_and_no_value(
 def test_a_study_that_does_not_name_this_owner_is_no_study(
     curator: Curator, site: OwnerSite, tmp_path: Path
 ) -> None:
-    other = _study(curator, make_enrolled_site(curator, tmp_path))
+    other = curator.begin(make_enrolled_site(curator, tmp_path).name)
     for name in (other.name, "absent"):
         code, error, message = _fails(site.run("contribute", name, "--yes"))
         assert (code, error) == (43, "UnknownStudyError")
@@ -229,9 +207,8 @@ def test_a_study_that_does_not_name_this_owner_is_no_study(
 
 
 def test_a_study_that_was_aborted_takes_nothing_and_costs_nothing(
-    curator: Curator, site: OwnerSite
+    curator: Curator, site: OwnerSite, study: Study
 ) -> None:
-    study = _study(curator, site)
     curator.operator().admin.AbortStudy(
         pb.AbortStudyRequest(name=study.name, reason="x"), timeout=WAIT_S
     )
@@ -242,9 +219,7 @@ def test_a_study_that_was_aborted_takes_nothing_and_costs_nothing(
 
 def test_data_without_the_studys_columns_cost_nothing(curator: Curator, site: OwnerSite) -> None:
     other = {"name": "height", "type": "numeric", "lower": 0, "upper": 3}
-    study = _study(
-        curator, site, schema={"max_rows_per_person": 1, "attributes": [*ATTRIBUTES, other]}
-    )
+    study = curator.begin(site.name, attributes=[*CENSUS, other])
     code, name, message = _fails(site.run("contribute", study.name, "--yes"))
     assert (code, name) == (13, "DataError")
     assert "height" in message
@@ -252,8 +227,7 @@ def test_data_without_the_studys_columns_cost_nothing(curator: Curator, site: Ow
     assert not (site.folder / "ledger.sqlite").exists()
 
 
-def test_rows_that_do_not_conform_are_coded_and_sent(curator: Curator, site: OwnerSite) -> None:
-    study = _study(curator, site)
+def test_rows_that_do_not_conform_are_coded_and_sent(site: OwnerSite, study: Study) -> None:
     with (site.folder / "rows.csv").open("a") as file:
         file.write("inf,Zebra,\nabc,,other\n")
     assert site.run("check", study.name)[0] == 14
@@ -272,7 +246,7 @@ def test_components_come_once_everybody_has_contributed(
     curator: Curator, site: OwnerSite, tmp_path: Path
 ) -> None:
     other = make_enrolled_site(curator, tmp_path)
-    study = _study(curator, site, other)
+    study = curator.begin(site.name, other.name)
     assert site.run("contribute", study.name, "--yes")[0] == 0
     code, name, message = _fails(site.run("components", study.name, "--wait", "0.2"))
     assert (code, name) == (50, "NotReadyError")
@@ -301,7 +275,7 @@ def test_components_come_once_everybody_has_contributed(
 @pytest.fixture
 def finished(curator: Curator, site: OwnerSite) -> tuple[OwnerSite, Study]:
     """A site that has the components of a study it was alone in."""
-    study = _study(curator, site)
+    study = curator.begin(site.name)
     assert site.run("contribute", study.name, "--yes")[0] == 0
     assert site.run("components", study.name, "--wait", "20")[0] == 0
     return site, study
@@ -338,9 +312,8 @@ def test_components_that_claim_another_release_of_this_site_are_refused(
 
 
 def test_doctor_says_which_study_waits_and_which_data_set_fits(
-    curator: Curator, site: OwnerSite
+    site: OwnerSite, study: Study
 ) -> None:
-    study = _study(curator, site)
     code, document = site.run("doctor")
     assert code == 0
     text = json.dumps(document)
@@ -351,7 +324,7 @@ def test_doctor_says_which_study_waits_and_which_data_set_fits(
 def test_a_review_refuses_above_the_studys_share_and_a_contribution_does_not(
     curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = _study(curator, site, faults={"refuse_if_above": 0.2})
+    study = curator.begin(site.name, faults={"refuse_if_above": 0.2})
     path = site.folder / "rows.csv"
     path.write_text(path.read_text().replace(",state", ",farm"))
     code, review = site.run("review", study.name)

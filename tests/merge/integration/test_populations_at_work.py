@@ -5,29 +5,11 @@ from __future__ import annotations
 import csv
 import sqlite3
 from contextlib import closing
-from pathlib import Path
-from uuid import uuid4
 
-import pytest
-
-from dppca.common.study import Study
-from tests.support.census import make_study
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of
 
 PATIENTS = 'patients: {who: Secret people of ward 7, epsilon: "3", delta: "0"}'
-
-
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
-
-
-def _study(curator: Curator, site: OwnerSite, epsilon: str) -> Study:
-    privacy = {"mechanism": "laplace", "epsilon": epsilon}
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name], privacy=privacy)
-    curator.operator().create(study)
-    return study
 
 
 def _state(site: OwnerSite, populations: list[str], data_sets: list[str]) -> None:
@@ -38,7 +20,7 @@ def _state(site: OwnerSite, populations: list[str], data_sets: list[str]) -> Non
 
 def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site: OwnerSite) -> None:
     _state(site, [PATIENTS], ["survey: {population: patients, path: rows.csv}"])
-    first, second = _study(curator, site, "2"), _study(curator, site, "2")
+    first, second = curator.begin(site.name, epsilon="2"), curator.begin(site.name, epsilon="2")
     code, reviewed = site.run("review", first.name)
     assert (code, reviewed["budget"]["population"]) == (0, "patients")
     code, done = site.run("contribute", first.name, "--yes")
@@ -60,7 +42,7 @@ def test_a_population_that_was_charged_cannot_be_left_out(
     curator: Curator, site: OwnerSite
 ) -> None:
     _state(site, [PATIENTS], ["survey: {population: patients, path: rows.csv}"])
-    first, second = _study(curator, site, "1"), _study(curator, site, "1")
+    first, second = curator.begin(site.name, epsilon="1"), curator.begin(site.name, epsilon="1")
     assert site.run("contribute", first.name, "--yes")[0] == 0
     (site.folder / "rows.csv").rename(site.folder / "other.csv")
     other = PATIENTS.replace("patients", "others")
@@ -88,12 +70,12 @@ def test_queries_of_one_database_spend_one_budget(curator: Curator, site: OwnerS
     _state(
         site, [PATIENTS], [f"{name}: {{{source}, query: {name}.sql}}" for name in ("all", "women")]
     )
-    first, second = _study(curator, site, "2"), _study(curator, site, "2")
+    first, second = curator.begin(site.name, epsilon="2"), curator.begin(site.name, epsilon="2")
     code, done = site.run("contribute", first.name, "--data-set", "all", "--yes")
     assert (code, done["remaining"]) == (0, "1")
     code, message = error_of(site.run("contribute", second.name, "--data-set", "women", "--yes"))
     assert (code, "population patients does not cover" in message) == (21, True)
-    small = _study(curator, site, "1")
+    small = curator.begin(site.name, epsilon="1")
     code, done = site.run("contribute", small.name, "--data-set", "women", "--yes")
     assert (code, done["remaining"]) == (0, "0")
 
@@ -102,7 +84,7 @@ def test_what_the_policy_says_of_people_stays_at_the_site(
     curator: Curator, site: OwnerSite
 ) -> None:
     _state(site, [PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
-    study = _study(curator, site, "1")
+    study = curator.begin(site.name, epsilon="1")
     assert site.run("contribute", study.name, "--yes")[0] == 0
     ledger = (site.folder / "ledger.sqlite").read_bytes()
     assert b"Secret people" not in ledger

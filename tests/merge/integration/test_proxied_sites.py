@@ -10,12 +10,10 @@ from uuid import uuid4
 import pytest
 
 from dppca.common.testbed import environment
-from dppca.common.transport.tls import Role
-from tests.support.census import make_study
 from tests.support.curator import Curator
 from tests.support.http_proxy import ConnectProxy, connect_proxy
-from tests.support.owner_site import OwnerSite, error_of, make_site
 from tests.support.patience import run_watched
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site, make_site
 
 LOGIN = "hospital:MARKED-secret-9313"
 
@@ -25,8 +23,7 @@ def make_proxied_site(
 ) -> OwnerSite:
     """An enrolled site with `proxy`, and where its login is kept if it has one."""
     name = f"marked-owner-{uuid4().hex[:12]}"
-    credentials = curator.authority.issue(Role.OWNER, name)
-    site = make_site(folder / name, name=name, curator=curator.address, credentials=credentials)
+    site = make_enrolled_site(curator, folder, name=name)
     settings = site.folder / "site.yaml"
     text = f"{settings.read_text()}proxy: {proxy.address}\n"
     if login:
@@ -51,8 +48,7 @@ def test_a_whole_study_goes_through_the_proxy_and_it_sees_no_word_of_it(
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
     with connect_proxy(login=login) as proxy:
         site = make_proxied_site(curator, tmp_path, proxy, login=login)
-        study = make_study(name=f"marked-study-{uuid4().hex[:12]}", owners=[site.name])
-        curator.operator().create(study)
+        study = curator.begin(site.name, name=f"marked-study-{uuid4().hex[:12]}")
         assert findings(site.run("doctor"))["proxy"] == "ok"
         assert site.run("contribute", study.name, "--yes")[0] == 0
         assert site.run("components", study.name, "--wait", "20")[0] == 0
@@ -93,7 +89,7 @@ def test_init_writes_the_proxy_and_refuses_one_with_a_password(tmp_path: Path) -
 def test_a_setting_that_is_wrong_is_named_and_not_repeated(
     tmp_path: Path, line: str, words: str
 ) -> None:
-    site = make_site(tmp_path / "site", name="s", curator="hub.example:7443")
+    site = make_site(tmp_path / "site", curator="hub.example:7443")
     with (site.folder / "site.yaml").open("a") as file:
         file.write(f"{line}\n")
     code, said = error_of(site.run("components", "x"))
@@ -139,8 +135,7 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
     monkeypatch.setattr("dppca.owner.client.questions.CONNECT_TIMEOUT_S", 3)
     with connect_proxy(**settings) as proxy:
         site = make_proxied_site(curator, tmp_path, proxy)
-        study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-        curator.operator().create(study)
+        study = curator.begin(site.name)
         seen = findings(site.run("doctor"))
         is_cut = "cut_after" in settings
         assert seen["proxy"] == ("ok" if is_cut else "broken")

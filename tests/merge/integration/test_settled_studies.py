@@ -20,10 +20,10 @@ from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_certificate
 from dppca.owner.cli import cli
 from dppca.owner.client.calls import CuratorClient
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.party import Party
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 ARTEFACT, SIGNATURE, STATE, CHAIN = 15, 17, 44, 48
 RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
@@ -37,19 +37,13 @@ def operator(curator: Curator) -> Party:
 
 @pytest.fixture
 def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path, epsilon="2.0")
+    return make_enrolled_site(curator, tmp_path, budget='epsilon: "2.0", delta: "0"')
 
 
 @pytest.fixture
-def study(site: OwnerSite, operator: Party) -> Study:
+def study(curator: Curator, site: OwnerSite) -> Study:
     """A study of this owner alone: it has a result with the first contribution."""
-    study = make_study(
-        name=f"{site.name}-alone",
-        owners=[site.name],
-        privacy={"mechanism": "laplace", "epsilon": "0.5"},
-    )
-    operator.create(study)
-    return study
+    return curator.begin(site.name, epsilon="0.5")
 
 
 def _refused(site: OwnerSite, *line: str) -> tuple[int, str]:

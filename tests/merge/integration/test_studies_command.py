@@ -6,7 +6,6 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -14,20 +13,8 @@ from dppca.common.console import run
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.commands import studies
-from tests.support.census import make_study
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
-
-
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
-
-
-def create(curator: Curator, *owners: str, **changes: Any) -> Study:
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=list(owners), **changes)
-    curator.operator().create(study)
-    return study
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 
 def listed(site: OwnerSite) -> dict[str, dict[str, Any]]:
@@ -39,9 +26,9 @@ def listed(site: OwnerSite) -> dict[str, dict[str, Any]]:
 def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: OwnerSite) -> None:
     assert site.run("studies")[1]["studies"] == []
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=2, hours=3)
-    alone = create(curator, site.name)
-    shared = create(curator, site.name, "owner-2", deadline=end.isoformat(), quorum=1)
-    create(curator, "owner-2")
+    alone = curator.begin(site.name)
+    shared = curator.begin(site.name, "owner-2", deadline=end.isoformat(), quorum=1)
+    curator.begin("owner-2")
     found = listed(site)
     assert list(found) == [shared.name, alone.name], "newest first; others' are not shown"
     assert found[alone.name] == {
@@ -64,8 +51,8 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
 
 
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
-    alone = create(curator, site.name)
-    shared = create(curator, site.name, "owner-2")
+    alone = curator.begin(site.name)
+    shared = curator.begin(site.name, "owner-2")
     assert site.run("contribute", shared.name, "--yes")[0] == 0
     assert listed(site)[shared.name]["next"] == "nothing: it waits for other owners"
     code, _ = site.run("contribute", alone.name, "--yes", die_at="send")
@@ -105,9 +92,9 @@ def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    first = create(curator, site.name, deadline="2040-01-01T00:00:00Z", quorum=1)
+    first = curator.begin(site.name, deadline="2040-01-01T00:00:00Z", quorum=1)
     new: list[Study] = []
-    steps = [lambda: None, lambda: new.append(create(curator, site.name)), lambda: None]
+    steps = [lambda: None, lambda: new.append(curator.begin(site.name)), lambda: None]
     assert watched(site, monkeypatch, steps) == (0, [studies.POLL_S] * 4)
     printed = capsys.readouterr().out
     assert printed.count(f"{first.name}: open, 0 of 1 contributions, epsilon 1, deadline 2040") == 2
@@ -116,12 +103,11 @@ def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
 
 
 def test_a_watch_on_a_terminal_shows_the_list_anew(
-    curator: Curator,
     site: OwnerSite,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    study: Study,
 ) -> None:
-    study = create(curator, site.name)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert watched(site, monkeypatch, [lambda: None])[0] == 0
     printed = capsys.readouterr().out
@@ -135,7 +121,7 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
     monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
     curator = Curator(tmp_path / "hub").start()
     site = make_enrolled_site(curator, tmp_path)
-    study = create(curator, site.name)
+    study = curator.begin(site.name)
     relisted: list[Any] = []
     monkeypatch.setattr(
         studies,

@@ -15,15 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from benchmarks.studies import PublicData, nltcs, study_document
 from dppca.common.privacy.labels import Label
 from dppca.common.study_document import study_from_mapping
-from dppca.common.transport.tls import Role
 from dppca.owner.models.loader import load_model
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 BAR = 0.78  # the commonest class is right on 0.555
 
@@ -43,14 +41,6 @@ def _write(data: PublicData, rows: list[int], path: Path) -> Path:
     return path
 
 
-def _site(curator: Curator, folder: Path, name: str) -> OwnerSite:
-    credentials = curator.authority.issue(Role.OWNER, name)
-    site = make_site(folder / name, name=name, curator=curator.address, credentials=credentials)
-    budget = {"path": "rows.csv", "epsilon": "30", "delta": "0"}
-    (site.folder / "policy.yaml").write_text(yaml.safe_dump({"data_sets": {"survey": budget}}))
-    return site
-
-
 def test_owners_of_nltcs_train_models_that_may_leave(
     curator: Curator, tmp_path: Path, data_folder: Path
 ) -> None:
@@ -62,7 +52,10 @@ def test_owners_of_nltcs_train_models_that_may_leave(
     fifth = len(order) // 5
     held_out = _write(data, order[:fifth], tmp_path / "held-out.csv")
     curator.operator().create(study)
-    sites = [_site(curator, tmp_path, name) for name in study.owners]
+    sites = [
+        make_enrolled_site(curator, tmp_path, name=name, budget='epsilon: "30", delta: "0"')
+        for name in study.owners
+    ]
     for number, site in enumerate(sites):
         _write(data, order[fifth + number :: 2], site.folder / "rows.csv")
         assert site.run("contribute", study.name, "--yes")[0] == 0

@@ -10,11 +10,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.transport.status import from_rpc_error
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub
+from tests.support.federations import MaskedHub
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 STUDY = make_study(owners=["owner-1", "owner-2"])
 

@@ -17,11 +17,12 @@ from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb
 from tests.merge.kills.curator_that_dies import POINTS
-from tests.support.census import arrow, decoded_rows, header_of, make_release, make_study
+from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.party import upload
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 STUDY = make_study(owners=["owner-1", "owner-2"])
 DYING = str(Path(__file__).with_name("curator_that_dies.py"))

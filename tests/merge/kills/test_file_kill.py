@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trained_site import make_trained_site
+from tests.support.sites import make_trained_site
 
 TRAIN = ("train", "site-test", "--target", "ill", "--yes", "--method")
 ASK = {

@@ -19,10 +19,11 @@ from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party, to_wire, upload
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 BOUND_KIB = 300 << 10
 """More than twice what all attacks below add; before messages were asked for one by one, and

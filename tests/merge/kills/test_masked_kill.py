@@ -19,7 +19,8 @@ from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import refused
 from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub, MaskedSites, noised_sum
+from tests.support.federations import MaskedHub, MaskedSites
+from tests.support.masked import noised_sum
 from tests.support.patience import WAIT_S
 
 

@@ -10,8 +10,8 @@ from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.curator import Curator
-from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
+from tests.support.federations import MaskedFederation, identity_of, make_masked_federation
+from tests.support.sites import OwnerSite, error_of
 
 KILLED, NOT_READY = -9, 50
 STEPS = ["fetch", "check", "store", "open", "destroy", "send", "acknowledge"]
@@ -34,7 +34,7 @@ def _openings(site: OwnerSite) -> list[object]:
     return [each.opening for each in site.history.openers.values() if each.opening is not None]
 
 
-def _finish(federation: MaskedSites) -> None:
+def _finish(federation: MaskedFederation) -> None:
     name = federation.study.name
     for site in federation.openers:
         code, document = site.run("open", name)
@@ -48,9 +48,8 @@ def _finish(federation: MaskedSites) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_opener_killed_after_a_step_opens_once_and_keeps_no_key(
-    curator: Curator, tmp_path: Path, step: str
+    federation: MaskedFederation, step: str
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path)
     federation.contribute()
     site = federation.openers[0]
     assert site.run("open", federation.study.name, die_at=step)[0] == KILLED
@@ -70,7 +69,7 @@ def test_an_opener_killed_after_a_step_opens_once_and_keeps_no_key(
 def test_a_vote_that_was_cut_off_is_made_again_for_the_same_set(
     curator: Curator, tmp_path: Path, step: str
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path, 4, n_openers=4, spares=1)
+    federation = make_masked_federation(curator, tmp_path, 4, n_openers=4, spares=1)
     federation.contribute()
     name, site = federation.study.name, federation.openers[0]
     assert site.run("open", name, die_at=step)[0] == KILLED
@@ -85,10 +84,7 @@ def test_a_vote_that_was_cut_off_is_made_again_for_the_same_set(
 
 
 @pytest.mark.parametrize("step", ["store", "offer"])
-def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(
-    curator: Curator, tmp_path: Path, step: str
-) -> None:
-    site = make_enrolled_site(curator, tmp_path)
+def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(step: str, site: OwnerSite) -> None:
     assert site.run("identity", "a-study", "--opener", die_at=step)[0] == KILLED
     assert _keys(site) == ()
     told = identity_of(site, "a-study", opener=True)["opener"]
@@ -98,9 +94,8 @@ def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(
 
 
 def test_a_contribution_cut_off_before_its_bytes_are_stored_is_drawn_and_masked_anew(
-    curator: Curator, tmp_path: Path
+    federation: MaskedFederation,
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path)
     name, site = federation.study.name, federation.sites[-1]
     line = ("contribute", name, "--yes", "--digest", federation.study.digest)
     for step in ("reserve", "draw", "store", "commit"):

@@ -10,26 +10,13 @@ from pathlib import Path
 import pytest
 
 from dppca.common.study import Study
-from tests.support.census import make_study
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 STEPS = ["fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge"]
 KILLED = -9
 LEDGER_ERROR = 30
-
-
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    """A site that this curator has never seen: it remembers the ledgers of the others."""
-    return make_enrolled_site(curator, tmp_path)
-
-
-def _study(curator: Curator, site: OwnerSite, name: str) -> Study:
-    study = make_study(name=name, owners=[site.name, "absent"])
-    curator.operator().create(study)
-    return study
 
 
 def _has_come(curator: Curator, study: Study) -> bool:
@@ -40,7 +27,7 @@ def _has_come(curator: Curator, study: Study) -> bool:
 def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
     curator: Curator, site: OwnerSite, step: str
 ) -> None:
-    study = _study(curator, site, f"kill-{step}")
+    study = curator.begin(site.name, "absent")
     code, _ = site.run("contribute", study.name, "--yes", die_at=step)
     assert code == KILLED
     died = site.history
@@ -69,7 +56,7 @@ def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
 def test_an_owner_that_dies_again_and_again_is_charged_once(
     curator: Curator, site: OwnerSite
 ) -> None:
-    study = _study(curator, site, "again-and-again")
+    study = curator.begin(site.name, "absent")
     for step in STEPS:
         assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
     code, _ = site.run("contribute", study.name)
@@ -80,10 +67,10 @@ def test_an_owner_that_dies_again_and_again_is_charged_once(
 def test_a_release_cut_off_before_another_one_can_still_be_sent(
     curator: Curator, site: OwnerSite
 ) -> None:
-    first, second = _study(curator, site, "first"), _study(curator, site, "second")
-    assert site.run("contribute", "first", "--yes", die_at="commit")[0] == KILLED
-    assert site.run("contribute", "second", "--yes")[0] == 0
-    assert site.run("contribute", "first")[0] == 0
+    first, second = curator.begin(site.name, "absent"), curator.begin(site.name, "absent")
+    assert site.run("contribute", first.name, "--yes", die_at="commit")[0] == KILLED
+    assert site.run("contribute", second.name, "--yes")[0] == 0
+    assert site.run("contribute", first.name)[0] == 0
     assert _has_come(curator, first)
     assert _has_come(curator, second)
 
@@ -92,9 +79,9 @@ def test_a_budget_that_does_not_cover_a_study_is_not_touched(
     curator: Curator, site: OwnerSite
 ) -> None:
     for number in range(3):
-        _study(curator, site, f"budget-{number}")
+        curator.begin(site.name, "absent", name=f"budget-{number}")
         assert site.run("contribute", f"budget-{number}", "--yes")[0] == 0
-    study = _study(curator, site, "budget-3")
+    study = curator.begin(site.name, "absent", name="budget-3")
     before = site.history
     code, failed = site.run("contribute", study.name, "--yes")
     assert (code, failed["error"]["class"]) == (21, "BudgetExceededError")
@@ -107,7 +94,7 @@ def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_pa
     curator = Curator(tmp_path / "hub").start()
     try:
         site = make_enrolled_site(curator, tmp_path, name="owner-1")
-        study = _study(curator, site, "down")
+        study = curator.begin(site.name, "absent", name="down")
         assert site.run("contribute", "down", "--yes", die_at="commit")[0] == KILLED
         kept = site.history.commitment_for(study.digest)
         curator.kill()
@@ -127,7 +114,7 @@ def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_pa
 def test_a_disk_without_room_for_a_ledger_releases_nothing(
     curator: Curator, site: OwnerSite
 ) -> None:
-    study = _study(curator, site, "full-disk")
+    study = curator.begin(site.name, "absent")
     before = {path.name for path in site.folder.iterdir()}
     assert _with_limit(site, "contribute", study.name, limit=8_000) == LEDGER_ERROR
     assert site.history.length == 0
@@ -145,8 +132,8 @@ def test_a_disk_without_room_for_a_ledger_releases_nothing(
 def test_entries_that_are_changed_stop_every_further_release(
     curator: Curator, site: OwnerSite
 ) -> None:
-    study = _study(curator, site, "tampered")
-    _study(curator, site, "tampered-too")
+    study = curator.begin(site.name, "absent")
+    curator.begin(site.name, "absent", name="tampered-too")
     assert site.run("contribute", study.name, "--yes")[0] == 0
     ledger = site.folder / "ledger.sqlite"
     content = ledger.read_bytes()

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.migrations import STORE_VERSION
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.old_store import CREATED_S, write_version_1
 from tests.support.patience import HANG_S
+from tests.support.studies import make_study
 
 STUDY = make_study()
 N_POINTS = 48

@@ -11,7 +11,7 @@ from dppca.common.pages.rendering import STATIC, render
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import TEMPLATES
 from tests.support.browser import SOON_MS, watched
-from tests.support.census import make_study
+from tests.support.studies import make_study
 
 PLACE = "http://127.0.0.1:8700/place/study/census"
 _HEAR = """window.heard = []; window.changed = 0;

@@ -20,15 +20,15 @@ from tests.support.browser import (
     watched,
 )
 from tests.support.curator import Curator
-from tests.support.masked_owners import MaskedSites, make_masked_sites
-from tests.support.owner_site import OwnerSite
+from tests.support.federations import MaskedFederation, make_masked_federation
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite
 
 
 @pytest.fixture
-def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
+def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
     """Three sites, all of which have contributed; two are openers."""
-    made = make_masked_sites(curator, tmp_path)
+    made = make_masked_federation(curator, tmp_path)
     made.contribute()
     return made
 
@@ -52,7 +52,7 @@ def _kinds(site: OwnerSite) -> list[str]:
 
 
 def test_two_openers_open_on_the_page_and_the_study_has_components(
-    federation: MaskedSites, browser: Browser, live: Processes
+    federation: MaskedFederation, browser: Browser, live: Processes
 ) -> None:
     name, (first, second) = federation.study.name, federation.openers
     for site in (first, second):
@@ -98,7 +98,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
 
 @pytest.mark.parametrize("step", ["check", "open", "destroy", "acknowledge"])
 def test_a_page_that_is_killed_while_it_opens_goes_on(
-    federation: MaskedSites, browser: Browser, live: Processes, step: str
+    federation: MaskedFederation, browser: Browser, live: Processes, step: str
 ) -> None:
     name, site = federation.study.name, federation.openers[0]
     charges = site.history.charges
@@ -123,7 +123,7 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
 def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
     curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path, 4, n_openers=4, spares=1)
+    federation = make_masked_federation(curator, tmp_path, 4, n_openers=4, spares=1)
     federation.contribute()
     name, (site, *others) = federation.study.name, federation.openers
     served = serve_site_page(live, site, fault="kill@vote")
@@ -150,7 +150,7 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
 def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
     curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path)
+    federation = make_masked_federation(curator, tmp_path)
     site, name = federation.openers[0], federation.study.name
     federation.contribute(site)
     curator.operator().admin.AbortStudy(pb.AbortStudyRequest(name=name, reason="a test"))

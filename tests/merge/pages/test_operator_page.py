@@ -9,10 +9,12 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, expect
 
+from dppca.common.study import Study
 from dppca.common.testbed import CURATOR, Processes
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
+    HOSTILE,
     SOON_MS,
     Served,
     follow,
@@ -26,9 +28,8 @@ from tests.support.browser import (
 from tests.support.callers import refused
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
-from tests.support.owner_site import make_enrolled_site
-from tests.support.pages import HOSTILE, begin_study
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
 ) -> None:
     sites = [make_enrolled_site(curator, tmp_path) for _ in range(2)]
     deadline = datetime.now(UTC) + timedelta(days=2, hours=3, minutes=30)
-    study = begin_study(curator, *(site.name for site in sites), deadline=deadline.isoformat())
+    study = curator.begin(*(site.name for site in sites), deadline=deadline.isoformat())
     with watched(browser) as seen:
         page = seen.page
         page.goto(served.address)
@@ -76,7 +77,7 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
 def test_an_aborted_study_says_why_in_words_alone(
     curator: Curator, browser: Browser, served: Served
 ) -> None:
-    study = begin_study(curator, "absent", "away")
+    study = curator.begin("absent", "away")
     request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])
     curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
     with watched(browser) as seen:
@@ -93,7 +94,7 @@ def test_an_aborted_study_says_why_in_words_alone(
 def test_refusals_are_shown_as_they_come_and_no_word_of_a_caller(
     curator: Curator, browser: Browser, served: Served
 ) -> None:
-    study = begin_study(curator, "owner-of-refusals", "absent")
+    study = curator.begin("owner-of-refusals", "absent")
     owner, stranger = curator.party("owner-of-refusals"), curator.party("stranger-of-page")
     with watched(browser) as seen:
         page = seen.page
@@ -119,12 +120,10 @@ def test_refusals_are_shown_as_they_come_and_no_word_of_a_caller(
 
 @pytest.mark.parametrize("script", [True, False])
 def test_by_keyboard_alone(
-    curator: Curator, tmp_path: Path, browser: Browser, served: Served, script: bool
+    curator: Curator, browser: Browser, served: Served, script: bool, site: OwnerSite, study: Study
 ) -> None:
-    site = make_enrolled_site(curator, tmp_path)
-    study = begin_study(curator, site.name)
     assert site.run("contribute", study.name, "--yes")[0] == 0
-    refused(lambda: curator.party(site.name).components(begin_study(curator, site.name)))
+    refused(lambda: curator.party(site.name).components(curator.begin(site.name)))
     with watched(browser, java_script_enabled=script) as seen:
         page = seen.page
         page.goto(served.address)

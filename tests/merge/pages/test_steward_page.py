@@ -8,15 +8,15 @@ import subprocess
 from decimal import Decimal
 from http.client import HTTPConnection
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study
 from dppca.common.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
+    HOSTILE,
     SOON_MS,
     Watched,
     follow,
@@ -28,17 +28,10 @@ from tests.support.browser import (
     serve_site_page,
     watched,
 )
-from tests.support.census import ATTRIBUTES
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
-from tests.support.pages import HOSTILE, begin_study
 from tests.support.patience import WAIT_S
-from tests.support.studies import study_document
-
-
-@pytest.fixture
-def site(curator: Curator, tmp_path: Path) -> OwnerSite:
-    return make_enrolled_site(curator, tmp_path)
+from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.studies import CENSUS
 
 
 def _open_review(page: Page, address: str, study: str) -> None:
@@ -56,7 +49,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
     curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
     site, *others = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
-    study = begin_study(curator, site.name, *(other.name for other in others))
+    study = curator.begin(site.name, *(other.name for other in others))
     assert others[0].run("contribute", study.name, "--yes")[0] == 0
     review = site.run("review", study.name)[1]
     served = serve_site_page(live, site)
@@ -116,9 +109,8 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
 
 
 def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+    site: OwnerSite, browser: Browser, live: Processes, study: Study
 ) -> None:
-    study = begin_study(curator, site.name)
     served = serve_site_page(live, site)
     with watched(browser, java_script_enabled=False) as seen:
         page = seen.page
@@ -157,7 +149,7 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
 def test_two_tabs_that_agree_make_one_contribution(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    study = begin_study(curator, site.name, "absent")
+    study = curator.begin(site.name, "absent")
     served = serve_site_page(live, site)
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
@@ -179,7 +171,7 @@ def test_two_tabs_that_agree_make_one_contribution(
 def test_a_page_that_is_killed_during_consent_has_charged_once(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str
 ) -> None:
-    study = begin_study(curator, site.name, "absent")
+    study = curator.begin(site.name, "absent")
     served = serve_site_page(live, site, fault=f"kill@{step}")
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
@@ -200,19 +192,16 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
 def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes = [dict(each) for each in CENSUS]
     attributes[0]["name"] = HOSTILE
     attributes[1] |= {"name": "&lt;b&gt;{{ 7 * 7 }}", "values": [HOSTILE, "{% raw %}"]}
     attributes[2]["categories"] = ["javascript:alert(3)", "</table></main>", "\u202eko\u202c"[1:3]]
-    name = f"study-{uuid4().hex[:8]}"
-    fields = {"name": name, "owners": [site.name], "components": {"count": 2}, "max_rows": 10**6}
-    study = study_from_mapping(study_document(attributes, **fields, resolution_bits=6))
-    curator.operator().create(study)
+    name = curator.begin(site.name, attributes=attributes).name
     header = ",".join('"' + each["name"].replace('"', '""') + '"' for each in attributes)
     quoted = HOSTILE.replace('"', '""')
     rows = f'40,{{% raw %}},javascript:alert(3)\n500,"{quoted}",?\n60,?,?\n'
     (site.folder / "rows.csv").write_text(header + "\n" + rows * 50)
-    aborted = begin_study(curator, site.name, "absent")
+    aborted = curator.begin(site.name, "absent")
     request = pb.AbortStudyRequest(name=aborted.name, reason=HOSTILE[:200])
     curator.operator().admin.AbortStudy(request)
     served = serve_site_page(live, site)
@@ -279,7 +268,7 @@ def test_no_value_of_a_row_is_on_any_page(
     marked = "43.1234567"
     rows = (site.folder / "rows.csv").read_text()
     (site.folder / "rows.csv").write_text(f"{rows}{marked},XQZ-marked,XQZ-too\n" * 1)
-    study = begin_study(curator, site.name)
+    study = curator.begin(site.name)
     served = serve_site_page(live, site)
     with watched(browser) as seen:
         pages = []

@@ -10,6 +10,7 @@ import adbc_driver_postgresql.dbapi
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from dppca.common.study import Study
 from dppca.common.testbed import Processes
 from tests.support.browser import (
     SOON_MS,
@@ -19,10 +20,9 @@ from tests.support.browser import (
     watched,
 )
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, make_enrolled_site
-from tests.support.pages import begin_study
 from tests.support.patience import WAIT_S
 from tests.support.postgres import PostgresServer
+from tests.support.sites import OwnerSite, make_enrolled_site
 
 # Queries of the rows wait as long as another session holds this lock, as for a busy server.
 _WAIT = """CREATE OR REPLACE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -73,9 +73,8 @@ def _stop(page: Page) -> None:
 
 
 def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
-    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+    site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes, study: Study
 ) -> None:
-    study = begin_study(curator, site.name)
     served = serve_site_page(live, site)
     with watched(browser) as seen:
         page = seen.page
@@ -101,7 +100,7 @@ def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
 def test_a_contribution_is_stopped_before_the_charge(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
 ) -> None:
-    study = begin_study(curator, site.name, "absent")
+    study = curator.begin(site.name, "absent")
     served = serve_site_page(live, site)
     with watched(browser, java_script_enabled=False) as seen:
         page = seen.page
@@ -124,9 +123,8 @@ def test_a_contribution_is_stopped_before_the_charge(
 
 
 def test_ctrl_c_stops_what_is_not_charged_and_says_so(
-    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+    site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes, study: Study
 ) -> None:
-    study = begin_study(curator, site.name)
     served = serve_site_page(live, site)
     with watched(browser) as seen, _locked(postgres):
         seen.page.goto(served.address)
@@ -143,7 +141,7 @@ def test_ctrl_c_stops_what_is_not_charged_and_says_so(
 def test_ctrl_c_says_what_was_charged(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
-    study = begin_study(curator, site.name, "absent")
+    study = curator.begin(site.name, "absent")
     served = serve_site_page(live, site)
     with watched(browser) as seen:
         seen.page.goto(served.address)

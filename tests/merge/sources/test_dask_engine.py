@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -31,13 +30,12 @@ from dppca.owner.records import (
     open_table,
 )
 from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
-from tests.support.census import make_study
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 MARKS = ("marked-label-4711", "41.73952618")
 
@@ -348,8 +346,7 @@ def write_credentials_in(folder: Path, authority: Any) -> Path:
 def _site(curator: Curator, folder: Path, *, n_files: int) -> tuple[OwnerSite, str]:
     """A site with 500 rows in Parquet files, alone in a study."""
     site = make_enrolled_site(curator, folder / "site")
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
+    study = curator.begin(site.name)
     rng = np.random.default_rng(3)
     rows = pa.table(
         {

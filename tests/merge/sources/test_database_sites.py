@@ -13,7 +13,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -27,10 +26,9 @@ from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
 from dppca.owner.records import Table
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.config import load_site
-from tests.support.census import make_study
 from tests.support.curator import Curator
-from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.postgres import PostgresServer
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 QUERY = "SELECT age, sex, work FROM people WHERE note <> 'hidden-word'"
 HIDDEN = ("hidden-word", "hidden-role", "/dppca-pg-")
@@ -57,13 +55,6 @@ def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSit
         '    query: people.sql\n    epsilon: "3"\n    delta: "0"\n'
     )
     return site
-
-
-@pytest.fixture
-def study(curator: Curator, site: OwnerSite) -> Study:
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
-    return study
 
 
 class _Terminal(io.StringIO):
@@ -188,8 +179,7 @@ def test_a_look_at_a_table_that_grows_is_at_one_moment(
 def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
     curator: Curator, site: OwnerSite, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name], max_rows=301)
-    curator.operator().create(study)
+    study = curator.begin(site.name, max_rows=301)
     insert = "INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2"
     monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
     code, message = error_of(site.run("contribute", study.name))

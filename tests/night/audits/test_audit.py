@@ -34,20 +34,14 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.schema import encode
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 LEVEL = 1e-7
 N_RELEASES = 30_000
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 1.2, 1.6)  # of the claimed epsilon; public, not fitted
 
 
-def _study(privacy: dict[str, str], attributes: list[dict[str, object]], k: int = 1) -> Study:
-    return study_from_mapping(
-        study_document(attributes, privacy=privacy, resolution_bits=6, max_rows_per_person=k)
-    )
-
-
+GRID = {"resolution_bits": 6}
 BINARIES: list[dict[str, object]] = [
     {"name": "a", "type": "binary", "values": [0, 1]},
     {"name": "b", "type": "binary", "values": [0, 1]},
@@ -131,11 +125,11 @@ def audited_epsilon(study: Study) -> float:
 
 
 STUDIES = {
-    "laplace on binaries": _study({"mechanism": "laplace", "epsilon": "1"}, BINARIES),
-    "laplace on numerics": _study({"mechanism": "laplace", "epsilon": "1"}, NUMERICS),
-    "laplace on a categorical": _study({"mechanism": "laplace", "epsilon": "1"}, CATEGORICALS),
-    "laplace, two rows a person": _study({"mechanism": "laplace", "epsilon": "1"}, BINARIES, k=2),
-    "gaussian": _study({"mechanism": "gaussian", "epsilon": "2", "delta": "0.05"}, BINARIES),
+    "laplace on binaries": make_study(BINARIES, **GRID),
+    "laplace on numerics": make_study(NUMERICS, **GRID),
+    "laplace on a categorical": make_study(CATEGORICALS, **GRID),
+    "laplace, two rows a person": make_study(BINARIES, max_rows_per_person=2, **GRID),
+    "gaussian": make_study(BINARIES, epsilon="2", delta="0.05", **GRID),
 }
 
 

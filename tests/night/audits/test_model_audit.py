@@ -35,7 +35,6 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.models.model import Model
 from dppca.owner.records import open_table
@@ -47,7 +46,7 @@ from dppca.owner.release.weights import (
 )
 from tests.support.latent_rows import make_result
 from tests.support.ledgers import account_of
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 LEVEL = 1e-7
 N_RELEASES = 10_000
@@ -57,14 +56,10 @@ LAWS: dict[str, tuple[str, str | None]] = {
     "gaussian": ("2", "0.1"),
     "laplace": ("3", None),
 }
-
-
-def _study() -> Study:
-    attributes: list[dict[str, Any]] = [
-        {"name": "a", "type": "numeric", "lower": 0, "upper": 1},
-        {"name": "b", "type": "binary", "values": ["no", "yes"]},
-    ]
-    return study_from_mapping(study_document(attributes))
+ATTRIBUTES: list[dict[str, Any]] = [
+    {"name": "a", "type": "numeric", "lower": 0, "upper": 1},
+    {"name": "b", "type": "binary", "values": ["no", "yes"]},
+]
 
 
 def _rows(path: Path, last: str) -> Path:
@@ -124,7 +119,7 @@ def _loss(plan: WeightPlan, x: NDArray[np.int64], y: NDArray[np.int64], z: Any) 
 
 def audited_epsilon(folder: Path, law: str, monkeypatch: pytest.MonkeyPatch) -> tuple[float, float]:
     """Lower bound on the epsilon that the path spends at its delta, and its claim."""
-    study = _study()
+    study = make_study(ATTRIBUTES)
     plan = _plan(study, folder, law)
     noise = plan.weights.calibration
     exact = [

@@ -21,7 +21,7 @@ from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 
 N_OWNERS, N_ROWS, N_DRAWN = 10, 1000, 100_000
 

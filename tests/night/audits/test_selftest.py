@@ -39,7 +39,7 @@ from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import ThrowAway, throw_away
 from dppca.owner.selftest.summaries import attack_summary
-from tests.support.owner_site import OwnerSite
+from tests.support.sites import OwnerSite
 
 Vector = NDArray[np.int64]
 Noiser = Callable[..., Vector]

@@ -8,17 +8,15 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.census import make_study
-from tests.support.curator import Curator
+from dppca.common.study import Study
 from tests.support.engines import write_files
-from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.sites import OwnerSite
 
 PAGE = ROOT / "docs/how-to/use-dask.md"
 
@@ -37,12 +35,9 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
 
 
 def test_the_page_leads_from_certificates_to_a_contribution(
-    curator: Curator, shell: PageShell, tmp_path: Path
+    shell: PageShell, tmp_path: Path, site: OwnerSite, study: Study
 ) -> None:
     require_all_but_variables()
-    site = make_enrolled_site(curator, tmp_path)
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
     rng = np.random.default_rng(4)
     rows = pa.table(
         {

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.support.census import make_study
-from tests.support.curator import Curator
+from dppca.common.study import Study
 from tests.support.object_store import BUCKET, object_store, upload
-from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.sites import OwnerSite
 
 PAGE = ROOT / "docs/how-to/use-object-store.md"
 
@@ -29,10 +27,9 @@ def write_rows(folder: Path, n_files: int = 3, n_each: int = 100) -> None:
         pa.parquet.write_table(pa.table(rows), folder / f"part-{number}.parquet")
 
 
-def test_the_page_leads_from_a_key_to_a_contribution(curator: Curator, tmp_path: Path) -> None:
-    site = make_enrolled_site(curator, tmp_path)
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
+def test_the_page_leads_from_a_key_to_a_contribution(
+    tmp_path: Path, site: OwnerSite, study: Study
+) -> None:
     write_rows(tmp_path / "rows")
     blocks = read_blocks(PAGE)
     with pytest.MonkeyPatch.context() as patch, object_store(patch) as system:

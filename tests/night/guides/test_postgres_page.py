@@ -6,27 +6,22 @@ import os
 import re
 import sys
 from pathlib import Path
-from uuid import uuid4
 
-from tests.support.census import make_study
+from dppca.common.study import Study
 from tests.support.checkout import ROOT
-from tests.support.curator import Curator
-from tests.support.owner_site import make_enrolled_site
 from tests.support.patience import run_watched
 from tests.support.postgres import PostgresServer
+from tests.support.sites import OwnerSite
 
 PAGE = (ROOT / "docs/how-to/use-postgresql.md").read_text()
 BLOCKS = dict(re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", PAGE, re.S))
 
 
 def test_the_page_leads_from_a_role_to_a_contribution(
-    curator: Curator, postgres: PostgresServer, tmp_path: Path
+    postgres: PostgresServer, tmp_path: Path, site: OwnerSite, study: Study
 ) -> None:
     assert list(BLOCKS) == ["role", "service", "policy", "look", "contribute"]
     assert PAGE.count("```sh") == len(BLOCKS) + 1, "all blocks but the variables are run"
-    site = make_enrolled_site(curator, tmp_path)
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
     # The role of the page has to give its password, as it has on a real server.
     hba = postgres.folder / "data" / "pg_hba.conf"
     hba.write_text("local all dppca_reader scram-sha-256\n" + hba.read_text())

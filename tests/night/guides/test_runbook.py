@@ -14,12 +14,13 @@ from dppca.common.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
 from dppca.curator.store import SqliteStore
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.old_store import CREATED_S, write_version_1
-from tests.support.owner_site import OwnerSite
 from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.sites import OwnerSite
+from tests.support.studies import make_study
 
 PAGE = ROOT / "docs/how-to/runbook.md"
 BLOCKS = read_blocks(PAGE)

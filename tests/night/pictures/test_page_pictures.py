@@ -47,8 +47,7 @@ from tests.support.callers import refused
 from tests.support.certificates import write_credentials
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
-from tests.support.owner_site import make_enrolled_site
-from tests.support.pages import begin_study
+from tests.support.sites import make_enrolled_site
 
 STORED = ROOT / "tests/golden/pages"
 # Mean difference, and that of the worst tenth of the lines, of the range from black to white.
@@ -210,10 +209,11 @@ def pages(
 ) -> Iterator[_Pages]:
     require_font("DejaVu Sans")
     folder = tmp_path_factory.mktemp("pages")
-    sites = [make_enrolled_site(curator, folder, epsilon="5000") for _ in range(2)]
+    sites = [
+        make_enrolled_site(curator, folder, budget='epsilon: "5000", delta: "0"') for _ in range(2)
+    ]
     names = [site.name for site in sites]
-    privacy = {"epsilon": "1000", "mechanism": "laplace"}
-    done, waiting = (begin_study(curator, *names, privacy=privacy) for _ in range(2))
+    done, waiting = (curator.begin(*names, epsilon="1000") for _ in range(2))
     for site, study in ((sites[0], done), (sites[1], done), (sites[0], waiting)):
         assert site.run("contribute", study.name, "--yes")[0] == 0
     assert sites[0].run("components", done.name, "--wait", "60")[0] == 0

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 
-from tests.support.census import make_study
-from tests.support.curator import Curator
+from dppca.common.study import Study
 from tests.support.engines import write_files
-from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
 from tests.support.patience import run_watched
+from tests.support.sites import OwnerSite
 
 PAGE = ROOT / "docs/how-to/use-spark.md"
 
 
-def test_the_page_leads_from_a_session_to_a_contribution(curator: Curator, tmp_path: Path) -> None:
+def test_the_page_leads_from_a_session_to_a_contribution(
+    tmp_path: Path, site: OwnerSite, study: Study
+) -> None:
     blocks = read_blocks(PAGE)
     assert list(blocks) == ["session", "policy", "contribute"]
     assert len(blocks) + 1 == PAGE.read_text().count("```sh\n"), "all but the variables are run"
-    site = make_enrolled_site(curator, tmp_path)
-    study = make_study(name=f"study-{uuid4().hex[:12]}", owners=[site.name])
-    curator.operator().create(study)
     rng = np.random.default_rng(4)
     rows = pa.table(
         {

@@ -29,9 +29,10 @@ from dppca.curator.study import row_streams, synthetic_rows
 from dppca.curator.study.row_streams import BATCH_ROWS, SMALL_BATCHES, read_header
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
 from dppca.owner.synthesis.tables import publishable, with_metadata
-from tests.support.census import decoded_rows, make_study
+from tests.support.census import decoded_rows
 from tests.support.certificates import new_authority
 from tests.support.examples import examples
+from tests.support.studies import make_study
 
 STUDY = make_study()
 SCHEMA = STUDY.table

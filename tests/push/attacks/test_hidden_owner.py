@@ -25,7 +25,7 @@ from dppca.common.schema.document import canonical_json
 from dppca.common.transport.tls import Role
 from dppca.owner.models.loader import load_model
 from dppca.owner.synthesis.tables import read_metadata
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite, make_proved_site
 
 QUORUM: dict[str, Any] = {"quorum": 1, "deadline": "2030-01-01T00:00:00Z"}
 HIDDEN, SHOWN = "owner-1", "owner-2"

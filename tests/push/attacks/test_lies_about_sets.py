@@ -37,8 +37,8 @@ from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.cli import cli
 from dppca.owner.site.opener_keys import list_opener_keys, read_opener_key
 from tests.support.certificates import new_authority
-from tests.support.masked_owners import POLICY, masked_study
-from tests.support.owner_site import OwnerSite, error_of, make_site
+from tests.support.federations import MASKED_BUDGET, study_of_sites
+from tests.support.sites import OwnerSite, error_of, make_site
 
 MISMATCH, SIGNATURE, REFUSED, SEAL = 12, 17, 26, 27
 CONFLICT, UPLOAD, LIMIT, NOT_READY = 45, 46, 47, 50
@@ -158,10 +158,12 @@ def _room(folder: Path, n_openers: int, **changes: Any) -> Iterator[Room]:
     for place in range(4):
         name = f"owner-{place + 1}"
         issued = authority.issue(Role.OWNER, name)
-        sites.append(make_site(folder / name, name=name, curator=address, credentials=issued))
-        (folder / name / "policy.yaml").write_text(POLICY)
+        how = {"curator": address, "credentials": issued, "budget": MASKED_BUDGET}
+        sites.append(make_site(folder / name, name=name, **how))
     changes = {"quorum": 3, "deadline": "2090-01-01T00:00:00Z", **changes}
-    liar.study = masked_study(sites, n_openers=n_openers, open_by="2100-01-01T00:00:00Z", **changes)
+    liar.study = study_of_sites(
+        sites, n_openers=n_openers, open_by="2100-01-01T00:00:00Z", **changes
+    )
     for site in sites:
         line = ("contribute", liar.study.name, "--yes", "--digest", liar.study.digest)
         code, said = site.run(*line)
@@ -321,7 +323,7 @@ def test_streams_of_another_opener_are_not_answered(room: Room) -> None:
 def test_uploads_of_an_older_study_are_refused_in_the_next(room: Room) -> None:
     older, before = dict(room.liar.uploads), room.liar.terms
     assert room.liar.study is not None
-    room.liar.study = masked_study(
+    room.liar.study = study_of_sites(
         room.sites,
         quorum=3,
         deadline="2090-01-01T00:00:00Z",
@@ -451,7 +453,7 @@ def _unmasked(room: Room) -> Iterator[bytes]:
 def test_seeds_and_unmasked_sums_are_in_no_file_and_no_line_of_a_site(
     room: Room, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    room.liar.study = masked_study(
+    room.liar.study = study_of_sites(
         room.sites,
         quorum=3,
         deadline="2090-01-01T00:00:00Z",

@@ -39,10 +39,11 @@ from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.certificates import Authority, new_authority
-from tests.support.owner_site import OwnerSite, make_site
-from tests.support.trained_site import proved as sealed_by
+from tests.support.sites import OwnerSite, make_site
+from tests.support.sites import proved as sealed_by
+from tests.support.studies import make_study
 
 STUDY = "census"
 
@@ -152,7 +153,6 @@ def room(tmp_path: Path) -> Iterator[Room]:
     owners = {name: authority.issue(Role.OWNER, name) for name in OWNERS}
     site = make_site(
         tmp_path / "site",
-        name="owner-1",
         curator=f"localhost:{port}",
         credentials=owners["owner-1"],
     )

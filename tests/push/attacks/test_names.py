@@ -32,20 +32,16 @@ from dppca.curator.observability.log import LOGGER, configure, log_event
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.owner.cli import cli
-from dppca.owner.ledger.database import compare_ledger
-from dppca.owner.ledger.mark import Held
 from dppca.owner.render.outcomes import components_text
 from dppca.owner.site.config import load_site
-from dppca.owner.site.enrolment import enrol
-from dppca.owner.site.kept_studies import components_path, keep_study, kept_study, save
+from dppca.owner.site.kept_studies import keep_study, kept_study
 from dppca.owner.synthesis.tables import open_writer
-from tests.support.census import make_study
-from tests.support.certificates import new_authority, write_credentials
+from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
-from tests.support.latent_rows import make_latent_study, make_result, make_rows
-from tests.support.owner_site import OwnerSite, make_site
-from tests.support.trained_site import proved
+from tests.support.latent_rows import make_result, make_rows
+from tests.support.sites import OwnerSite, keep_components, make_enrolled_site, make_site, proved
+from tests.support.studies import make_study
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
@@ -78,7 +74,7 @@ HARMLESS = ["income/year", "côté", "می‌خواهم", "क्‍ष", "-1", 
 
 def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
     """The study of `tests.support.latent_rows`, first columns (and ``ill``) renamed."""
-    document = json.loads(make_latent_study().canonical_bytes())
+    document = json.loads(make_study("latent").canonical_bytes())
     attributes = document["schema"]["attributes"]
     attributes.insert(0, attributes.pop(4))
     for attribute, name in zip(attributes, names, strict=False):
@@ -89,9 +85,8 @@ def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
 
 def site_with(folder: Path, study: Study) -> OwnerSite:
     """A site that keeps a study, with its rows and components."""
-    enrol(folder, name="owner-1", curator="127.0.0.1:1")
     authority = new_authority()
-    write_credentials(folder, authority.issue(Role.OWNER, "owner-1"))
+    site = make_site(folder, credentials=authority.issue(Role.OWNER, "owner-1"))
     (folder / "policy.yaml").write_text(
         'data_sets:\n  survey: {path: rows.parquet, epsilon: "10", delta: "0"}\n'
     )
@@ -101,12 +96,9 @@ def site_with(folder: Path, study: Study) -> OwnerSite:
     columns = [pa.array(ill), *rows.columns[1:]]
     table = pa.table(columns, names=[each.name for each in study.table.attributes])
     pa.parquet.write_table(table, folder / "rows.parquet")
-    site = load_site(folder)
-    compare_ledger(site.ledger, Held(), lock=site.lock)  # as a command does that asks a curator
-    keep_study(site, study)
     result = make_result(study, folder / "rows.parquet")
-    save(components_path(site, study.name), proved(result, study, authority))
-    return OwnerSite(folder, "owner-1")
+    keep_components(site, study, proved(result, study, authority))
+    return site
 
 
 def printed(*line: str) -> tuple[int, str]:
@@ -221,10 +213,7 @@ def test_a_curator_with_an_older_study_starts_again_and_takes_no_new_one(tmp_pat
         with pytest.raises(grpc.RpcError) as refused:
             curator.operator().create(new)
         assert type(from_rpc_error(refused.value)) is StudyError
-        credentials = curator.authority.issue(Role.OWNER, "owner-1")
-        site = make_site(
-            tmp_path / "site", name="owner-1", curator=curator.address, credentials=credentials
-        )
+        site = make_enrolled_site(curator, tmp_path, name="owner-1")
         code, text = printed("--site", str(site.folder), "review", "old")
         assert code == StudyError.exit_code
         assert "U+001B" in text
@@ -445,9 +434,9 @@ def test_a_study_file_whose_aliases_make_it_large_is_refused(text: str) -> None:
 
 
 def test_a_study_file_may_use_an_alias() -> None:
-    text = yaml.safe_dump(json.loads(make_latent_study().canonical_bytes()))
+    text = yaml.safe_dump(json.loads(make_study("latent").canonical_bytes()))
     labels = "[red, green, blue]"
-    assert study_from_yaml(text) == make_latent_study()
+    assert study_from_yaml(text) == make_study("latent")
     document = yaml.safe_load(text)
     document["schema"]["attributes"][5] = "HERE"
     written = yaml.safe_dump({"x": 0, **document}, sort_keys=False)

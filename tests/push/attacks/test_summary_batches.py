@@ -30,14 +30,13 @@ from dppca.common.estimators import PrivateSVM
 from dppca.common.estimators.base.projection import project
 from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records import Table, delimited, open_table
 from dppca.owner.records.sources import Malformed
 from dppca.owner.release.summary import SummaryRequest, exact_counts, request_summary
 from dppca.owner.synthesis.report.comparison import CodedTable, code_table
 from tests.support.examples import examples
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 PAIRS, BITS = 4, 10
 UNIT = 1 << BITS
@@ -54,7 +53,7 @@ def study_of(*, ball: bool) -> Study:
         numeric, target = {"type": "numeric", "centre": 0, "scale": 4}, []
         fields["row_norm"] = {}
     attributes = [*({"name": name, **numeric} for name in NAMES), *target]
-    return study_from_mapping(study_document(attributes, **fields))
+    return make_study(attributes, **fields)
 
 
 STUDY, BALL = study_of(ball=False), study_of(ball=True)

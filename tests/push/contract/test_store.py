@@ -28,10 +28,10 @@ from dppca.curator.study.study_record import (
     StoredBlob,
     StudyRecord,
 )
-from tests.support.census import header_of, make_release, make_study
-from tests.support.masked_records import MaskedRecords
-from tests.support.masked_studies import make_masked_study
+from tests.support.census import header_of, make_release
+from tests.support.masked import MaskedRecords, make_masked_study
 from tests.support.old_store import CREATED_S, write_version_1
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 STUDY = make_study()

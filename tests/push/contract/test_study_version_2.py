@@ -13,8 +13,8 @@ from dppca.common.errors import StudyError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust
 from dppca.common.study_document import study_from_canonical, study_from_mapping
-from tests.support.masked_studies import base64_text, make_masked_study, masked_document
-from tests.support.studies import study_document
+from tests.support.masked import base64_text, make_masked_study, masked_document
+from tests.support.studies import make_study
 
 MADE = make_masked_study()
 BINARY = [{"name": name, "type": "binary", "values": ["no", "yes"]} for name in "ab"]
@@ -34,11 +34,7 @@ def test_a_document_of_version_2_is_read_back_to_the_same_bytes() -> None:
 
 
 def test_version_2_may_say_that_each_owner_adds_all_of_the_noise() -> None:
-    privacy = {"mechanism": "laplace", "epsilon": "1.0"}
-    old = study_from_mapping(study_document(BINARY, privacy=privacy))
-    new = study_from_mapping(
-        study_document(BINARY, version=2, privacy={**privacy, "trust": "owner"})
-    )
+    old, new = make_study(BINARY), make_study(BINARY, version=2, trust="owner")
     assert old.trust is new.trust is Trust.OWNER
     assert old.honest is new.honest is None
     assert calibrate(old) == calibrate(new)
@@ -74,7 +70,7 @@ def test_numbers_that_do_not_fit_are_refused(changes: dict[str, Any], message: s
 def test_what_belongs_to_masked_sums_is_refused_elsewhere(name: str) -> None:
     said = {**document(), "spares": 1}[name]
     with pytest.raises(StudyError, match=f"{name}"):
-        study_from_mapping(study_document(BINARY, **{name: said}))
+        make_study(BINARY, **{name: said})
 
 
 def test_terms_are_those_of_the_study() -> None:
@@ -95,7 +91,7 @@ def test_terms_are_those_of_the_study() -> None:
     with pytest.raises(StudyError, match="owner-1"):
         Terms.from_study(study_from_mapping(weak))
     with pytest.raises(StudyError, match="trust: aggregate"):
-        Terms.from_study(study_from_mapping(study_document(BINARY)))
+        Terms.from_study(make_study(BINARY))
 
 
 def test_noise_too_narrow_for_shares_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 from tests.support.checkout import ROOT
@@ -28,6 +30,17 @@ def test_every_folder_of_unit_tests_is_a_folder_of_the_source() -> None:
     folders = {path.parent.relative_to(UNIT) for path in UNIT.rglob("*.py")}
     assert folders
     assert [str(each) for each in folders if not (ROOT / each).is_dir()] == []
+
+
+def test_no_two_public_classes_that_tests_share_have_the_same_name() -> None:
+    names = Counter(
+        node.name
+        for path in (ROOT / "tests/support").glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 30
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def _has_source(test: Path) -> bool:

@@ -36,9 +36,12 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
-from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, small_study
+from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
+from tests.support.studies import make_study
 
-STUDIES = [small_study(f"study-{number}", epsilon=f"0.{number + 1}") for number in range(3)]
+STUDIES = [
+    make_study("small", name=f"study-{number}", epsilon=f"0.{number + 1}") for number in range(3)
+]
 STEPS = ["reserve", "draw", "store", "commit", "acknowledge"]
 
 

@@ -22,8 +22,7 @@ from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role
 from tests.support.certificates import new_authority
 from tests.support.examples import examples
-from tests.support.masked_rounds import CertifiedStudy, MaskedRound, carry_out
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
 
 Place = tuple[str | int, ...]
 REFUSED = (AlteredError, ArtefactError, ReceiptError, SignatureError)

@@ -29,8 +29,7 @@ from dppca.curator.study.sealed_set import is_opened, missing_openers, wanted_st
 from dppca.curator.study.study_record import OwnerHistory, StoredBlob, StudyRecord
 from tests.support.census import header_of
 from tests.support.examples import examples
-from tests.support.masked_records import MaskedRecords, header_for
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import MaskedRecords, header_for, make_masked_study
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 MASKED = MaskedRecords(

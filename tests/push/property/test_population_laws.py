@@ -26,9 +26,10 @@ from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, Policy, load_policy
 from tests.support.examples import examples
-from tests.support.ledgers import request_of, rows_of, small_study
+from tests.support.ledgers import request_of, rows_of
+from tests.support.studies import make_study
 
-STUDY = small_study()
+STUDY = make_study("small")
 ROWS = {"rows/a.csv": {"a"}, "rows": {"a", "b"}, "c.csv": {"c"}}
 """Whose rows lie at each place."""
 DATABASE = "{postgresql: {service: warehouse}}"

@@ -24,7 +24,7 @@ from dppca.owner.client.session import load_site_credentials
 from dppca.owner.site.config import load_site
 from tests.support.documents import require_documented
 from tests.support.examples import examples
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite, make_proved_site
 
 PARTS = re.compile(
     r"array \S+: |array \S+, array|column \S+: |column \S+, column|the columns are not those"

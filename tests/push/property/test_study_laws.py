@@ -23,8 +23,9 @@ from dppca.curator.study.admission import (
 )
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction
 from dppca.curator.study.study_record import OwnerHistory, StoredBlob, StudyRecord
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.examples import examples
+from tests.support.studies import make_study
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 STUDY = make_study(quorum=2, deadline=(START + timedelta(hours=4)).isoformat(), max_rows=2500)

@@ -10,26 +10,25 @@ import grpc
 
 from dppca.common.messages import StudyState
 from dppca.common.transport.codec import state_from_wire
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.masked_owners import make_masked_sites
-from tests.support.owner_site import make_enrolled_site
+from tests.support.federations import MaskedFederation
 from tests.support.patience import WAIT_S
+from tests.support.sites import OwnerSite
+from tests.support.studies import make_study
 
 KILLED = -9
 
 
 def test_an_owner_killed_between_its_charge_and_its_release_is_charged_once(
-    curator: Curator, tmp_path: Path
+    curator: Curator, site: OwnerSite
 ) -> None:
-    site = make_enrolled_site(curator, tmp_path)
-    study = make_study(name="killed", owners=[site.name, "absent"])
-    curator.operator().create(study)
-    assert site.run("contribute", "killed", "--yes", die_at="draw")[0] == KILLED
+    study = curator.begin(site.name, "absent")
+    assert site.run("contribute", study.name, "--yes", die_at="draw")[0] == KILLED
     died = site.history
     assert (len(died.charges), len(died.commitments)) == (1, 0)
     assert list(curator.operator().result(study, wait_s=0).contributed) == []
-    assert site.run("contribute", "killed", "--yes")[0] == 0
+    assert site.run("contribute", study.name, "--yes")[0] == 0
     assert site.history.total("survey").epsilon == Decimal("1.0")
     assert list(curator.operator().result(study, wait_s=0).contributed) == [site.name]
 
@@ -55,9 +54,8 @@ def test_a_curator_killed_while_it_stores_a_contribution_ends_the_study_all_the_
 
 
 def test_an_opener_killed_once_its_key_is_gone_sends_the_same_opening(
-    curator: Curator, tmp_path: Path
+    federation: MaskedFederation,
 ) -> None:
-    federation = make_masked_sites(curator, tmp_path)
     federation.contribute()
     name, first = federation.study.name, federation.openers[0]
     assert first.run("open", name, die_at="destroy")[0] == KILLED

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.runner import run_federation
-from tests.support.census import make_study
-from tests.support.owner_site import OwnerSite, write_rows
+from tests.support.census import census_rows
+from tests.support.sites import OwnerSite
+from tests.support.studies import make_study
 
 N_ROWS = 300
 
@@ -21,7 +24,9 @@ def test_a_study_comes_to_files_that_verify(
     aggregation: Aggregation | None, tmp_path: Path
 ) -> None:
     study = make_study(owners=["owner-1", "owner-2", "owner-3"][: 3 if aggregation else 2])
-    rows = {name: write_rows(tmp_path / f"{name}.csv", N_ROWS) for name in study.owners}
+    rows = {name: tmp_path / f"{name}.csv" for name in study.owners}
+    for path in rows.values():
+        pa.csv.write_csv(census_rows(N_ROWS), path)
     ran = run_federation(
         study,
         aggregation=aggregation,

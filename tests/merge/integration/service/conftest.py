@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from tests.support.callers import OWNERS
-from tests.support.census import make_release, make_study
+from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.masked_sites import MaskedHub
 from tests.support.party import Party
 
 
@@ -26,17 +23,10 @@ def owners(curator: Curator) -> dict[str, Party]:
     return {name: curator.party(name) for name in OWNERS}
 
 
-@pytest.fixture(scope="module")
-def hub(curator: Curator) -> MaskedHub:
-    return MaskedHub(curator)
-
-
 @pytest.fixture
-def study(operator: Party, request: pytest.FixtureRequest) -> Study:
+def study(curator: Curator) -> Study:
     """A new open study."""
-    study = make_study(name=f"s-{hashlib.sha256(request.node.name.encode()).hexdigest()[:20]}")
-    operator.create(study)
-    return study
+    return curator.begin(*OWNERS)
 
 
 @pytest.fixture

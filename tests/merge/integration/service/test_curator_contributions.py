@@ -18,10 +18,11 @@ from dppca.common.transport.status import from_rpc_error, is_busy
 from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import refused
-from tests.support.census import header_of, make_release, make_study, with_receipt
+from tests.support.census import header_of, make_release, with_receipt
 from tests.support.curator import Curator
 from tests.support.party import Party, to_wire, upload
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 
 def test_the_same_release_again_has_no_effect(study: Study, owners: dict[str, Party]) -> None:

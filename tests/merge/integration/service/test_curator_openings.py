@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,12 +23,8 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study import lifecycle
 from tests.support.callers import refused
-from tests.support.masked_sites import (
-    MaskedHub,
-    MaskedSite,
-    MaskedSites,
-    noised_sum,
-)
+from tests.support.federations import MaskedHub, MaskedSite, MaskedSites
+from tests.support.masked import noised_sum
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
 
@@ -43,21 +38,11 @@ TOO_LONG = ("RESOURCE_EXHAUSTED", "LimitError")
 
 
 @pytest.fixture
-def sites(hub: MaskedHub, request: pytest.FixtureRequest) -> MaskedSites:
-    """A new study of four owners; owner-1 and owner-2 are openers."""
-    return hub.join(name=named(request.node.name))
-
-
-@pytest.fixture
 def sealed(sites: MaskedSites) -> MaskedSites:
     """One that all have contributed to, and that is sealed."""
     sites.contribute()
     sites.until_sealed()
     return sites
-
-
-def named(text: str) -> str:
-    return f"m-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
 def state(sites: MaskedSites) -> StudyState:
@@ -257,7 +242,7 @@ def test_an_opening_of_another_set_study_or_stream_is_refused(
 ) -> None:
     first, study = sealed.openers[0], sealed.study
     made = first.make_opening()
-    other = hub.join(name=named(study.name))
+    other = hub.join()
     other.contribute()
     other.until_sealed()
     elsewhere = other.openers[0].make_opening().to_bytes()
@@ -311,8 +296,8 @@ class TestSpares:
     """Four openers of which one may be gone for good: three votes first, then each stream once."""
 
     @pytest.fixture
-    def sealed(self, hub: MaskedHub, request: pytest.FixtureRequest) -> MaskedSites:
-        sites = hub.join(4, 4, spares=1, name=named(f"spares {request.node.name}"))
+    def sealed(self, hub: MaskedHub) -> MaskedSites:
+        sites = hub.join(4, 4, spares=1)
         sites.contribute()
         sites.until_sealed()
         return sites

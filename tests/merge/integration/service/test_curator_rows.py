@@ -11,10 +11,11 @@ from dppca.common.messages import Form
 from dppca.common.study import Study
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import OWNERS, refused
-from tests.support.census import arrow, coded_rows, decoded_rows, make_release, make_study
+from tests.support.census import arrow, coded_rows, decoded_rows, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 ROWS: dict[str, Callable[[], tuple[bytes, int]]] = {
     "garbage": lambda: (b"\xff" * 500, 3),

@@ -20,10 +20,11 @@ from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import OWNERS, refused
-from tests.support.census import arrow, decoded_rows, make_release, make_study
+from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 
 def test_owners_find_joint_components_and_publish_rows(

@@ -14,7 +14,8 @@ from dppca.common.files import open_to_others, read_text, shut, sync
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
-from tests.support.ledgers import NOW, request_of, small_study
+from tests.support.ledgers import NOW, request_of
+from tests.support.studies import make_study
 
 NOBODY = 65534
 
@@ -23,7 +24,7 @@ def _site(folder: Path) -> Path:
     enrol(folder, name="owner-1", curator="127.0.0.1:1")
     site = load_site(folder)
     with open_ledger(site.ledger, lock=site.lock) as ledger:
-        ledger.reserve(request_of(small_study()), release_id=b"r" * 16, now=NOW)
+        ledger.reserve(request_of(make_study("small")), release_id=b"r" * 16, now=NOW)
     return folder
 
 

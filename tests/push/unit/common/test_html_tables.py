@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dppca.common.html_tables import html_table, html_text
-from dppca.common.study_document import study_from_mapping
-from tests.support.latent_rows import make_latent_study
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 
 def test_a_cell_is_text() -> None:
@@ -17,7 +15,7 @@ def test_a_cell_is_text() -> None:
 
 
 def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
-    study = make_latent_study()
+    study = make_study("latent")
     page = study._repr_html_()
     for said in (study.name, study.digest, "epsilon", "ill", *study.owners):
         assert said in page
@@ -30,5 +28,5 @@ def test_names_of_a_study_are_no_markup() -> None:
     attributes = [
         {"name": f"<img src={name}>", "type": "numeric", "lower": 0, "upper": 1} for name in "ab"
     ]
-    study = study_from_mapping(study_document(attributes))
+    study = make_study(attributes)
     assert "<img" not in study._repr_html_() + study.table._repr_html_()

@@ -9,9 +9,9 @@ import pytest
 
 from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
 from dppca.common.schema import Schema
-from tests.support.latent_rows import make_latent_study
+from tests.support.studies import make_study
 
-SCHEMA = make_latent_study(name="latent").table
+SCHEMA = make_study("latent", name="latent").table
 
 
 def _vectors(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

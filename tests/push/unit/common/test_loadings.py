@@ -13,9 +13,9 @@ from dppca.common.loadings import (
     largest_loadings,
 )
 from dppca.common.schema import Schema
-from tests.support.latent_rows import make_latent_study
+from tests.support.studies import make_study
 
-SCHEMA = make_latent_study().table
+SCHEMA = make_study("latent").table
 VECTORS = np.array(
     [
         [0.1, -0.7, 0.0, 0.0, 0.6, 0.0, 0.0, -0.4],

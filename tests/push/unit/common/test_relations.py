@@ -23,9 +23,8 @@ from dppca.common.relations import (
     relations_warning,
 )
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from tests.support.masked_studies import make_masked_study
-from tests.support.studies import study_document
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 BINARIES = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]
 NUMERICS = [{"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
@@ -36,7 +35,7 @@ LABELS = [
 
 def _study(attributes: list[dict[str, Any]], **changes: Any) -> Study:
     owners = changes.pop("owners", ["east", "west"])
-    return study_from_mapping(study_document(attributes, owners=owners, **changes))
+    return make_study(attributes, owners=owners, **changes)
 
 
 def _judge(study: Study, rows: int) -> Relations:

@@ -17,28 +17,18 @@ import yaml
 from dppca.common.console import run
 from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.cli import COMMANDS, cli
-from tests.support.census import make_study
 from tests.support.certificates import Authority, new_authority, write_credentials
-from tests.support.ledgers import NOW, ledger_files, request_of, small_study
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.ledgers import NOW, ledger_files, request_of
+from tests.support.sites import OwnerSite, make_site
+from tests.support.studies import make_study
 
 NOWHERE = "127.0.0.1:1"
 STUDY = make_study()
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
-
-
 @pytest.fixture
 def site(tmp_path: Path, authority: Authority) -> OwnerSite:
-    return make_site(
-        tmp_path / "site",
-        name="owner-1",
-        curator=NOWHERE,
-        credentials=authority.issue(Role.OWNER, "owner-1"),
-    )
+    return make_site(tmp_path / "site", credentials=authority.issue(Role.OWNER, "owner-1"))
 
 
 @pytest.fixture
@@ -322,7 +312,7 @@ def _charge(site: OwnerSite, *, data_set: str = "survey") -> None:
     from dppca.owner.site.config import load_site
     from dppca.owner.site.policy import load_policy
 
-    request = request_of(small_study(epsilon="0.7"), data_set=data_set)
+    request = request_of(make_study("small", epsilon="0.7"), data_set=data_set)
     named = {each.name: each.account for each in load_policy(load_site(site.folder)).data_sets}
     path, lock = ledger_files(site.folder)
     with open_ledger(path, lock=lock) as ledger:
@@ -422,7 +412,9 @@ def test_the_budget_lists_charges_and_how_far_they_came(
 
     path, lock = ledger_files(site.folder)
     with open_ledger(path, lock=lock) as ledger:
-        ledger.reserve(request_of(small_study(epsilon="0.7")), release_id=bytes(16), now=NOW)
+        ledger.reserve(
+            request_of(make_study("small", epsilon="0.7")), release_id=bytes(16), now=NOW
+        )
     found = site.run("budget", "--data-set", "survey")[1]
     assert found["data_sets"][0]["remaining"] == "2.3"
     assert [(r["study"], r["charged_epsilon"], r["state"]) for r in found["releases"]] == [

@@ -16,7 +16,7 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
-from tests.support.masked_studies import MaskedStudy, make_masked_study
+from tests.support.masked import MaskedStudy, make_masked_study
 
 TEXTS = [{"name": f"x{n}", "type": "binary", "values": ["no", "yes"]} for n in range(30)]
 

@@ -41,13 +41,8 @@ from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite
 from tests.support.tables import digest_columns
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
-    return make_proved_site(tmp_path_factory.mktemp("proved"))
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +55,6 @@ def envelope(result: Result) -> dict[str, Any]:
     assert result.receipt is not None
     found: dict[str, Any] = json.loads(result.receipt)
     return found
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
 
 
 @pytest.fixture(scope="module")

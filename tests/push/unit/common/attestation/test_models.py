@@ -18,7 +18,7 @@ from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, Signa
 from dppca.common.transport.tls import Role
 from dppca.owner.models.loader import load_model
 from tests.support.documents import require_documented
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import ProvedSite, make_proved_site
 
 LAPLACE, GAUSSIAN = ("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6")
 METHODS = {

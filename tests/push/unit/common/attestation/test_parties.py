@@ -34,16 +34,10 @@ from dppca.common.errors import (
 from dppca.common.transport.revoked import RevocationList, read_list
 from dppca.common.transport.tls import Role, parse_certificate
 from tests.support.certificates import Authority, new_authority
-from tests.support.owner_site import OwnerSite
-from tests.support.proved_site import ProvedSite, make_proved_site
+from tests.support.sites import OwnerSite, ProvedSite, make_proved_site
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
-    return make_proved_site(tmp_path_factory.mktemp("proved"))
 
 
 def _crl(authority: Authority, *pems: bytes, date: datetime = NOW) -> bytes:

@@ -28,11 +28,10 @@ from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.census import ATTRIBUTES
-from tests.support.certificates import Authority, new_authority
-from tests.support.masked_rounds import CertifiedStudy, MaskedRound, carry_out
-from tests.support.masked_studies import make_masked_study
-from tests.support.proved_site import make_proved_site
+from tests.support.certificates import Authority
+from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
+from tests.support.sites import make_proved_site
+from tests.support.studies import CENSUS
 
 N_ROWS = 1000
 
@@ -40,17 +39,12 @@ N_ROWS = 1000
 def _carry_out(
     authority: Authority, *came: int, present: Any = None, **changes: Any
 ) -> MaskedRound:
-    fields = {"attributes": ATTRIBUTES, "resolution_bits": 6, "components": {"count": 2}}
+    fields = {"attributes": CENSUS, "resolution_bits": 6, "components": {"count": 2}}
     parties = CertifiedStudy(make_masked_study(**fields, **changes), authority)
     rng = np.random.default_rng(4)
     size = parties.study.table.layout.n_entries
     sums = {f"owner-{place}": rng.integers(-N_ROWS, N_ROWS, size) for place in came}
     return carry_out(parties, sums, n_rows=N_ROWS, present=present)
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
 
 
 @pytest.fixture(scope="module")

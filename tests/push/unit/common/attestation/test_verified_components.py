@@ -12,13 +12,8 @@ import dppca
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.results import result_from_bytes, result_to_bytes
 from tests.support.certificates import new_authority
-from tests.support.latent_rows import make_latent_study
-from tests.support.proved_site import ProvedSite, make_proved_site
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory: pytest.TempPathFactory) -> ProvedSite:
-    return make_proved_site(tmp_path_factory.mktemp("proved"))
+from tests.support.sites import ProvedSite
+from tests.support.studies import make_study
 
 
 def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> None:
@@ -51,14 +46,14 @@ def test_a_file_without_a_receipt_is_read_with_its_study(
     assert found.receipt is None
     assert np.array_equal(found.components_, result.vectors)
     with pytest.raises(ArtefactError, match="another study"):
-        dppca.read_result(path, study=make_latent_study(name="other"))
+        dppca.read_result(path, study=make_study("latent", name="other"))
 
 
 def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:
     with pytest.raises(SignatureError):
         dppca.read_result(proved.components, ca=new_authority().pem)
     with pytest.raises(ArtefactError, match="another study"):
-        dppca.read_result(proved.components, study=make_latent_study(name="other"))
+        dppca.read_result(proved.components, study=make_study("latent", name="other"))
     with pytest.raises(ArtefactError, match="cannot be read"):
         dppca.read_result(tmp_path / "none.npz")
     (tmp_path / "study.yaml").write_text("name: trial")
@@ -79,7 +74,7 @@ def test_a_notebook_shows_loadings_and_obeys_no_name(proved: ProvedSite) -> None
     for name in ("ill=yes", "site-test", "component"):
         assert name in page
     assert page.count("<tr>") == 1 + len(found.components_)
-    hostile = make_latent_study(name="latent")
+    hostile = make_study("latent", name="latent")
     changed = hostile.table.model_copy(
         update={
             "attributes": tuple(

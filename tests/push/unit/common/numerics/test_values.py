@@ -26,8 +26,8 @@ from dppca.deploy.simulation.holdings import Holdings
 from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
 from dppca.owner.synthesis.report.comparison import CodedTable, code_table, compare
 from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
-from tests.support.census import ATTRIBUTES, make_study
 from tests.support.examples import examples
+from tests.support.studies import CENSUS, make_study
 
 STUDY: Study = make_study()
 SCHEMA: Schema = STUDY.table
@@ -84,10 +84,8 @@ def test_numbers_outside_the_bounds_and_missing_ones_stand_beside_the_bounds() -
 
 
 def test_a_label_of_its_own_is_where_unknown_values_stand() -> None:
-    work = {**ATTRIBUTES[2], "unknown": "?"}
-    schema = Schema.model_validate(
-        {"max_rows_per_person": 1, "attributes": [*ATTRIBUTES[:2], work]}
-    )
+    work = {**CENSUS[2], "unknown": "?"}
+    schema = Schema.model_validate({"max_rows_per_person": 1, "attributes": [*CENSUS[:2], work]})
     heights = _heights(schema, FAULTY, "work")
     assert heights["?"] == pytest.approx(4 / 7)
     assert NOT_KNOWN not in heights

@@ -8,8 +8,8 @@ import pytest
 
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.release import calibrate
-from tests.support.ledgers import small_study
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_nothing_is_promised_of_laplace_shares() -> None:
 
 
 def test_where_each_owner_adds_all_of_the_noise_there_is_nothing_to_foresee() -> None:
-    study = small_study()
+    study = make_study("small")
     assert foresee_collusion(study, calibrate(study)) is None

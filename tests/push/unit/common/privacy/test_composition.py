@@ -8,7 +8,7 @@ import pytest
 
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 
 PAIR = [["owner-1", "owner-3"]]
 THREE = [["owner-1", "owner-2"], ["owner-2", "owner-3", "owner-4"]]

@@ -15,8 +15,7 @@ from dppca.common.privacy.release import calibrate, draw, receipt_from_bytes, se
 from dppca.common.privacy.sensitivity import real_l1, sensitivity
 from dppca.common.schema import encode
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 
 def _study(**changes: Any) -> Study:
@@ -25,8 +24,7 @@ def _study(**changes: Any) -> Study:
         {"name": "y", "type": "binary", "values": [0, 1]},
         {"name": "z", "type": "categorical", "categories": ["p", "q", "r"]},
     ]
-    fields = {"privacy": {"mechanism": "laplace", "epsilon": "0.5"}, **changes}
-    return study_from_mapping(study_document(attributes, **fields))
+    return make_study(attributes, **{"epsilon": "0.5", **changes})
 
 
 def _moments(study: Study) -> Moments:
@@ -121,7 +119,7 @@ def test_the_weight_of_unit_ball_sums_is_part_of_the_sensitivity() -> None:
 
 def test_a_study_whose_integers_could_overflow_is_refused_when_it_is_made() -> None:
     with pytest.raises(RangeError):
-        calibrate(_study(privacy={"mechanism": "laplace", "epsilon": "0.0000000000001"}))
+        calibrate(_study(epsilon="0.0000000000001"))
 
 
 def test_a_noise_scale_set_by_hand_is_charged_what_it_costs() -> None:

@@ -11,6 +11,7 @@ from dppca.common.errors import StudyError
 from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study_document import study_from_mapping
+from tests.support.studies import study_document
 
 
 def _schema(**fields: object) -> Schema:
@@ -149,7 +150,7 @@ def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) 
         {"name": "b", "type": "binary", "values": ["n", "y"]},
     ]
     with pytest.raises(StudyError, match=words):
-        study_from_mapping(_study(attributes))
+        study_from_mapping(study_document(attributes))
 
 
 @pytest.mark.parametrize(
@@ -168,14 +169,4 @@ def test_weights_that_cannot_be_are_refused(fields: dict[str, object], words: st
         {"name": "b", "type": "binary", "values": ["n", "y"]},
     ]
     with pytest.raises(StudyError, match=words):
-        study_from_mapping(_study(attributes, **fields))
-
-
-def _study(attributes: list[dict[str, object]], **fields: object) -> dict[str, object]:
-    return {
-        "name": "s",
-        "owners": ["owner-1"],
-        "privacy": {"mechanism": "laplace", "epsilon": "1"},
-        "components": {"count": 1},
-        "schema": {"max_rows_per_person": 1, "attributes": attributes, **fields},
-    }
+        study_from_mapping(study_document(attributes, **fields))

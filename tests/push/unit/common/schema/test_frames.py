@@ -19,9 +19,10 @@ from dppca.common.errors import DataError, SchemaMismatchError
 from dppca.common.schema import Schema
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.columns import parse_column
-from tests.support.latent_rows import make_latent_study, make_rows
+from tests.support.latent_rows import make_rows
+from tests.support.studies import make_study
 
-SCHEMA = make_latent_study().table
+SCHEMA = make_study("latent").table
 ROWS = make_rows(50)
 
 

@@ -25,11 +25,6 @@ class _Answer(grpc.GenericRpcHandler):
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
-
-
-@pytest.fixture(scope="module")
 def port(authority: Authority) -> Any:
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_Answer()])
     credentials = server_credentials(authority.issue(Role.CURATOR, "hub"))

@@ -58,11 +58,6 @@ from tests.support.certificates import Authority, new_authority
 NOW = datetime.now(UTC)
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return new_authority()
-
-
 class _Failure(grpc.RpcError):
     def __init__(self, code: grpc.StatusCode, details: str = "", name: str = "") -> None:
         self._code, self._details, self._name = code, details, name

@@ -24,8 +24,9 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.client import _save
 from dppca.curator.operator.downloads import require_format, require_proved, write_table
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
-from tests.support.census import arrow, coded_rows, decoded_rows, make_study
+from tests.support.census import arrow, coded_rows, decoded_rows
 from tests.support.certificates import new_authority
+from tests.support.studies import make_study
 from tests.support.tables import digest_columns
 
 STUDY = make_study()

@@ -11,9 +11,8 @@ import pytest
 from dppca.common.errors import SettingError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 ATTRIBUTES: list[dict[str, Any]] = [
     *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)),
@@ -25,7 +24,7 @@ GAUSSIAN = {"mechanism": "gaussian", "epsilon": "0.5", "delta": "1e-9"}
 
 
 def _study(attributes: list[dict[str, Any]] = ATTRIBUTES, **changes: Any) -> Study:
-    return study_from_mapping(study_document(attributes, owners=["east", "west"], **changes))
+    return make_study(attributes, owners=["east", "west"], **changes)
 
 
 def _compared(study: Study, *targets: str) -> dict[str, Choice]:

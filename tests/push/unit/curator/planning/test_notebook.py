@@ -10,9 +10,9 @@ import dppca
 from dppca.common.errors import SettingError, StudyError
 from dppca.curator.planning.assumptions import power_law
 from dppca.curator.planning.plan import make_plan
-from tests.support.latent_rows import make_latent_study
+from tests.support.studies import make_study
 
-STUDY = make_latent_study()
+STUDY = make_study("latent")
 
 
 def test_the_plan_is_that_of_the_command() -> None:

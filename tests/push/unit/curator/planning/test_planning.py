@@ -11,13 +11,12 @@ import pytest
 from dppca.common.errors import RangeError, SettingError
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.study import Study, Trust
-from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
 from dppca.curator.planning.forecaster import GOOD, Feasibility
 from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
 from dppca.curator.planning.plan_text import Seconds, plan_document, plan_text
-from tests.support.masked_studies import make_masked_study
-from tests.support.studies import study_document
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 DELTA = Decimal("1e-9")
 SECONDS = Seconds(draw=0.1, decompose=0.2, transfer=0.3, megabits=100)
@@ -29,7 +28,7 @@ def _study(**changes: Any) -> Study:
         {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
     ]
     fields = {"name": "pilot", "owners": ["east", "west"], "components": {"count": 2}, **changes}
-    return study_from_mapping(study_document(attributes, **fields))
+    return make_study(attributes, **fields)
 
 
 def _plan(study: Study, rows: int, **settings: Any) -> StudyPlan:
@@ -63,7 +62,7 @@ def test_gaussian_noise_is_left_out_without_a_delta() -> None:
 
 
 def test_a_gaussian_study_brings_its_delta_and_allows_no_other() -> None:
-    study = _study(privacy={"mechanism": "gaussian", "epsilon": "1", "delta": "1e-6"})
+    study = _study(epsilon="1", delta="1e-6")
     plan = _plan(study, 500)
     assert plan.asked.mechanism is Mechanism.GAUSSIAN
     assert plan.asked.delta == Decimal("1e-6")
@@ -87,7 +86,7 @@ def test_the_smallest_epsilon_is_enough_and_three_quarters_of_it_are_not(
 
 
 def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None:
-    study, rows = _study(privacy={"mechanism": "laplace", "epsilon": "0.2"}), 100
+    study, rows = _study(epsilon="0.2"), 100
     need = _plan(study, rows).need(Mechanism.LAPLACE)
     assert need.rows_per_owner is not None
     assert need.owners is not None
@@ -172,7 +171,7 @@ def test_an_epsilon_whose_noise_leaves_the_integers_is_shown_as_refused() -> Non
     assert (line.verdict, line.forecast, line.noise) == (Feasibility.REFUSED, None, None)
     assert "leave their range" in plan_text(plan, SECONDS)
     with pytest.raises(RangeError):
-        _plan(_study(privacy={"mechanism": "laplace", "epsilon": "1e-12"}), 500)
+        _plan(_study(epsilon="1e-12"), 500)
 
 
 def test_noise_out_of_all_proportion_has_no_remedy() -> None:

@@ -13,8 +13,8 @@ from dppca.common.transport.tls import Role
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
 from dppca.curator.study.study_record import StudyRecord
-from tests.support.census import make_study
 from tests.support.certificates import new_authority
+from tests.support.studies import make_study
 
 
 class Barred(SqliteStore):

@@ -23,8 +23,9 @@ from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.study_record import StudyRecord
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 OWNERS = [f"owner-{number}" for number in range(6)]

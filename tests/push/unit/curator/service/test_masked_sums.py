@@ -35,9 +35,7 @@ from dppca.curator.store import SqliteStore
 from dppca.curator.study.aggregate import aggregate_masked
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.census import header_of
-from tests.support.masked_records import MaskedRecords
-from tests.support.masked_sites import noised_sum
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import MaskedRecords, make_masked_study, noised_sum
 
 MASKED = MaskedRecords(make_masked_study())
 STUDY, TERMS = MASKED.made.study, MASKED.terms

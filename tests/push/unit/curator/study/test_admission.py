@@ -36,7 +36,8 @@ from dppca.curator.study.study_record import (
     StoredBlob,
     StudyRecord,
 )
-from tests.support.census import header_of, make_release, make_study, with_receipt
+from tests.support.census import header_of, make_release, with_receipt
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)

@@ -23,8 +23,9 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
-from tests.support.census import header_of, make_release, make_study
+from tests.support.census import header_of, make_release
 from tests.support.examples import examples
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -140,8 +141,7 @@ def test_who_did_not_come_is_named_and_changes_nothing_else() -> None:
 
 
 def test_gaussian_noise_has_its_edge_and_its_delta() -> None:
-    privacy = {"mechanism": "gaussian", "epsilon": "1.0", "delta": "1e-9"}
-    study = make_study(privacy=privacy, components={"above_noise": True})
+    study = make_study(delta="1e-9", components={"above_noise": True})
     record = contributed(study)
     result = aggregate(study, calibrate(study), record.contributions, vectors(study))
     assert (result.header.epsilon, result.header.delta) == ("1", "0.000000001")

@@ -10,7 +10,7 @@ import yaml
 
 from dppca.common.errors import StudyError
 from dppca.curator.study.assembly import assemble_study
-from tests.support.masked_studies import make_masked_study, masked_document
+from tests.support.masked import make_masked_study, masked_document
 
 MADE = make_masked_study(3, 2)
 WHOLE = masked_document(MADE.keys, MADE.secrets)

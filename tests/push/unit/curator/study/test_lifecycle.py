@@ -30,8 +30,9 @@ from dppca.curator.study.study_record import (
     StoredOpening,
     StudyRecord,
 )
-from tests.support.census import header_of, make_release, make_study
-from tests.support.masked_studies import make_masked_study
+from tests.support.census import header_of, make_release
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)

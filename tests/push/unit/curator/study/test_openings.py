@@ -33,9 +33,8 @@ from dppca.curator.study.openings import (
 )
 from dppca.curator.study.sealed_set import missing_openers, wanted_streams
 from dppca.curator.study.study_record import StoredOpening, StoredVote, StudyRecord
-from tests.support.census import make_study
-from tests.support.masked_records import NOW, MaskedRecords, header_for
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import NOW, MaskedRecords, header_for, make_masked_study
+from tests.support.studies import make_study
 
 OPEN_BY = NOW + timedelta(days=1)
 PLAIN = MaskedRecords(make_masked_study(open_by=OPEN_BY))

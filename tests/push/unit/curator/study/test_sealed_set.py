@@ -14,9 +14,8 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from tests.support.census import make_study
-from tests.support.masked_records import MaskedRecords
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import MaskedRecords, make_masked_study
+from tests.support.studies import make_study
 
 MASKED = MaskedRecords(make_masked_study(5, 5, spares=1, colluders=2))
 

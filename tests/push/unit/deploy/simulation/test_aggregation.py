@@ -10,7 +10,7 @@ from dppca.deploy.simulation.aggregation import Aggregation, choose_aggregation,
 from dppca.deploy.simulation.containers.topology import Topology, compose_text
 from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.experiment import with_owners
-from tests.support.masked_studies import make_masked_study
+from tests.support.masked import make_masked_study
 
 NONE = {"trust": None, "colluders": None, "openers": None, "spares": None}
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from dppca.common.errors import DataError, SettingError
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.experiment import PARTIES, REPORT, ExperimentRequest, simulate
-from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from tests.support.latent_rows import make_rows, save_rows
+from tests.support.studies import make_study
 
 
 def unreached() -> None:
@@ -22,7 +23,7 @@ def test_a_division_that_leaves_an_owner_one_label_of_the_target_is_refused(
 ) -> None:
     request = ExperimentRequest(
         command="run",
-        study=make_latent_study(owners=["owner-1", "owner-2"]),
+        study=make_study("latent", owners=["owner-1", "owner-2"]),
         data=save_rows(make_rows(100), tmp_path / "rows.parquet"),
         target="ill",
         seed=0,
@@ -52,7 +53,7 @@ def test_a_trial_that_is_there_is_not_written_over(
     path.write_text("mine")
     request = ExperimentRequest(
         command="run",
-        study=make_latent_study(owners=["owner-1", "owner-2"]),
+        study=make_study("latent", owners=["owner-1", "owner-2"]),
         data=tmp_path / "is-not-read.csv",
         target=None,
         seed=0,
@@ -84,7 +85,7 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
 ) -> None:
     rows, study = tmp_path / "rows.csv", tmp_path / "study.yaml"
     rows.write_text("x\n" + "".join(f"{n}\n" for n in range(60)))
-    study.write_bytes(make_latent_study(owners=["a"]).canonical_bytes())
+    study.write_bytes(make_study("latent", owners=["a"]).canonical_bytes())
     given = [option.replace("ROWS", str(rows)) for option in options]
     fixed = ["run", "--study", str(study), "--output", str(tmp_path / "out")]
     with pytest.raises(error, match=says):

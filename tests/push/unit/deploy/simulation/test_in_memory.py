@@ -16,11 +16,12 @@ from dppca.common.schema.frames import read_frame
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from tests.support.latent_rows import make_rows, save_rows
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 OWNERS = ["north", "south"]
-STUDY = make_latent_study(owners=OWNERS, components={"count": 2})
+STUDY = make_study("latent", owners=OWNERS, components={"count": 2})
 ROWS = {name: make_rows(200, seed) for seed, name in enumerate(OWNERS)}
 
 
@@ -49,8 +50,11 @@ def test_the_pooled_sums_are_what_two_sites_would_release(tmp_path: Path) -> Non
 
 def test_a_masked_sum_is_opened_to_the_sum_of_what_was_noised() -> None:
     owners = [f"site-{place}" for place in range(5)]
-    study = make_latent_study(
-        owners=owners, components={"count": 2}, privacy={"mechanism": "laplace", "epsilon": "1e6"}
+    study = make_study(
+        "latent",
+        owners=owners,
+        components={"count": 2},
+        epsilon="1e6",
     )
     entropy = SeededEntropy(3)
     parties = make_parties(study, Aggregation(1, 4, 1), entropy=entropy)
@@ -68,7 +72,7 @@ def test_a_masked_sum_is_opened_to_the_sum_of_what_was_noised() -> None:
 
 
 def test_a_study_whose_deadline_has_passed_does_not_begin() -> None:
-    late = make_latent_study(owners=OWNERS, deadline="2026-04-30T00:00:00+00:00")
+    late = make_study("latent", owners=OWNERS, deadline="2026-04-30T00:00:00+00:00")
     parties = make_parties(late, None, entropy=SeededEntropy(1))
     with pytest.raises(StudyError, match="deadline"):
         run_study(parties, {}, entropy=SeededEntropy(1), now=NOW)

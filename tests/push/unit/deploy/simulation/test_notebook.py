@@ -15,13 +15,14 @@ from sklearn.decomposition import PCA
 import dppca
 from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, UploadError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.study import Study, Trust
+from dppca.common.study import Trust
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
-from tests.support.latent_rows import make_latent_study, make_rows
-from tests.support.masked_studies import make_masked_study
+from tests.support.latent_rows import make_rows
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
-EXACT = {"mechanism": "laplace", "epsilon": "100000"}
+STUDY = make_study("latent", epsilon="100000", components={"count": 2})
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
     "polars": pl.from_arrow,
@@ -29,10 +30,6 @@ KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "lists": lambda table: table.to_pydict(),
 }
 TYPES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table, "lists": dict}
-
-
-def make_study(**changes: Any) -> Study:
-    return make_latent_study(**{"privacy": EXACT, "components": {"count": 2}, **changes})
 
 
 def two_owners(n_rows: int = 400, kind: str = "arrow") -> dict[str, Any]:
@@ -45,7 +42,7 @@ def two_owners(n_rows: int = 400, kind: str = "arrow") -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_table_comes_back_with_labels(kind: str) -> None:
-    found = dppca.simulate(two_owners(kind=kind), make_study())
+    found = dppca.simulate(two_owners(kind=kind), STUDY)
     assert isinstance(found.decoded, TYPES[kind])
     assert {str(label) for label in found.decoded["ill"]} == {"no", "yes"}
     assert {str(label) for label in found.decoded["colour"]} == {"red", "green", "blue"}
@@ -56,9 +53,9 @@ def test_every_kind_of_table_comes_back_with_labels(kind: str) -> None:
 def test_owners_may_have_tables_of_other_libraries_with_columns_in_another_order() -> None:
     first, second = two_owners().values()
     owners = {"hospital": first.to_pandas().iloc[:, ::-1], "clinic": pl.from_arrow(second)}
-    found = dppca.simulate(owners, make_study())
+    found = dppca.simulate(owners, STUDY)
     assert isinstance(found.decoded, pd.DataFrame)
-    expected = dppca.encode(pa.concat_tables([first, second]), make_study().table).mean(axis=0)
+    expected = dppca.encode(pa.concat_tables([first, second]), STUDY.table).mean(axis=0)
     np.testing.assert_allclose(found.mean_, expected, atol=1e-3)
 
 
@@ -66,11 +63,11 @@ def test_an_owner_whose_table_lacks_a_column_is_named() -> None:
     owners = two_owners(kind="pandas")
     owners["clinic"] = owners["clinic"].drop(columns="ill")
     with pytest.raises(DataError, match=r"^the table of clinic: the table has no column ill$"):
-        dppca.simulate(owners, make_study())
+        dppca.simulate(owners, STUDY)
 
 
 def test_with_little_noise_the_components_are_those_of_all_rows_together() -> None:
-    study, owners = make_study(), two_owners()
+    study, owners = STUDY, two_owners()
     found = dppca.simulate(owners, study)
     rows = dppca.encode(pa.concat_tables(owners.values()), study.table)
     pca = PCA(2).fit(rows)
@@ -85,7 +82,7 @@ def test_with_little_noise_the_components_are_those_of_all_rows_together() -> No
 
 
 def test_each_owner_is_told_what_its_ledger_would_be_charged() -> None:
-    found = dppca.simulate(two_owners(), make_study(privacy={"mechanism": "laplace", "epsilon": 2}))
+    found = dppca.simulate(two_owners(), make_study("latent", epsilon=2, components={"count": 2}))
     assert [(each.name, each.n_rows) for each in found.owners] == [
         ("hospital", 400),
         ("clinic", 400),
@@ -105,14 +102,14 @@ def test_the_noise_is_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> 
         return real(self, n_bytes)
 
     monkeypatch.setattr(OperatingSystemEntropy, "bytes", count)
-    study = make_study(privacy={"mechanism": "laplace", "epsilon": "0.5"})
+    study = make_study("latent", epsilon="0.5", components={"count": 2})
     first, second = (dppca.simulate(two_owners(), study, seed=3) for _ in range(2))
     assert sum(asked) > 2 * 2 * study.table.layout.n_entries
     assert not np.array_equal(first.explained_variance_, second.explained_variance_)
 
 
 def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
-    found = dppca.simulate(two_owners(1000), make_study(), target="ill")
+    found = dppca.simulate(two_owners(1000), STUDY, target="ill")
     assert [each.n_rows for each in found.owners] == [800, 800]
     assert found.utility is not None
     assert found.utility.trtr_accuracy > 0.9
@@ -120,7 +117,7 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert "the commonest class" in repr(found)
     assert found.relations is not None
     assert found.relations["summary"] in repr(found)
-    assert "accuracy" not in repr(dppca.simulate(two_owners(), make_study()))
+    assert "accuracy" not in repr(dppca.simulate(two_owners(), STUDY))
 
 
 @pytest.mark.parametrize("spares", [0, 1])
@@ -132,7 +129,7 @@ def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
         spares=spares,
         epsilon="100000",
         mechanism="laplace",
-        attributes=make_study().table.model_dump(mode="json")["attributes"],
+        attributes=STUDY.table.model_dump(mode="json")["attributes"],
         components={"count": 2},
     ).study
     rows = make_rows(800)
@@ -147,7 +144,7 @@ def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
 
 
 def test_dates_places_and_missing_levels_come_back_as_such() -> None:
-    document = make_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = STUDY.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["schema"]["attributes"] = [
         {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
         {"name": "pain", "type": "ordinal", "levels": ["low", "middle", "high"]},
@@ -175,7 +172,7 @@ def test_dates_places_and_missing_levels_come_back_as_such() -> None:
 
 
 def test_it_says_on_its_face_that_it_is_a_simulation() -> None:
-    found = dppca.simulate(two_owners(), make_study(), target="ill")
+    found = dppca.simulate(two_owners(), STUDY, target="ill")
     page = found._repr_html_()
     for text in (page, repr(found)):
         assert SIMULATED in text
@@ -187,7 +184,7 @@ def test_it_says_on_its_face_that_it_is_a_simulation() -> None:
 
 def test_names_are_text_on_the_page() -> None:
     name = "<script>alert(1)</script>"
-    document = make_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = STUDY.model_dump(mode="json", by_alias=True, exclude_none=True)
     document["schema"]["attributes"][0]["name"] = name
     owners = {
         owner: table.rename_columns([name, *table.column_names[1:]])
@@ -199,7 +196,7 @@ def test_names_are_text_on_the_page() -> None:
 
 
 def test_the_pictures_show_themselves() -> None:
-    found = dppca.simulate(two_owners(), make_study())
+    found = dppca.simulate(two_owners(), STUDY)
     figures = [
         found.plot_scree(),
         found.plot_loadings(),
@@ -210,21 +207,23 @@ def test_the_pictures_show_themselves() -> None:
         shown = figure._repr_png_()  # type: ignore[attr-defined]
         assert shown.startswith(b"\x89PNG")
     with pytest.raises(SettingError, match="two components"):
-        dppca.simulate(two_owners(), make_study(components={"count": 1})).plot_biplot()
+        dppca.simulate(
+            two_owners(), make_study("latent", epsilon="100000", components={"count": 1})
+        ).plot_biplot()
 
 
 def test_what_coding_mends_is_counted_and_the_tables_stay_as_they_are() -> None:
     owners = two_owners(kind="pandas")
     owners["clinic"].loc[:9, "ill"] = "perhaps"
     before = {name: table.copy() for name, table in owners.items()}
-    found = dppca.simulate(owners, make_study())
+    found = dppca.simulate(owners, STUDY)
     assert [each.by_rule for each in found.faults.attributes if each.name == "ill"] == [10]
     for name, table in owners.items():
         pd.testing.assert_frame_equal(table, before[name])
 
 
 def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
-    owners, study = two_owners(), make_study()
+    owners, study = two_owners(), STUDY
     yield {}, {}, SettingError, "a table by each name"
     yield owners["clinic"], {}, SettingError, "a table by each name"
     yield owners, {"target": "x0"}, SettingError, "binary or categorical attribute, not x0"
@@ -232,7 +231,7 @@ def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
     yield {"clinic": owners["clinic"].slice(0, 0)}, {}, DataError, "of clinic has 0 rows"
     yield {"clinic": owners["clinic"].slice(0, 2)}, {"target": "ill"}, DataError, "needs 3 rows"
     yield {"no name": owners["clinic"]}, {}, StudyError, "a name has 1 to 64"
-    yield owners, {"study": make_study(max_rows=700)}, UploadError, "max_rows"
+    yield owners, {"study": make_study("latent", max_rows=700)}, UploadError, "max_rows"
     yield owners, {"study": study.table}, SettingError, "study_from_yaml"
 
 
@@ -240,9 +239,9 @@ def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
 def test_what_does_not_fit_is_refused_with_a_reason(place: int) -> None:
     owners, options, error, said = list(_wrong())[place]
     with pytest.raises(error, match=said):
-        dppca.simulate(owners, **{"study": make_study(), **options})
+        dppca.simulate(owners, **{"study": STUDY, **options})
 
 
 def test_the_result_is_of_the_public_type() -> None:
-    assert isinstance(dppca.simulate(two_owners(), make_study()), Simulation)
+    assert isinstance(dppca.simulate(two_owners(), STUDY), Simulation)
     assert dppca.Simulation is Simulation

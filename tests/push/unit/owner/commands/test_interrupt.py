@@ -17,11 +17,11 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery, ReleaseKind
 from dppca.owner.ledger.reading import read_history
-from tests.support.ledgers import NOW, drawn, ledger_files, request_of, small_study
-from tests.support.owner_site import OwnerSite
-from tests.support.trained_site import make_trained_site
+from tests.support.ledgers import NOW, drawn, ledger_files, request_of
+from tests.support.sites import OwnerSite, make_trained_site
+from tests.support.studies import make_study
 
-STUDY = small_study()
+STUDY = make_study("small")
 RELEASES = {
     "dp-svm": "train site-test --target ill --method dp-svm --epsilon 0.5 --delta 1e-9 --C 0.02",
     "pca-dpsvm": "train site-test --target ill --method pca-dpsvm --epsilon 1 --components 2",

@@ -29,12 +29,12 @@ from dppca.owner.release.summary import (
     request_summary,
 )
 from dppca.owner.synthesis.report.comparison import code_table
-from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import account_of
-from tests.support.owner_site import OwnerSite
-from tests.support.trained_site import N_ROWS, make_trained_site
+from tests.support.sites import N_ROWS, OwnerSite, make_trained_site
+from tests.support.studies import make_study
 
-STUDY = make_latent_study()
+STUDY = make_study("latent")
 ASK = ("report", "site-test", "--release", "--epsilon", "2", "--yes")
 DIGEST = "ab" * 32
 
@@ -298,14 +298,15 @@ def test_a_summary_is_drawn_for_its_own_reservation_and_shape_only(tmp_path: Pat
             Counts(exact, 50, synthetic), reservation, entropy=SeededEntropy(1)
         )
     assert draw(1).shape == exact.shape
-    other_schema = make_latent_study(
+    other_schema = make_study(
+        "latent",
         schema={
             "max_rows_per_person": 1,
             "attributes": [
                 {"name": "x0", "type": "numeric", "lower": 0, "upper": 1},
                 {"name": "x1", "type": "numeric", "lower": 0, "upper": 1},
             ],
-        }
+        },
     ).table
     with pytest.raises(SchemaMismatchError):
         exact_counts(request, open_table(path, other_schema), synthetic)

@@ -24,8 +24,7 @@ from dppca.owner.models.loader import load_model
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.checkout import ROOT
 from tests.support.latent_rows import make_rows
-from tests.support.owner_site import OwnerSite, error_of
-from tests.support.trained_site import N_ROWS, make_trained_site
+from tests.support.sites import N_ROWS, OwnerSite, error_of, make_trained_site
 
 BUDGET = 'epsilon: "60", delta: "1e-6"'
 GAUSSIAN = ("--epsilon", "2", "--delta", "1e-6")

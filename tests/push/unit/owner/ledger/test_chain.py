@@ -22,9 +22,10 @@ from dppca.owner.ledger.entries import (
     time_text,
 )
 from dppca.owner.ledger.entry_documents import to_document
-from tests.support.ledgers import NOW, request_of, rows_of, small_study
+from tests.support.ledgers import NOW, request_of, rows_of
+from tests.support.studies import make_study
 
-STUDY, OTHER = small_study("study-1"), small_study("study-2")
+STUDY, OTHER = make_study("small", name="study-1"), make_study("small", name="study-2")
 ASKED, ASKED_OTHER = request_of(STUDY), request_of(OTHER)
 ASKED_ELSEWHERE = request_of(STUDY, data_set="x")
 A, B, NAMELESS = b"a" * 16, b"b" * 16, b""

@@ -24,14 +24,8 @@ from dppca.owner.ledger.entries import ReleaseKind, Reservation
 from dppca.owner.ledger.entry_documents import from_document, to_document
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.ledger.reading import read_history
-from tests.support.ledgers import (
-    BUDGET,
-    NOW,
-    drawn,
-    ledger_files,
-    request_of,
-    small_study,
-)
+from tests.support.ledgers import BUDGET, NOW, drawn, ledger_files, request_of
+from tests.support.studies import make_study
 
 ID = bytes(range(16))
 OTHER = bytes(range(1, 17))
@@ -50,7 +44,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def _finished(ledger: Ledger, name: str = "study-1", release_id: bytes = ID) -> None:
-    study = small_study(name)
+    study = make_study("small", name=name)
     reservation = ledger.reserve(request_of(study), release_id=release_id, now=NOW)
     ledger.commit(drawn(study, reservation), now=NOW)
     ledger.mark_sent(release_id, now=NOW)
@@ -65,7 +59,7 @@ def test_a_release_goes_from_reserve_to_sent_and_is_charged_once(ledger: Ledger)
 
 
 def test_what_is_stored_is_what_was_drawn(ledger: Ledger) -> None:
-    study = small_study()
+    study = make_study("small")
     reservation = ledger.reserve(request_of(study), release_id=ID, now=NOW)
     release = drawn(study, reservation)
     ledger.commit(release, now=NOW)
@@ -76,21 +70,21 @@ def test_what_is_stored_is_what_was_drawn(ledger: Ledger) -> None:
 
 
 def test_reserving_again_finds_the_reservation_and_charges_nothing(ledger: Ledger) -> None:
-    first = ledger.reserve(request_of(small_study()), release_id=ID, now=NOW)
-    assert ledger.reserve(request_of(small_study()), release_id=OTHER, now=NOW) == first
+    first = ledger.reserve(request_of(make_study("small")), release_id=ID, now=NOW)
+    assert ledger.reserve(request_of(make_study("small")), release_id=OTHER, now=NOW) == first
     assert ledger.history().total("survey").epsilon == Decimal("1.0")
 
 
 def test_a_second_data_set_for_one_study_is_refused(ledger: Ledger) -> None:
-    ledger.reserve(request_of(small_study()), release_id=ID, now=NOW)
+    ledger.reserve(request_of(make_study("small")), release_id=ID, now=NOW)
     before = ledger.history()
     with pytest.raises(SettingError, match="--data-set survey"):
-        ledger.reserve(request_of(small_study(), data_set="other"), release_id=OTHER, now=NOW)
+        ledger.reserve(request_of(make_study("small"), data_set="other"), release_id=OTHER, now=NOW)
     assert ledger.history() == before
 
 
 def test_a_reservation_is_not_redrawn_at_another_price(ledger: Ledger) -> None:
-    request = request_of(small_study())
+    request = request_of(make_study("small"))
     ledger.reserve(request, release_id=ID, now=NOW)
     dearer = replace(request, charge=PrivacyCost(Decimal(2), Decimal(0)))
     with pytest.raises(LedgerError, match="version that reserved it"):
@@ -98,10 +92,10 @@ def test_a_reservation_is_not_redrawn_at_another_price(ledger: Ledger) -> None:
 
 
 def test_a_release_without_a_reservation_is_not_stored(ledger: Ledger) -> None:
-    reservation = ledger.reserve(request_of(small_study()), release_id=ID, now=NOW)
+    reservation = ledger.reserve(request_of(make_study("small")), release_id=ID, now=NOW)
     for release in (
-        drawn(small_study("study-2"), reservation),
-        drawn(small_study(), replace(reservation, release_id=OTHER)),
+        drawn(make_study("small", name="study-2"), reservation),
+        drawn(make_study("small"), replace(reservation, release_id=OTHER)),
     ):
         with pytest.raises(LedgerError, match="without a reservation"):
             ledger.commit(release, now=NOW)
@@ -109,7 +103,7 @@ def test_a_release_without_a_reservation_is_not_stored(ledger: Ledger) -> None:
 
 
 def test_a_second_draw_for_a_stored_release_is_not_stored(ledger: Ledger) -> None:
-    study = small_study()
+    study = make_study("small")
     reservation = ledger.reserve(request_of(study), release_id=ID, now=NOW)
     ledger.commit(drawn(study, reservation, seed=1), now=NOW)
     with pytest.raises(LedgerError, match="stored already"):
@@ -124,7 +118,7 @@ def test_sending_again_leaves_one_entry(ledger: Ledger) -> None:
 
 
 def test_nothing_is_there_to_send_before_the_commit(ledger: Ledger) -> None:
-    study = small_study()
+    study = make_study("small")
     ledger.reserve(request_of(study), release_id=ID, now=NOW)
     with pytest.raises(LedgerError, match="nothing is stored"):
         ledger.stored(study.digest)
@@ -132,11 +126,13 @@ def test_nothing_is_there_to_send_before_the_commit(ledger: Ledger) -> None:
 
 def test_a_budget_can_be_spent_to_the_last_digit_and_no_further(ledger: Ledger) -> None:
     for number in range(30):
-        request = request_of(small_study(f"s-{number}", epsilon="0.1"))
+        request = request_of(make_study("small", name=f"s-{number}", epsilon="0.1"))
         ledger.reserve(request, release_id=bytes([number] * 16), now=NOW)
     before = ledger.history()
     assert before.total("survey").epsilon == BUDGET.epsilon
-    least = replace(request_of(small_study()), charge=PrivacyCost(Decimal("1e-30"), Decimal(0)))
+    least = replace(
+        request_of(make_study("small")), charge=PrivacyCost(Decimal("1e-30"), Decimal(0))
+    )
     with pytest.raises(BudgetExceededError, match=r"epsilon 3 at delta 0\.000001, 3 is spent"):
         ledger.reserve(least, release_id=OTHER, now=NOW)
     assert ledger.history() == before
@@ -144,31 +140,33 @@ def test_a_budget_can_be_spent_to_the_last_digit_and_no_further(ledger: Ledger) 
 
 def test_a_refusal_leaves_the_ledger_usable(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceededError):
-        ledger.reserve(request_of(small_study(epsilon="9")), release_id=ID, now=NOW)
+        ledger.reserve(request_of(make_study("small", epsilon="9")), release_id=ID, now=NOW)
     _finished(ledger)
 
 
 def test_gaussian_releases_are_charged_in_rho_and_add_to_pure_ones(ledger: Ledger) -> None:
-    gaussian = small_study("gauss", epsilon="2.0", delta="1e-6")
+    gaussian = make_study("small", name="gauss", epsilon="2.0", delta="1e-6")
     ledger.reserve(request_of(gaussian), release_id=ID, now=NOW)
-    ledger.reserve(request_of(small_study(epsilon="0.9")), release_id=OTHER, now=NOW)
+    ledger.reserve(request_of(make_study("small", epsilon="0.9")), release_id=OTHER, now=NOW)
     total = ledger.history().total("survey")
     assert total.epsilon == Decimal("0.9")
     assert total.rho > 0
     with pytest.raises(BudgetExceededError):
-        ledger.reserve(request_of(small_study("more", epsilon="0.2")), release_id=ID, now=NOW)
+        ledger.reserve(
+            request_of(make_study("small", name="more", epsilon="0.2")), release_id=ID, now=NOW
+        )
 
 
 def test_a_gaussian_study_is_refused_where_delta_is_zero(ledger: Ledger) -> None:
     pure = Budget(Decimal(100), Decimal(0))
-    gaussian = small_study(epsilon="0.1", delta="1e-6")
+    gaussian = make_study("small", epsilon="0.1", delta="1e-6")
     with pytest.raises(BudgetExceededError, match="delta"):
         ledger.reserve(request_of(gaussian, budget=pure), release_id=ID, now=NOW)
 
 
 def test_populations_have_budgets_of_their_own(ledger: Ledger) -> None:
-    ledger.reserve(request_of(small_study(epsilon="3.0")), release_id=ID, now=NOW)
-    request = request_of(small_study("study-2", epsilon="3.0"), data_set="other")
+    ledger.reserve(request_of(make_study("small", epsilon="3.0")), release_id=ID, now=NOW)
+    request = request_of(make_study("small", name="study-2", epsilon="3.0"), data_set="other")
     policy = replace(request.account, others=(Population("survey", BUDGET),))
     ledger.reserve(replace(request, account=policy), release_id=OTHER, now=NOW)
     assert ledger.history().data_sets == ("survey", "other")
@@ -177,11 +175,11 @@ def test_populations_have_budgets_of_their_own(ledger: Ledger) -> None:
 def test_a_population_or_a_source_in_a_charge_is_read_again_and_by_no_older_version(
     ledger: Ledger, path: Path
 ) -> None:
-    plain = request_of(small_study())
+    plain = request_of(make_study("small"))
     ledger.reserve(plain, release_id=ID, now=NOW)
     assert _version(path) == 1
     account = Account("survey", Population("patients", BUDGET, was=("survey",)), "ab" * 32)
-    asked = replace(request_of(small_study("study-2")), account=account)
+    asked = replace(request_of(make_study("small", name="study-2")), account=account)
     ledger.reserve(asked, release_id=OTHER, now=NOW)
     assert _version(path) == 4
     found = read_history(path).reservations[1].request.account
@@ -304,7 +302,7 @@ def test_a_changed_ledger_says_where_and_reserves_nothing(
         open_ledger(path, lock=lock) as ledger,
         pytest.raises(LedgerCorruptError, match=place),
     ):
-        ledger.reserve(request_of(small_study("study-3")), release_id=ID, now=NOW)
+        ledger.reserve(request_of(make_study("small", name="study-3")), release_id=ID, now=NOW)
     assert path.read_bytes() == before
 
 
@@ -370,7 +368,7 @@ def test_a_charge_that_does_not_fit_on_the_disk_is_no_charge(ledger: Ledger) -> 
     made = 0
 
     def reserve_another() -> None:
-        request = request_of(small_study(f"s-{made}", epsilon="0.01"))
+        request = request_of(make_study("small", name=f"s-{made}", epsilon="0.01"))
         ledger.reserve(request, release_id=bytes([made]) * 16, now=NOW)
 
     with contextlib.suppress(LedgerError):
@@ -381,7 +379,7 @@ def test_a_charge_that_does_not_fit_on_the_disk_is_no_charge(ledger: Ledger) -> 
         reserve_another()
     assert ledger.history().length == made
     _fill_disk(ledger, room=10)
-    ledger.reserve(request_of(small_study()), release_id=bytes([200]) * 16, now=NOW)
+    ledger.reserve(request_of(make_study("small")), release_id=bytes([200]) * 16, now=NOW)
     assert ledger.history().length == made + 1
 
 
@@ -392,7 +390,7 @@ def test_bytes_that_do_not_fit_on_the_disk_are_drawn_again_for_the_same_charge(
         {"name": f"x{number}", "type": "numeric", "lower": 0, "upper": 1} for number in range(60)
     ]
     schema = {"resolution_bits": 4, "max_rows_per_person": 1, "attributes": attributes}
-    study = small_study(schema=schema)
+    study = make_study("small", schema=schema)
     reservation = ledger.reserve(request_of(study), release_id=ID, now=NOW)
     before = ledger.history()
     _fill_disk(ledger, room=1)
@@ -410,13 +408,15 @@ def test_bytes_that_do_not_fit_on_the_disk_are_drawn_again_for_the_same_charge(
 def test_a_ledger_that_cannot_be_written_says_so_and_stays_as_it_was(tmp_path: Path) -> None:
     path, lock = ledger_files(tmp_path)
     with open_ledger(path, lock=lock) as ledger:
-        study = small_study()
+        study = make_study("small")
         reservation = ledger.reserve(request_of(study), release_id=ID, now=NOW)
         ledger.commit(drawn(study, reservation), now=NOW)
         before = ledger.history()
         ledger._connection.execute("PRAGMA query_only = ON")
         with pytest.raises(LedgerError, match="readonly"):
-            ledger.reserve(request_of(small_study("study-2")), release_id=OTHER, now=NOW)
+            ledger.reserve(
+                request_of(make_study("small", name="study-2")), release_id=OTHER, now=NOW
+            )
         with pytest.raises(LedgerError, match="readonly"):
             ledger.mark_sent(ID, now=NOW)
         assert ledger.history() == before
@@ -433,7 +433,7 @@ def test_no_entry_names_a_file_of_rows(ledger: Ledger, path: Path) -> None:
 
 def test_entries_of_files_that_say_no_command_keep_their_bytes_and_name_what_makes_them() -> None:
     """As versions before wrote them: two kinds of file, known by what they are called."""
-    request = request_of(small_study())
+    request = request_of(make_study("small"))
     for kind, name, says in (
         (ReleaseKind.MODEL, "dp-svm for sex", "`dppca-owner train study-1` with the options"),
         (

@@ -24,12 +24,13 @@ from dppca.owner.ledger.mark import Held, mark_path
 from dppca.owner.ledger.openers import digest_sums
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.ledger.tools import as_csv, exported
-from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, small_study
-from tests.support.masked_studies import make_masked_study
+from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
+from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 KEY, OTHER_KEY = (hashlib.sha256(name).hexdigest() for name in (b"key", b"other key"))
 SET, OTHER_SET = (hashlib.sha256(name).hexdigest() for name in (b"set", b"other set"))
-STUDY = small_study()
+STUDY = make_study("small")
 SUMS = Sums(SET, ((0, b"a" * 64), (3, b"b" * 64)))
 OTHER_SUMS = Sums(OTHER_SET, ((0, b"c" * 64), (3, b"d" * 64)))
 
@@ -74,7 +75,7 @@ def test_without_spares_a_set_is_opened_without_a_vote(ledger: Ledger) -> None:
     ("sums", "study", "key", "reason"),
     [
         (OTHER_SUMS, STUDY, KEY, "opened a set before"),
-        (SUMS, small_study("study-2"), KEY, "opened a set before"),
+        (SUMS, make_study("small", name="study-2"), KEY, "opened a set before"),
         (OTHER_SUMS, STUDY, OTHER_KEY, "with another key"),
         (SUMS, STUDY, hashlib.sha256(b"stranger").hexdigest(), "never offered"),
     ],

@@ -12,7 +12,8 @@ from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
-from tests.support.ledgers import request_of, small_study
+from tests.support.ledgers import request_of
+from tests.support.studies import make_study
 
 FILE, OTHER_FILE = "f" * 64, "0" * 64
 
@@ -22,7 +23,9 @@ def _people(name: str, epsilon: str = "3", **changes: object) -> Population:
 
 
 def _request(number: int, account: Account, epsilon: str = "2") -> ReleaseRequest:
-    return replace(request_of(small_study(f"s-{number}", epsilon=epsilon)), account=account)
+    return replace(
+        request_of(make_study("small", name=f"s-{number}", epsilon=epsilon)), account=account
+    )
 
 
 def _charged(*accounts: Account) -> History:

@@ -23,14 +23,9 @@ from dppca.owner.ledger.tools import MOST_FITTING, fitting, plan
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import keep_study
 from tests.support.examples import examples
-from tests.support.ledgers import (
-    NOW,
-    drawn,
-    ledger_files,
-    request_of,
-    small_study,
-)
-from tests.support.owner_site import OwnerSite, make_site
+from tests.support.ledgers import NOW, drawn, ledger_files, request_of
+from tests.support.sites import OwnerSite, make_site
+from tests.support.studies import make_study
 
 NOTHING = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
 
@@ -38,14 +33,14 @@ NOTHING = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
 @pytest.fixture
 def site(tmp_path: Path) -> OwnerSite:
     """A site with one release that was sent and one that was only reserved."""
-    made = make_site(tmp_path / "site", name="owner-1", curator="127.0.0.1:1")
+    made = make_site(tmp_path / "site")
     path, lock = ledger_files(made.folder)
     with open_ledger(path, lock=lock) as ledger:
-        study = small_study("first", epsilon="0.5")
+        study = make_study("small", name="first", epsilon="0.5")
         reservation = ledger.reserve(request_of(study), release_id=bytes(16), now=NOW)
         ledger.commit(drawn(study, reservation), now=NOW)
         ledger.mark_sent(bytes(16), now=NOW)
-        other = request_of(small_study("second", epsilon="0.7"))
+        other = request_of(make_study("small", name="second", epsilon="0.7"))
         ledger.reserve(other, release_id=b"x" * 16, now=NOW)
     return made
 
@@ -86,7 +81,7 @@ def test_a_ledger_verifies_against_its_receipts_and_what_was_noted(site: OwnerSi
     found = _run(site, "verify")
     assert [each["receipt"] for each in found["releases"]] == ["as charged", None]
     assert not any(each["recomputed"] for each in found["releases"])
-    keep_study(load_site(site.folder), small_study("first", epsilon="0.5"))
+    keep_study(load_site(site.folder), make_study("small", name="first", epsilon="0.5"))
     assert [each["recomputed"] for each in _run(site, "verify")["releases"]] == [True, False]
     digests = [each["sha256"] for each in _run(site, "export")["chain"]]
     for length in (1, 4):
@@ -106,7 +101,7 @@ def test_a_receipt_that_says_another_charge_is_found(site: OwnerSite) -> None:
 
 
 def test_a_receipt_of_another_sensitivity_is_found_where_the_study_is_kept(site: OwnerSite) -> None:
-    keep_study(load_site(site.folder), small_study("first", epsilon="0.5"))
+    keep_study(load_site(site.folder), make_study("small", name="first", epsilon="0.5"))
     _forge(site, b'"l1":', b'"l1":1')
     code, failed = site.run("budget", "verify")
     assert (code, failed["error"]["class"]) == (31, "LedgerCorruptError")
@@ -145,7 +140,9 @@ def test_a_plan_says_what_further_releases_would_leave(site: OwnerSite, tmp_path
     files = []
     for name, epsilon in (("first", "0.5"), ("third", "1.5")):
         path = tmp_path / f"{name}.yaml"
-        path.write_bytes(small_study(name, epsilon=epsilon).canonical_bytes())  # JSON is YAML
+        path.write_bytes(
+            make_study("small", name=name, epsilon=epsilon).canonical_bytes()
+        )  # JSON is YAML
         files += ["--study-file", str(path)]
     again, third = _run(site, "plan", *files)["steps"]
     assert (again["charged_epsilon"], again["remaining"]) == ("0", "1.8")

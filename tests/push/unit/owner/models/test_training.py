@@ -40,14 +40,15 @@ from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
 from dppca.owner.records import open_table
 from dppca.owner.synthesis.tables import read_metadata
-from tests.support.latent_rows import LABELS, make_latent_study, make_result, make_rows, save_rows
+from tests.support.latent_rows import make_result, make_rows, save_rows
+from tests.support.studies import COLOURS, make_study
 
 N_ROWS = 600
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return make_latent_study()
+    return make_study("latent")
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +203,8 @@ def test_limited_rows_are_drawn_at_random_without_replacement(
 
 
 def test_table_of_another_schema_is_refused(result: Result, study: Study, rows_path: Path) -> None:
-    other = make_latent_study(
+    other = make_study(
+        "latent",
         owners=["a"],
         schema={
             "max_rows_per_person": 1,
@@ -226,8 +228,8 @@ def test_table_of_another_schema_is_refused(result: Result, study: Study, rows_p
 
 
 def test_only_attribute_can_not_be_the_target(tmp_path: Path) -> None:
-    colour = {"name": "colour", "type": "categorical", "categories": list(LABELS)}
-    study = make_latent_study(schema={"max_rows_per_person": 1, "attributes": [colour]})
+    colour = {"name": "colour", "type": "categorical", "categories": list(COLOURS)}
+    study = make_study("latent", schema={"max_rows_per_person": 1, "attributes": [colour]})
     path = save_rows(make_rows(50), tmp_path / "rows.parquet")
     with pytest.raises(SettingError, match="nothing to predict it from"):
         fit(make_result(study, path), study, path, target="colour")
@@ -235,8 +237,9 @@ def test_only_attribute_can_not_be_the_target(tmp_path: Path) -> None:
 
 def test_study_of_numerics_has_no_target(tmp_path: Path) -> None:
     ball = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 4} for i in range(4)]
-    study = make_latent_study(
-        schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}}
+    study = make_study(
+        "latent",
+        schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}},
     )
     path = save_rows(make_rows(50), tmp_path / "rows.parquet")
     with pytest.raises(SettingError, match="no binary or categorical"):

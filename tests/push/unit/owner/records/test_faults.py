@@ -37,9 +37,9 @@ from dppca.owner.records import (
 from dppca.owner.records.faults import MALFORMED
 from dppca.owner.render.faults import check_text, counts_text
 from tests.golden.make_digests import documents
-from tests.support.census import make_study
 from tests.support.examples import examples
-from tests.support.trained_site import make_trained_site
+from tests.support.sites import make_trained_site
+from tests.support.studies import make_study
 
 OWN: dict[str, Any] = {
     "name": "work",

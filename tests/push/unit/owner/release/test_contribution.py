@@ -32,10 +32,11 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.render.review import review_text
 from tests.support.examples import examples
-from tests.support.ledgers import BUDGET, NOW, account_of, request_of, small_study
+from tests.support.ledgers import BUDGET, NOW, account_of, request_of
+from tests.support.studies import make_study
 
 ID = bytes(16)
-STUDY = small_study()
+STUDY = make_study("small")
 EMPTY = History()
 RESERVED = replace(
     EMPTY, length=1, reservations=(Reservation(1, time_text(NOW), ID, request_of(STUDY)),)
@@ -84,7 +85,7 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
     overlap: object, epsilon: str, says: str
 ) -> None:
     owners = ["owner-1", "owner-2", "owner-3"]
-    study = small_study(owners=owners, overlap=overlap)
+    study = make_study("small", owners=owners, overlap=overlap)
     found = review(study, EMPTY, n_rows=1000, account=account_of())
     assert (found.federation.epsilon, found.federation.delta) == (epsilon, "0")
     text = review_text(found, StudyState.OPEN, None)
@@ -119,7 +120,7 @@ def test_a_study_beyond_the_budget_is_reviewed_and_not_admitted() -> None:
 
 
 def test_a_gaussian_study_has_no_standing_where_delta_is_zero() -> None:
-    study = small_study("gauss", delta="1e-6")
+    study = make_study("small", name="gauss", delta="1e-6")
     budget = Budget(Decimal(9), Decimal(0))
     standing = review(study, EMPTY, n_rows=9, account=account_of(budget=budget)).budget_status
     assert (standing.spent_after, standing.admitted) == (None, False)
@@ -154,14 +155,14 @@ def test_stored_bytes_are_sent_in_every_state(history: History, state: StudyStat
 
 
 def test_more_rows_than_the_study_allows_are_refused_before_a_charge() -> None:
-    study = small_study(max_rows=10)
+    study = make_study("small", max_rows=10)
     found = review(study, EMPTY, n_rows=11, account=account_of())
     with pytest.raises(RangeError, match="max_rows"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
 
 
 def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:
-    study = small_study(deadline=NOW)
+    study = make_study("small", deadline=NOW)
     found = review(study, EMPTY, n_rows=9, account=account_of())
     with pytest.raises(StudyStateError, match="deadline"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
@@ -174,12 +175,14 @@ def test_the_forecast_is_the_same_each_time() -> None:
 def test_more_rows_or_a_larger_epsilon_lower_the_noise_edge() -> None:
     edges = [_forecast(STUDY, n_rows=n).noise_edge for n in (100, 1_000, 10_000)]
     assert all(a > b > 0 for a, b in pairwise(edges))
-    small, large = (_forecast(small_study(epsilon=e), n_rows=100).noise_edge for e in ("0.1", "2"))
+    small, large = (
+        _forecast(make_study("small", epsilon=e), n_rows=100).noise_edge for e in ("0.1", "2")
+    )
     assert small > large
 
 
 def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None:
-    found = _forecast(small_study(epsilon="0.01"), n_rows=2)
+    found = _forecast(make_study("small", epsilon="0.01"), n_rows=2)
     assert found.noise_edge > found.largest_variance
     assert found.assumed_components == 0
 

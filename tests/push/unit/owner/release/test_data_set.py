@@ -18,11 +18,11 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set, request_contribution
 from dppca.owner.site.policy import DataSet, Policy
-from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of, small_study
-from tests.support.owner_site import OwnerSite
-from tests.support.trained_site import make_trained_site
+from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of
+from tests.support.sites import OwnerSite, make_trained_site
+from tests.support.studies import make_study
 
-STUDY = small_study()
+STUDY = make_study("small")
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
@@ -83,7 +83,7 @@ def test_a_data_set_with_another_name_is_found_by_its_source_if_it_is_the_only_o
 @given(names=st.lists(NAMES, unique=True, min_size=2))
 def test_a_study_that_was_not_charged_asks_for_one_of_several(names: list[str]) -> None:
     policy, history = _policy(names), _charged("a")
-    other = small_study("study-2")
+    other = make_study("small", name="study-2")
     with pytest.raises(SettingError, match="choose with --data-set"):
         choose_data_set(other, history, policy, None)
     assert choose_data_set(other, history, policy, names[0]).name == names[0]

@@ -37,8 +37,7 @@ from dppca.owner.site.kept_studies import kept_result
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
-from tests.support.owner_site import OwnerSite, error_of
-from tests.support.trained_site import N_ROWS, make_trained_site
+from tests.support.sites import N_ROWS, OwnerSite, error_of, make_trained_site
 
 ASK = ("train", "site-test", "--target", "ill", "--method", "dp-svm")
 BUDGET = Budget(Decimal(10), Decimal("1e-6"))

@@ -25,8 +25,9 @@ from dppca.owner.site.agreement import (
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import AggregateRule, DataSet
-from tests.support.ledgers import account_of, small_study
-from tests.support.masked_studies import MaskedStudy, make_masked_study
+from tests.support.ledgers import account_of
+from tests.support.masked import MaskedStudy, make_masked_study
+from tests.support.studies import make_study
 
 MASKED = make_masked_study(4)
 
@@ -38,7 +39,7 @@ def _site(folder: Path, masked: MaskedStudy = MASKED, name: str = "owner-1") -> 
 
 
 def test_a_study_with_trust_owner_needs_no_keys_and_a_digest_is_compared(tmp_path: Path) -> None:
-    site, study = _site(tmp_path), small_study()
+    site, study = _site(tmp_path), make_study("small")
     assert agree(site, study, digest=None) is None
     assert agree(site, study, digest=study.digest) is None
     with pytest.raises(SchemaMismatchError, match="does not have the digest"):

@@ -29,8 +29,8 @@ from dppca.owner.site.kept_studies import (
     save,
     study_from_file,
 )
-from tests.support.census import ATTRIBUTES, make_study
 from tests.support.certificates import new_authority
+from tests.support.studies import CENSUS, make_study
 
 STUDY = make_study()
 
@@ -46,7 +46,7 @@ def _with_attributes(*attributes: dict[str, Any]) -> Study:
     )
 
 
-AGE, SEX, WORK = ATTRIBUTES
+AGE, SEX, WORK = CENSUS
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ AGE, SEX, WORK = ATTRIBUTES
     [
         (make_study(owners=["owner-1", "owner-2"]), r"in: owners\."),
         (make_study(components={"count": 3}), r"in: components\.count\."),
-        (make_study(privacy={"mechanism": "laplace", "epsilon": "0.5"}), r"in: privacy\.epsilon\."),
+        (make_study(epsilon="0.5"), r"in: privacy\.epsilon\."),
         (
-            make_study(schema={"max_rows_per_person": 1, "attributes": ATTRIBUTES}),
+            make_study(schema={"max_rows_per_person": 1, "attributes": CENSUS}),
             r"in: schema\.resolution_bits\.",
         ),
         (_with_attributes({**AGE, "upper": 91}, SEX, WORK), r"in: attribute age\."),

@@ -18,9 +18,10 @@ from dppca.owner.site.opener_keys import (
     list_opener_keys,
     read_opener_key,
 )
-from tests.support.ledgers import NOW, small_study
+from tests.support.ledgers import NOW
+from tests.support.studies import make_study
 
-STUDY = small_study()
+STUDY = make_study("small")
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import Policy, load_policy
 from tests.support.checkout import ROOT
-from tests.support.ledgers import request_of, small_study
+from tests.support.ledgers import request_of
+from tests.support.studies import make_study
 
 BUDGET = 'epsilon: "1", delta: "0"'
 SERVICE = "{postgresql: {service: warehouse}}"
@@ -397,7 +398,9 @@ def test_one_place_has_no_second_budget_in_another_population(
 
 
 def _charge(number: int, account: Account) -> ReleaseRequest:
-    return replace(request_of(small_study(f"s-{number}", epsilon="3")), account=account)
+    return replace(
+        request_of(make_study("small", name=f"s-{number}", epsilon="3")), account=account
+    )
 
 
 def test_a_file_with_a_budget_of_its_own_is_in_no_population_too(folder: Path) -> None:

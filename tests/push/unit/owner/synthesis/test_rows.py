@@ -30,7 +30,6 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result, Share
 from dppca.common.schema import encode
 from dppca.common.study import Study, Trust
-from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records import check_table, open_table
@@ -44,9 +43,9 @@ from dppca.owner.synthesis.tables import (
     write_sealed,
 )
 from tests.support.certificates import new_authority
-from tests.support.latent_rows import make_latent_study, make_result, make_rows, save_rows
+from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.pooling import pooled_result
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 from tests.support.tables import digest_columns, drawn_table
 
 N_ROWS = 400
@@ -54,7 +53,7 @@ N_ROWS = 400
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return make_latent_study()
+    return make_study("latent")
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +347,7 @@ def test_rows_by_thresholds_have_values_in_the_bins_that_enter_products(
         },
         {"name": "ill", "type": "binary", "values": ["no", "yes"]},
     ]
-    study = study_from_mapping(study_document(attributes))
+    study = make_study(attributes)
     rng = np.random.default_rng(2)
     ill = rng.random(3000) < 0.4
     x = np.where(ill, rng.uniform(20, 30, 3000), rng.uniform(0, 50, 3000))
@@ -378,8 +377,7 @@ def test_rows_have_the_released_share_of_missing_values_whatever_the_decoder(
     """False alarms: none, as seeds are fixed; the bound is five standard deviations and 0.005."""
     lab = {"type": "numeric", "lower": 0, "upper": 10, "missing": "level", "histogram": True}
     ill = {"name": "ill", "type": "binary", "values": ["no", "yes"]}
-    privacy = {"mechanism": "laplace", "epsilon": "1000"}
-    study = study_from_mapping(study_document([{"name": "lab", **lab}, ill], privacy=privacy))
+    study = make_study([{"name": "lab", **lab}, ill], epsilon="1000")
     rng, n_rows = np.random.default_rng(5), 20_000
     values = np.where(rng.random(3000) < share, np.nan, rng.normal(7, 1, 3000).clip(0, 10))
     codes = (rng.random(3000) < 0.4).astype(np.int32)
@@ -443,8 +441,9 @@ def test_noise_that_raises_variances_is_taken_out_of_them_and_said(
 
 def test_unit_ball_rows_are_synthesized_without_a_mean(tmp_path: Path, signer: Signer) -> None:
     ball = [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 4} for i in range(4)]
-    study = make_latent_study(
-        schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}}
+    study = make_study(
+        "latent",
+        schema={"max_rows_per_person": 1, "attributes": ball, "row_norm": {"include_sums": False}},
     )
     result = make_result(study, save_rows(make_rows(100), tmp_path / "rows.parquet"))
     made = _decoded(result, study, 50)
@@ -467,4 +466,4 @@ def test_one_row_can_be_drawn(result: Result, study: Study, form: Form) -> None:
 
 def test_result_of_another_study_is_refused(result: Result) -> None:
     with pytest.raises(SchemaMismatchError, match="another study"):
-        _decoded(result, make_latent_study(name="other"), 5)
+        _decoded(result, make_study("latent", name="other"), 5)

@@ -8,10 +8,9 @@ import numpy as np
 
 from dppca.common.schema import Column, encode
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.owner.synthesis.visible_relations import judge_result
 from tests.support.pooling import pooled_result
-from tests.support.studies import study_document
+from tests.support.studies import make_study
 
 N_ROWS = 4_000
 
@@ -21,9 +20,7 @@ def _study(upper: float, epsilon: str, **changes: Any) -> Study:
         {"name": "balance", "type": "numeric", "lower": 0, "upper": upper},
         *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)),
     ]
-    privacy = {"mechanism": "laplace", "epsilon": epsilon}
-    fields = {"owners": ["east", "west"], "privacy": privacy, **changes}
-    return study_from_mapping(study_document(attributes, **fields))
+    return make_study(attributes, owners=["east", "west"], epsilon=epsilon, **changes)
 
 
 def _judge(study: Study) -> Any:
@@ -63,7 +60,7 @@ def test_words_say_where_all_is_hidden_and_where_nothing_is() -> None:
 
 def test_a_study_of_the_unit_ball_is_not_judged() -> None:
     attributes = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
-    document = study_document(attributes, owners=["east", "west"], row_norm={})
-    study, rng = study_from_mapping(document), np.random.default_rng(1)
+    study = make_study(attributes, owners=["east", "west"], row_norm={})
+    rng = np.random.default_rng(1)
     rows = encode(study.table, [rng.normal(size=40) for _ in attributes])
     assert judge_result(pooled_result(study, np.split(rows, 2), seed=2), study) is None

@@ -16,9 +16,10 @@ from dppca import PPCADPMH
 from dppca.common.errors import DataError
 from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.schema import Schema
-from tests.support.latent_rows import make_latent_study, make_rows
+from tests.support.latent_rows import make_rows
+from tests.support.studies import make_study
 
-SCHEMA = make_latent_study().table
+SCHEMA = make_study("latent").table
 ROWS = make_rows(300)
 CODES = np.column_stack(
     [

@@ -23,8 +23,8 @@ from dppca.curator.commands.page.routes import (
 )
 from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails, StudyLine
 from tests.support.asgi import ask
-from tests.support.census import make_study
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 from dppca.common.errors import ArtefactError
 from dppca.deploy.simulation.containers.answer import _owner, report_folder
 from dppca.deploy.simulation.runner import SimulationStep
-from tests.support.census import make_study
+from tests.support.studies import make_study
 
 CHARGE = {"rows": 5, "epsilon": "1", "delta": "0", "charged_epsilon": "1", "charged_rho": "0"}
 

@@ -12,8 +12,7 @@ from dppca.owner.models.loader import load_model
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 from dppca.owner.synthesis.tables import read_metadata
-from tests.support.owner_site import OwnerSite
-from tests.support.trained_site import make_trained_site
+from tests.support.sites import OwnerSite, make_trained_site
 
 RELEASED = {
     "components.npz",

@@ -14,9 +14,9 @@ from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review
-from tests.support.census import make_study
 from tests.support.ledgers import account_of
 from tests.support.patience import WAIT_S
+from tests.support.studies import make_study
 
 
 def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -> Review:

@@ -24,7 +24,7 @@ from dppca.owner.records import Table
 from dppca.owner.site.config import load_site
 from tests.support.asgi import Answer, ask
 from tests.support.patience import WAIT_S
-from tests.support.trained_site import N_ROWS, make_trained_site
+from tests.support.sites import N_ROWS, make_trained_site
 
 STUDY = "site-test"
 

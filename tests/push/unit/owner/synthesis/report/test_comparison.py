@@ -33,9 +33,10 @@ from dppca.owner.synthesis.report.comparison import (
 )
 from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
 from dppca.owner.synthesis.report.plots import pair_plot
-from tests.support.latent_rows import make_latent_study, make_rows, save_rows
+from tests.support.latent_rows import make_rows, save_rows
+from tests.support.studies import make_study
 
-SCHEMA = make_latent_study().table
+SCHEMA = make_study("latent").table
 
 
 def _rng() -> np.random.Generator:

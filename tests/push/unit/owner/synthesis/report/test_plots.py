@@ -13,14 +13,10 @@ from matplotlib.figure import Figure
 from dppca.owner.records import open_table
 from dppca.owner.synthesis.report.comparison import CodedTable, code_table
 from dppca.owner.synthesis.report.plots import biplot, pair_plot
-from tests.support.latent_rows import (
-    make_latent_study,
-    make_result,
-    make_rows,
-    save_rows,
-)
+from tests.support.latent_rows import make_result, make_rows, save_rows
+from tests.support.studies import make_study
 
-STUDY = make_latent_study()
+STUDY = make_study("latent")
 SCHEMA = STUDY.table
 
 

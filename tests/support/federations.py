@@ -1,59 +1,30 @@
-"""Sites of a study with ``trust: aggregate`` at a curator that runs; some are openers."""
+"""Studies with ``trust: aggregate`` at a running curator, by its wire or by stewards' commands."""
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.opening import Sums, answer, open_set, vote
+from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.messages import StudyState
-from dppca.common.numerics.moments.moments import Moments
-from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.curator import Curator
-from tests.support.masked_studies import MaskedStudy, make_masked_study
+from tests.support.masked import MaskedStudy, make_masked_release, make_masked_study
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
-
-N_ROWS = 1000
-
-
-def make_masked_release(made: MaskedStudy, owner: str, *, seed: int = 0) -> MaskedRelease:
-    """An owner's masked release, of moments that are made up; repeatable but for the seals."""
-    return draw_masked(
-        made.study,
-        calibrate(made.study),
-        Moments(N_ROWS, _sums(made.study, owner, seed)),
-        terms=made.terms,
-        owner=owner,
-        key=made.keys[owner],
-        release_id=hashlib.sha256(f"{made.study.digest}{owner}{seed}".encode()).digest()[:16],
-        ledger_sequence=1,
-        entropy=SeededEntropy(_number(owner, seed)),
-    )
-
-
-def noised_sum(made: MaskedStudy, owners: Iterable[str], *, seed: int = 0) -> NDArray[np.int64]:
-    """What the masked releases of some owners add up to."""
-    total = np.zeros(made.study.table.layout.n_entries, np.int64)
-    for owner in owners:
-        entropy = SeededEntropy(_number(owner, seed))
-        total += add_noise(_sums(made.study, owner, seed), calibrate(made.study), entropy=entropy)
-    return total
+from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.studies import make_study
 
 
 @dataclass
@@ -88,14 +59,7 @@ class MaskedSite:
         return self.party.open(self.study)
 
     def make_vote(self) -> Vote:
-        made = vote(
-            self.terms,
-            self.shown(),
-            opener=self.name,
-            secret=self.made.secrets[self.name],
-            key=self.made.keys[self.name],
-            bound=self.bound,
-        )
+        made = self.made.vote(self.shown(), bound=self.bound)
         self.bound = made.set_digest
         return made
 
@@ -106,18 +70,10 @@ class MaskedSite:
         """The opening of the streams that are wanted of it, or of these."""
         answered = self.ask()
         if self.sums is None:
-            self.sums = open_set(
-                self.terms,
-                self.shown(),
-                [Vote.from_bytes(each, self.terms) for each in answered.votes],
-                opener=self.name,
-                secret=self.made.secrets[self.name],
-                bound=self.bound,
-            )
+            votes = [Vote.from_bytes(each, self.terms) for each in answered.votes]
+            self.sums = self.made.open(self.shown(), votes, bound=self.bound)
         wanted = tuple(answered.wanted) if streams is None else tuple(streams)
-        return answer(
-            self.terms, self.sums, wanted, opener=self.name, key=self.made.keys[self.name]
-        )
+        return self.made.answer(self.name, self.sums, wanted)
 
     def open(self, streams: Sequence[int] | None = None, **how: Any) -> pb.OpenResponse:
         return self.party.open(self.study, opening=self.make_opening(streams).to_bytes(), **how)
@@ -166,6 +122,7 @@ class MaskedHub:
 
     def join(self, *arguments: Any, **changes: Any) -> MaskedSites:
         """Begin a study; its owners have the certificates that the study names."""
+        changes.setdefault("name", f"study-{uuid4().hex[:8]}")
         made = make_masked_study(*arguments, **changes)
         self.curator.operator().create(made.study)
         return MaskedSites(
@@ -188,12 +145,80 @@ class MaskedHub:
         return self._parties[name]
 
 
-def _sums(study: Study, owner: str, seed: int) -> NDArray[np.int64]:
-    unit = 4**study.table.resolution_bits
-    bound = N_ROWS * unit // 4
-    rng = np.random.default_rng(_number(owner, seed))
-    return rng.integers(-bound, bound, study.table.layout.n_entries, endpoint=True)
+MASKED_BUDGET = 'epsilon: "3.0", delta: "1e-6", aggregate: {colluders: 1}'
+"""A policy for masked sums."""
 
 
-def _number(owner: str, seed: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{owner}/{seed}".encode()).digest()[:6], "big")
+@dataclass(frozen=True)
+class MaskedFederation:
+    """Sites and their study, which the curator has; the first are openers."""
+
+    curator: Curator
+    sites: list[OwnerSite]
+    study: Study
+
+    @property
+    def terms(self) -> Terms:
+        return Terms.from_study(self.study)
+
+    @property
+    def openers(self) -> list[OwnerSite]:
+        return [site for site in self.sites if site.name in self.terms.openers]
+
+    def contribute(self, *sites: OwnerSite) -> None:
+        """Contribute from some sites, or from all."""
+        for site in sites or self.sites:
+            code, document = site.run(
+                "contribute", self.study.name, "--yes", "--digest", self.study.digest
+            )
+            assert code == 0, document
+
+    def state(self, *, wait_s: float = 0) -> str:
+        """The study's state; ``wait_s`` waits for its end."""
+        answer = self.curator.operator().result(self.study, wait_s=wait_s)
+        return state_from_wire(answer.state).value
+
+
+def identity_of(site: OwnerSite, study: str, *, opener: bool = False) -> dict[str, Any]:
+    code, document = site.run("identity", study, *(["--opener"] if opener else []))
+    assert code == 0, document
+    return document  # type: ignore[no-any-return]
+
+
+def study_of_sites(
+    sites: list[OwnerSite], *, n_openers: int = 2, name: str = "", **changes: Any
+) -> Study:
+    """The study of some sites, of what their command `identity` prints."""
+    name = name or f"study-{uuid4().hex[:8]}"
+    if changes.setdefault("mechanism", "gaussian") == "gaussian":
+        changes.setdefault("delta", "1e-6")
+    said = {
+        site.name: identity_of(site, name, opener=place < n_openers)
+        for place, site in enumerate(sites)
+    }
+    fields: dict[str, Any] = {
+        "version": 2,
+        "name": name,
+        "owners": sorted(said),
+        "trust": "aggregate",
+        "colluders": 1,
+        "identities": {owner: each["key"] for owner, each in said.items()},
+        "openers": {
+            owner: {field: each["opener"][field] for field in ("key", "signature")}
+            for owner, each in said.items()
+            if each["opener"] is not None
+        },
+        "open_by": (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds"),
+        **changes,
+    }
+    return make_study(**fields)
+
+
+def make_masked_federation(
+    curator: Curator, folder: Path, n_sites: int = 3, *, n_openers: int = 2, **changes: Any
+) -> MaskedFederation:
+    """Sites that never were, with rows, a policy for masked sums, and a study at the curator."""
+    sites = [make_enrolled_site(curator, folder, budget=MASKED_BUDGET) for _ in range(n_sites)]
+    study = study_of_sites(sites, n_openers=n_openers, **changes)
+    curator.operator().create(study)
+    return MaskedFederation(curator, sites, study)

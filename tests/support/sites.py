@@ -1,0 +1,224 @@
+"""A data steward's site in a folder: with rows and a policy, at a curator, with components."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.console import run
+from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.release import calibrate, draw, receipt_for
+from dppca.common.results import Result
+from dppca.common.study import Study
+from dppca.common.testbed import environment
+from dppca.common.transport.tls import Credentials, Role
+from dppca.curator.study.aggregate import aggregate
+from dppca.owner.cli import cli
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import compare_ledger
+from dppca.owner.ledger.mark import Held
+from dppca.owner.ledger.reading import read_history
+from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.site.config import load_site
+from dppca.owner.site.enrolment import enrol
+from dppca.owner.site.kept_studies import components_path, keep_study, save
+from tests.support.census import census_rows
+from tests.support.certificates import Authority, new_authority, sign_release, write_credentials
+from tests.support.curator import Curator
+from tests.support.documents import require_documented
+from tests.support.latent_rows import make_result, make_rows
+from tests.support.patience import WAIT_S
+from tests.support.pooling import contribution_of
+from tests.support.studies import make_study
+
+NOWHERE = "127.0.0.1:1"
+N_ROWS = 600
+"""Rows of a trained site."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSite:
+    """A site's folder and the command that works on it."""
+
+    folder: Path
+    name: str
+
+    def run(self, *arguments: str, die_at: str | None = None) -> tuple[int, Any]:
+        """Exit code and JSON document (None without one) of one command.
+
+        A command that is to die has a process of its own; the others run in this one, where
+        nothing needs to be imported again.
+        """
+        line = ["--site", str(self.folder), *arguments, "--json"]
+        code, printed = _in_process(line) if die_at is None else _in_its_own(line, die_at)
+        return code, require_documented("dppca-owner", json.loads(printed)) if printed else None
+
+    @property
+    def history(self) -> History:
+        """What the ledger says; verifies it."""
+        return read_history(self.folder / "ledger.sqlite")
+
+
+def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
+    """Exit code and message of a command that failed."""
+    code, document = answer
+    assert document["error"]["exit_code"] == code
+    return code, document["error"]["message"]
+
+
+def _in_process(line: list[str]) -> tuple[int, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
+        run(cli, line)
+    code = left.value.code
+    assert isinstance(code, int)
+    return code, out.getvalue()
+
+
+def _in_its_own(line: list[str], die_at: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "dppca.owner.cli", *line],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        stdin=subprocess.DEVNULL,
+        env=environment(f"kill@{die_at}"),
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def make_site(
+    folder: Path,
+    *,
+    name: str = "owner-1",
+    curator: str = NOWHERE,
+    credentials: Credentials | None = None,
+    budget: str = 'epsilon: "3.0", delta: "0"',
+    rows: pa.Table | None = None,
+) -> OwnerSite:
+    """A site with data set ``survey``: 200 rows of a census unless given; nothing is charged."""
+    enrol(folder, name=name, curator=curator)
+    if credentials is not None:
+        write_credentials(folder, credentials)
+    (folder / "policy.yaml").write_text(f"data_sets:\n  survey: {{path: rows.csv, {budget}}}\n")
+    if rows is None:
+        plain = pa.csv.WriteOptions(quoting_style="none", quoting_header="none")
+        pa.csv.write_csv(census_rows(200), folder / "rows.csv", plain)
+    else:
+        pa.csv.write_csv(rows, folder / "rows.csv")
+    return OwnerSite(folder, name)
+
+
+def make_enrolled_site(curator: Curator, folder: Path, *, name: str = "", **how: Any) -> OwnerSite:
+    """A site with a certificate of a running curator, which has never seen a nameless owner."""
+    name = name or f"owner-{uuid4().hex[:12]}"
+    issued = curator.authority.issue(Role.OWNER, name)
+    address = curator.address
+    return make_site(folder / name, name=name, curator=address, credentials=issued, **how)
+
+
+def keep_components(site: OwnerSite, study: Study, components: bytes) -> None:
+    """Keep a study and its result at a site, as `components` does."""
+    at = load_site(site.folder)
+    compare_ledger(at.ledger, Held(), lock=at.lock)  # as a command does that asks a curator
+    keep_study(at, study)
+    save(components_path(at, study.name), components)
+
+
+def make_trained_site(
+    folder: Path, *, budget: str = 'epsilon: "10", delta: "0"', rows: Any = None, **changes: Any
+) -> tuple[OwnerSite, Study]:
+    """A site with ``latent`` rows and their components without noise."""
+    study, authority = make_study("latent", **changes), new_authority()
+    rows = make_rows(N_ROWS) if rows is None else rows
+    issued = authority.issue(Role.OWNER, "owner-1")
+    site = make_site(folder, credentials=issued, budget=budget, rows=rows)
+    result = make_result(study, folder / "rows.csv")
+    keep_components(site, study, proved(result, study, authority))
+    return site, study
+
+
+def proved(result: Result, study: Study, authority: Authority) -> bytes:
+    """The result file, with the receipts of the owners that it names, as if they had signed it."""
+    signed = []
+    for share in result.header.shares:
+        receipt = receipt_for(
+            study,
+            calibrate(study),
+            release_id=bytes(16),
+            n_rows=share.n_rows,
+            payload_sha256=share.payload_sha256,
+            ledger_sequence=1,
+            software="test",
+        )
+        issued = authority.issue(Role.OWNER, share.owner)
+        signed.append(sign_release(share.owner, receipt, issued))
+    return sealed_result(
+        result, study, calibrate(study), signed, make_signer(authority.issue(Role.CURATOR, "hub"))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedSite:
+    """The first owner's site, and all that others hold."""
+
+    site: OwnerSite
+    study: Study
+    authority: Authority
+
+    @property
+    def components(self) -> Path:
+        return components_path(load_site(self.site.folder), self.study.name)
+
+    @property
+    def ca(self) -> bytes:
+        return self.authority.pem
+
+
+def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
+    """The first of two owners that each released 400 ``latent`` rows; a curator countersigned."""
+    owners = ["owner-1", "owner-2"]
+    authority, study = new_authority(), make_study("latent", owners=owners, **changes)
+    issued = {name: authority.issue(Role.OWNER, name) for name in owners}
+    budget, tables = 'epsilon: "100", delta: "1e-3"', [make_rows(400, seed) for seed in (0, 1)]
+    site = make_site(folder / "site", credentials=issued["owner-1"], budget=budget, rows=tables[0])
+    pa.csv.write_csv(tables[1], folder / "owner-2.csv")
+    releases, signed = [], []
+    for seed, (owner, path) in enumerate(
+        zip(owners, (site.folder / "rows.csv", folder / "owner-2.csv"), strict=True)
+    ):
+        release = draw(
+            study,
+            calibrate(study),
+            moments_of_table(open_table(path, study.table), study.table),
+            release_id=hashlib.sha256(owner.encode()).digest()[:16],
+            ledger_sequence=1,
+            entropy=SeededEntropy(seed),
+        )
+        releases.append(release)
+        signed.append(sign_release(owner, release.receipt, issued[owner]))
+    result = aggregate(
+        study,
+        calibrate(study),
+        [contribution_of(owner, r) for owner, r in zip(owners, releases, strict=True)],
+        [release.packed for release in releases],
+    )
+    curator = make_signer(authority.issue(Role.CURATOR, "hub"))
+    components = sealed_result(result, study, calibrate(study), signed, curator)
+    keep_components(site, study, components)
+    return ProvedSite(site, study, authority)
