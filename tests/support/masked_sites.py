@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +26,7 @@ from dppca.common.wire import federation_pb2 as pb
 from tests.support.curator import Curator
 from tests.support.masked_studies import MaskedStudy, make_masked_study
 from tests.support.party import Party
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 
 N_ROWS = 1000
 
@@ -148,12 +147,13 @@ class MaskedSites:
 
     def until_sealed(self) -> None:
         """Until the curator has fixed the set."""
-        end = time.monotonic() + WAIT_S
-        while state_from_wire(self.wait(wait_s=0).state) is StudyState.OPEN:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until(lambda: state_from_wire(self.wait(wait_s=0).state) is not StudyState.OPEN)
 
-    def wait(self, *, wait_s: float = 15) -> pb.GetResultResponse:
+    def end(self) -> pb.GetResultResponse:
+        """What has become of the study once it waits for nobody."""
+        return self.openers[0].party.end(self.study)
+
+    def wait(self, *, wait_s: float = WAIT_S) -> pb.GetResultResponse:
         return self.openers[0].party.result(self.study, wait_s=wait_s)
 
 

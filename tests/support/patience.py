@@ -8,8 +8,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 WAIT_S = 300.0
 """For one call, one event, or one process that does little."""
@@ -19,7 +22,33 @@ STALL_S, WORKING_S = 300.0, 0.5
 """A command that uses less than this processor time in so many seconds hangs."""
 
 _LOOK_EVERY_S = 0.5
+_ASK_EVERY_S = 0.02
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(
+    condition: Callable[[], _T],
+    *,
+    hang_s: float = WAIT_S,
+    said: Callable[[], object] = lambda: "it did not come about",
+) -> _T:
+    """Ask again and again until the answer is true, and return it.
+
+    Parameters
+    ----------
+    said
+        What to show where that does not happen, such as a log.
+
+    Raises
+    ------
+    AssertionError
+        It was not true within ``hang_s`` seconds: something hangs, on whatever machine.
+    """
+    end = time.monotonic() + hang_s
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"not within {hang_s:g} s: {said()}"
+        time.sleep(_ASK_EVERY_S)
+    return answer
 
 
 def run_watched(

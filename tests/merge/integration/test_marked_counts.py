@@ -99,7 +99,7 @@ def _the_steward_sees_them(site: OwnerSite, study: str) -> None:
         (28, ("check", study)),
         (28, ("review", study)),
         (0, ("contribute", study, "--yes")),
-        (0, ("components", study, "--wait", "60")),
+        (0, ("components", study, "--wait", "300")),
         (0, ("synthesize", study, "--publish")),
         (0, ("train", study, "--target", "ill")),
         (0, ("train", study, "--target", "ill", "--method", "dp-svm", "--epsilon", "1", "--yes")),

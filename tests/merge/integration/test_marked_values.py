@@ -252,7 +252,7 @@ def _a_whole_study(site: Site, study: Study, rows: Path) -> None:
         ("review", study.name),
         ("contribute", study.name, "--yes"),
         ("budget",),
-        ("components", study.name, "--wait", "60"),
+        ("components", study.name, "--wait", "300"),
         ("synthesize", study.name, "--publish"),
         ("train", study.name, "--target", "ill", "--force"),
         ("doctor",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from dppca.owner.commands.opening import open_sum
 from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.certificates import write_credentials
-from tests.support.curator import Curator
+from tests.support.curator import Curator, far_moment
 from tests.support.masked_owners import MaskedSites, identity_of, make_masked_sites
 from tests.support.owner_site import OwnerSite, error_of
 
@@ -28,6 +28,14 @@ SETTING, MISMATCH, REFUSED, PERMISSION, STATE, NOT_READY = 10, 12, 26, 42, 44, 5
 @pytest.fixture
 def federation(curator: Curator, tmp_path: Path) -> MaskedSites:
     return make_masked_sites(curator, tmp_path)
+
+
+@pytest.fixture
+def movable(tmp_path: Path) -> Iterator[Curator]:
+    """A daemon of the test's own, whose clock can be moved."""
+    curator = Curator(tmp_path).start_with_clock()
+    yield curator
+    curator.stop()
 
 
 def _open(site: OwnerSite, federation: MaskedSites, *options: str) -> tuple[int, dict[str, object]]:
@@ -100,7 +108,7 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedSi
     assert len(document["streams"]) == 1  # type: ignore[arg-type]
     code, document = _open(second, federation)
     assert (code, document["owners"]) == (0, 3)
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     for site in federation.openers:
         assert _keys(site) == ()
         assert _kinds(site) == ["offer", "reserve", "commit", "sent", "open", "opened"]
@@ -117,7 +125,7 @@ def test_opening_again_changes_nothing(federation: MaskedSites) -> None:
     code, document = _open(first, federation)
     assert (code, document["already_stored"], document["streams"]) == (0, True, [])
     assert _open(second, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     code, document = _open(first, federation)
     assert (code, document["state"], document["owners"]) == (0, "decomposed", 3)
     assert first.history == before
@@ -175,18 +183,18 @@ def test_an_opener_whose_key_was_lost_says_what_to_do(federation: MaskedSites) -
 
 
 def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
-    curator: Curator, tmp_path: Path
+    movable: Curator, tmp_path: Path
 ) -> None:
-    soon = (datetime.now(UTC) + timedelta(seconds=45)).isoformat(timespec="seconds")
-    federation = make_masked_sites(curator, tmp_path, 4, quorum=3, deadline=soon)
+    federation = make_masked_sites(movable, tmp_path, 4, quorum=3, deadline=far_moment())
     first, second = federation.openers
     federation.contribute(second, *federation.sites[2:])
     assert error_of(_open(first, federation))[0] == SETTING
-    code, document = _open(first, federation, "--digest", federation.study.digest, "--wait", "120")
+    movable.move_clock()
+    code, document = _open(first, federation, "--digest", federation.study.digest, "--wait", "300")
     assert (code, document["owners"]) == (0, 3)
     assert first.history.charges == ()
     assert _open(second, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
 
 
 def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
@@ -202,7 +210,7 @@ def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
     for each in federation.openers:
         code, document = _open(each, federation)
         assert code == 0, document
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
 
 
 def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedSites) -> None:
@@ -237,7 +245,7 @@ def test_with_a_spare_any_one_opener_may_be_gone(
         code, document = _open(site, federation)
         assert code == 0, document
         assert _keys(site) == ()
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     late = federation.openers[gone]
     code, document = _open(late, federation)
     assert (code, document["owners"], document["state"]) == (0, None, "decomposed")
@@ -284,5 +292,5 @@ def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedS
     assert site.run("contribute", federation.study.name, "--yes")[0] == STATE
     for each in federation.openers:
         assert _open(each, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     assert site.run("components", federation.study.name)[0] == 0

@@ -55,7 +55,7 @@ def test_a_whole_study_goes_through_the_proxy_and_it_sees_no_word_of_it(
         curator.operator().create(study)
         assert findings(site.run("doctor"))["proxy"] == "ok"
         assert site.run("contribute", study.name, "--yes")[0] == 0
-        assert site.run("components", study.name, "--wait", "20")[0] == 0
+        assert site.run("components", study.name, "--wait", "300")[0] == 0
         assert site.run("synthesize", study.name, "--publish")[0] == 0
     assert set(proxy.asked) == {curator.address}
     assert len(proxy.asked) == 5, "one connection a command, and doctor's own"

@@ -72,7 +72,7 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
     assert code != 0
     assert "not known to be sent" in listed(site)[alone.name]["next"]
     assert site.run("contribute", alone.name, "--yes")[0] == 0
-    assert site.run("components", alone.name, "--wait", "20")[0] == 0
+    assert site.run("components", alone.name, "--wait", "300")[0] == 0
     assert "its components are here" in listed(site)[alone.name]["next"]
     (site.folder / "studies" / alone.name / "components.npz").unlink()
     assert listed(site)[alone.name]["next"] == f"`dppca-owner components {alone.name}`"

@@ -67,7 +67,7 @@ def test_owners_of_nltcs_train_models_that_may_leave(
         _write(data, order[fifth + number :: 2], site.folder / "rows.csv")
         assert site.run("contribute", study.name, "--yes")[0] == 0
     for site in sites:
-        assert site.run("components", study.name, "--wait", "60")[0] == 0
+        assert site.run("components", study.name, "--wait", "300")[0] == 0
         ask = ("train", study.name, "--target", "outside", "--method", "dp-svm", "--epsilon", "20")
         code, made = site.run(*ask, "--yes")
         assert (code, made["label"], made["charged_epsilon"]) == (0, "released", "20")

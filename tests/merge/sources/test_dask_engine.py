@@ -218,7 +218,7 @@ def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
     assert b'"engine":"dask"' in entries
     assert cluster.address.partition("//")[2].encode() not in entries
     components = tmp_path / "components.npz"
-    assert site.run("components", study, "--wait", "60", "--output", str(components))[0] == 0
+    assert site.run("components", study, "--wait", "300", "--output", str(components))[0] == 0
     code, verified = site.run("verify", str(components))
     assert code == 0, verified
     # What an engine read is drawn once, whoever is asked again.

@@ -247,7 +247,7 @@ def _components(curator: Curator, site: OwnerSite) -> Study:
     )
     curator.operator().create(study)
     assert _contribute(site, study)[0] == 0
-    assert site.run("components", study.name, "--wait", "30")[0] == 0
+    assert site.run("components", study.name, "--wait", "300")[0] == 0
     return study
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,14 @@ def owners(curator: Curator) -> dict[str, Party]:
 @pytest.fixture(scope="module")
 def hub(curator: Curator) -> MaskedHub:
     return MaskedHub(curator)
+
+
+@pytest.fixture
+def movable(tmp_path: Path) -> Iterator[Curator]:
+    """A daemon of the test's own, for deadlines: its clock can be moved."""
+    curator = Curator(tmp_path).start_with_clock()
+    yield curator
+    curator.stop()
 
 
 @pytest.fixture
