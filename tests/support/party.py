@@ -84,11 +84,14 @@ class Party:
 
     def end(self, study: Study) -> pb.GetResultResponse:
         """What has become of a study once it waits for nobody."""
-        waiting = (StudyState.OPEN, StudyState.SEALED)
-        # A daemon whose clock was moved answers at once: to gRPC, all deadlines have passed.
-        return wait_until(
-            lambda: state_from_wire((answer := self.result(study)).state) not in waiting and answer
-        )
+
+        def ended() -> pb.GetResultResponse | None:
+            # A daemon whose clock was moved answers at once: to gRPC, all deadlines have passed.
+            answer = self.result(study)
+            waits = state_from_wire(answer.state) in (StudyState.OPEN, StudyState.SEALED)
+            return None if waits else answer
+
+        return wait_until(ended)
 
     def result(self, study: Study, *, wait_s: float = WAIT_S) -> pb.GetResultResponse:
         """What has become of a study when it waits for nobody, or the time is up."""

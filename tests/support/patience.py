@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def wait_until(
-    condition: Callable[[], _T],
+    condition: Callable[[], _T | None],
     *,
     hang_s: float = WAIT_S,
     said: Callable[[], object] = lambda: "it did not come about",
@@ -59,6 +60,7 @@ def run_watched(
     stall_s: float = STALL_S,
     working_s: float = WORKING_S,
     hang_s: float = HANG_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return what it printed.
 
@@ -83,19 +85,11 @@ def run_watched(
     ended, verdict = threading.Event(), list[str]()
 
     def watch() -> None:
-        started = moved = time.monotonic()
-        used_before = 0.0
+        progress = Progress(clock(), stall_s, working_s, hang_s)
         while not ended.wait(_LOOK_EVERY_S):
-            now, ticks = time.monotonic(), _ticks_of_family(process.pid)
-            used = sum(ticks.values()) / _TICKS_PER_S
-            # A descendant that ends takes its time with it: a change downward is progress, too.
-            if abs(used - used_before) >= working_s:
-                moved, used_before = now, used
-            if now - moved > stall_s:
-                verdict.append(f"no progress for {stall_s:g} s")
-            elif now - started > hang_s:
-                verdict.append(f"not done after {hang_s:g} s")
-            if verdict:
+            now, ticks = clock(), ticks_of_family(process.pid)
+            if fault := progress.fault(now, sum(ticks.values()) / _TICKS_PER_S):
+                verdict.append(fault)
                 _kill(ticks)
                 return
 
@@ -107,11 +101,33 @@ def run_watched(
         ended.set()
         watchdog.join()
         if process.poll() is None:
-            _kill(_ticks_of_family(process.pid))
+            _kill(ticks_of_family(process.pid))
             process.wait()
     if verdict:
         raise AssertionError(f"{' '.join(line)}: {verdict[0]}; it printed: {stdout}{stderr}")
     return subprocess.CompletedProcess(line, process.returncode, stdout, stderr)
+
+
+@dataclass
+class Progress:
+    """Tells a hang from slowness, by a time and the processor time that was used until then."""
+
+    started: float
+    stall_s: float
+    working_s: float
+    hang_s: float
+
+    def __post_init__(self) -> None:
+        self._moved, self._used = self.started, 0.0
+
+    def fault(self, now: float, used: float) -> str:
+        """What is wrong now; "" where nothing is."""
+        # A descendant that ends takes its time with it: a change downward is progress, too.
+        if abs(used - self._used) >= self.working_s:
+            self._moved, self._used = now, used
+        if now - self._moved > self.stall_s:
+            return f"no progress for {self.stall_s:g} s"
+        return f"not done after {self.hang_s:g} s" if now - self.started > self.hang_s else ""
 
 
 def _kill(family: Mapping[int, int]) -> None:
@@ -120,7 +136,7 @@ def _kill(family: Mapping[int, int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _ticks_of_family(root: int) -> dict[int, int]:
+def ticks_of_family(root: int) -> dict[int, int]:
     """Processor time of a process and of each living descendant, by process, in clock ticks."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}

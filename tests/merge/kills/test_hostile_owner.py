@@ -107,7 +107,7 @@ def connections_that_say_nothing(party: Party, address: str) -> None:
     host, _, port = address.rpartition(":")
     with ExitStack() as connections:
         for number in range(100):
-            plain = connections.enter_context(socket.create_connection((host, int(port)), 20))
+            plain = connections.enter_context(socket.create_connection((host, int(port)), WAIT_S))
             if number % 2:
                 plain.sendall(
                     b"\x16\x03\x01\x40\x00" + bytes(200)

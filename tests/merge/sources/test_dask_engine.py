@@ -155,11 +155,11 @@ def test_a_part_whose_workers_always_die_ends_the_pass(tmp_path: Path) -> None:
         with open_engine(cluster.engine, tmp_path) as engine:
             assert isinstance(engine, DaskEngine)
             tally = FaultCounts(MIXED)
-            engine._no_worker_s = 5.0
             with pytest.raises(DataError, match=r"died at the same part") as died:
                 engine.sum_table(table, tally=tally, progress=lambda _: cluster.workers[0].kill())
             assert "nothing was counted" in str(died.value)
             # Nobody is left: that is said, too, and in a bounded time.
+            engine._no_worker_s = 5.0
             with pytest.raises(DataError, match="has had no worker for 5 s"):
                 engine.sum_table(table, tally=tally, progress=lambda _: None)
             with pytest.raises(UnreachableError, match="does not answer as a Dask cluster"):

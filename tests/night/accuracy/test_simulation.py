@@ -12,8 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -37,7 +35,7 @@ from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
 from dppca.owner.synthesis.rows import synthesize
 from tests.support.documents import require_documented
-from tests.support.patience import WAIT_S, run_watched
+from tests.support.patience import WAIT_S, run_watched, wait_until
 from tests.support.pooling import pooled_result
 from tests.support.studies import study_document as plain_document
 from tests.support.tables import drawn_table
@@ -331,13 +329,6 @@ def mean_accuracies(
         target: (fmean(a for a, _ in pairs), fmean(b for _, b in pairs))
         for target, pairs in found.items()
     }
-
-
-def wait_until(condition: Callable[[], bool], *, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened in time"
-        time.sleep(0.02)
 
 
 def processes_with(path: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,16 @@ from tests.support.curator import Curator
 from tests.support.engines import write_files
 from tests.support.owner_site import make_enrolled_site
 from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.ports import reserved_port
 
 PAGE = ROOT / "docs/how-to/use-dask.md"
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where the scheduler is to listen."""
+    with reserved_port() as port:
+        yield port
 
 
 @pytest.fixture
@@ -37,7 +44,7 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
 
 
 def test_the_page_leads_from_certificates_to_a_contribution(
-    curator: Curator, shell: PageShell, tmp_path: Path
+    curator: Curator, shell: PageShell, tmp_path: Path, port: int
 ) -> None:
     require_all_but_variables()
     site = make_enrolled_site(curator, tmp_path)
@@ -51,9 +58,6 @@ def test_the_page_leads_from_certificates_to_a_contribution(
             "work": rng.choice(["private", "state", "other"], 400),
         }
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     shell.variables |= {
         "SITE": str(site.folder),
         "STUDY": study.name,

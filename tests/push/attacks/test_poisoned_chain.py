@@ -25,6 +25,7 @@ from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.owner_site import OwnerSite, make_enrolled_site
 from tests.support.party import Party
+from tests.support.patience import WAIT_S
 
 CHAIN = 48
 WHY = "Key stolen on 3 May, certificate revoked."
@@ -172,20 +173,20 @@ def test_only_an_operator_settles_and_only_an_owner_that_knows_all_goes_on(
     study = _study(curator, site, "stolen")
     _poison(thief, study)
     ask = pb.SettleLedgerRequest(name=site.name, reason=WHY)
-    assert refused(lambda: thief.admin.SettleLedger(ask, timeout=20)) == (
+    assert refused(lambda: thief.admin.SettleLedger(ask, timeout=WAIT_S)) == (
         "PERMISSION_DENIED",
         PermissionDeniedError.__name__,
     )
     forgetful = pb.ContinueLedgerRequest(
         ledger_length=1, ledger_head=bytes(32), accounts_for=bytes(32)
     )
-    assert refused(lambda: thief.federation.ContinueLedger(forgetful, timeout=20)) == (
+    assert refused(lambda: thief.federation.ContinueLedger(forgetful, timeout=WAIT_S)) == (
         "FAILED_PRECONDITION",
         ChainError.__name__,
     )
     other = curator.party("stranger")
     assert not list(
-        other.federation.ListContributions(pb.ListContributionsRequest(), timeout=20)
+        other.federation.ListContributions(pb.ListContributionsRequest(), timeout=WAIT_S)
     ), "nobody is shown another's contributions"
 
 
