@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 from tests.support.census import make_study
+from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.engines import write_files
 from tests.support.owner_site import make_enrolled_site
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.page_shell import PageShell, read_blocks
 from tests.support.ports import reserved_port
 
 PAGE = ROOT / "docs/how-to/use-dask.md"

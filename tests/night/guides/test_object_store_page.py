@@ -11,10 +11,11 @@ import pyarrow.parquet
 import pytest
 
 from tests.support.census import make_study
+from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.owner_site import make_enrolled_site
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.page_shell import PageShell, read_blocks
 
 PAGE = ROOT / "docs/how-to/use-object-store.md"
 

@@ -20,7 +20,9 @@ from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_latent_study, make_rows
 from tests.support.masked_studies import make_masked_study
+from tests.support.noise import seed_noise
 
+FALSE_ALARMS = 0.0  # all noise has a seed
 EXACT = {"mechanism": "laplace", "epsilon": "100000"}
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
@@ -41,6 +43,11 @@ def two_owners(n_rows: int = 400, kind: str = "arrow") -> dict[str, Any]:
         "hospital": KINDS[kind](rows.slice(0, n_rows)),
         "clinic": KINDS[kind](rows.slice(n_rows)),
     }
+
+
+@pytest.fixture(autouse=True)
+def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed_noise(monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)
