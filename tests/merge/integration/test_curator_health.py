@@ -22,6 +22,7 @@ from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
+from tests.support.ports import reserved_port
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,8 @@ def test_another_authoritys_certificate_gets_no_answer(curator: Curator, tmp_pat
 
 
 def test_a_curator_that_is_not_there_is_not_healthy(curator: Curator) -> None:
-    code, answer = health("127.0.0.1:1", curator.credentials)
+    with reserved_port() as port:
+        code, answer = health(f"127.0.0.1:{port}", curator.credentials)
     assert (code, answer["error"]["class"]) == (40, "UnreachableError")
 
 

@@ -132,7 +132,6 @@ def test_a_watch_on_a_terminal_shows_the_list_anew(
 def test_a_watch_goes_on_when_the_curator_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
     curator = Curator(tmp_path / "hub").start()
     site = make_enrolled_site(curator, tmp_path)
     study = create(curator, site.name)
@@ -142,7 +141,12 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
         "list_studies",
         lambda *given: relisted.append(1) or listing(*given),
     )
-    assert watched(site, monkeypatch, [curator.stop, lambda: None])[0] == 0
+
+    def stop() -> None:
+        curator.stop()
+        monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
+
+    assert watched(site, monkeypatch, [stop, lambda: None])[0] == 0
     assert len(relisted) == 3
     printed = capsys.readouterr().out
     assert printed.count(f"{study.name}: open") == 1

@@ -38,6 +38,7 @@ from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, 
 from tests.support.object_store import object_store, upload
 from tests.support.owner_site import OwnerSite, error_of, make_enrolled_site
 from tests.support.patience import WAIT_S
+from tests.support.ports import reserved_port
 
 MARKS = ("marked-label-4711", "41.73952618")
 
@@ -173,8 +174,9 @@ def test_a_scheduler_that_is_not_there_is_named_and_nothing_else(
 ) -> None:
     monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 2.0)
     with (
+        reserved_port() as port,
         pytest.raises(UnreachableError, match="no Dask scheduler answers at dask:"),
-        open_engine("dask://127.0.0.1:9", tmp_path),
+        open_engine(f"dask://127.0.0.1:{port}", tmp_path),
     ):
         pass
 

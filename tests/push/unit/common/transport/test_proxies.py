@@ -113,9 +113,9 @@ def test_a_proxy_that_does_not_connect_is_said_and_not_gone_round(
 def test_a_proxy_that_is_silent_or_gone_or_no_proxy_is_named(
     port: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dppca.common.transport.proxies.ANSWER_S", 0.5)
     owner, target = authority.issue(Role.OWNER, "o"), f"localhost:{port}"
-    with connect_proxy(silent=True) as proxy:
+    with connect_proxy(silent=True) as proxy, monkeypatch.context() as hurried:
+        hurried.setattr("dppca.common.transport.proxies.ANSWER_S", 0.5)
         with pytest.raises(UnreachableError, match="did not answer within"):
             _call(target, HttpProxy(proxy.address), owner, each_s=3)
         gone = proxy.address
