@@ -69,6 +69,14 @@ def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
     curator.stop()
 
 
+@pytest.fixture
+def movable(tmp_path: Path) -> Iterator[Curator]:
+    """A daemon of the test's own, for deadlines: its clock can be moved."""
+    curator = Curator(tmp_path).start_with_clock()
+    yield curator
+    curator.stop()
+
+
 @pytest.fixture(scope="session")
 def authority() -> Authority:
     """Certifies whom a test wants; nothing changes it."""

@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from dppca.common.transport.tls import Credentials
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.tls import context_of
 
 SLOW_HELLO = b"\x16\x03\x01\x40\x00"
 """The beginning of a handshake whose rest never comes."""
-TIMEOUT_S = 20.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS, _PING, _ACK, _HEADER = 4, 6, 1, 9
 _PAUSE_S = 0.02
@@ -27,7 +27,7 @@ _PAUSE_S = 0.02
 def silent(address: str, *, source: str = "127.0.0.1", first: bytes = b"") -> socket.socket:
     """TCP from an address of ours; ``first`` is all it will ever say."""
     host, _, port = address.rpartition(":")
-    plain = socket.create_connection((host, int(port)), TIMEOUT_S, source_address=(source, 0))
+    plain = socket.create_connection((host, int(port)), WAIT_S, source_address=(source, 0))
     if first:
         plain.sendall(first)
     return plain
@@ -78,7 +78,7 @@ class Crowd:
     def __enter__(self) -> Self:
         """Returns once all were open at once, or as many as the other side allows."""
         self._thread.start()
-        assert self._full.wait(10 * TIMEOUT_S)
+        assert self._full.wait(WAIT_S)
         return self
 
     def __exit__(
@@ -98,10 +98,7 @@ class Crowd:
 
     def wait_until_closed(self, n: int) -> None:
         """Until the other side has closed ``n`` connections."""
-        end = time.monotonic() + 10 * TIMEOUT_S
-        while self.ended < n:
-            assert time.monotonic() < end, (self.ended, self.held)
-            time.sleep(_PAUSE_S)
+        wait_until(lambda: self.ended >= n, said=lambda: (self.ended, self.held))
 
     def _run(self) -> None:
         while not self._stop.is_set():

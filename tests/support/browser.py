@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dppca.common.testbed import OWNER, Processes
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.requirements import miss
 from tests.support.sites import OwnerSite
 
@@ -29,7 +28,7 @@ ZOOMED = 320
 """Width of a window of 1280 at 400 %, as WCAG's reflow has it."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-SOON_MS = 60_000
+SOON_MS = 1000 * WAIT_S
 """For what a page shows next, in milliseconds."""
 
 
@@ -112,16 +111,15 @@ def serve_page(
     log = os.memfd_create("page")  # read without moving the place where the command writes
     process = live.start(["-P", "-m", module, *arguments], stdout=log, stderr=log, fault=fault)
     served = Served("", process, log)
-    until = time.monotonic() + WAIT_S
-    while time.monotonic() < until:
+
+    def address() -> re.Match[str] | None:
+        ended = process.poll() is not None
         found = re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", served.said())
-        if found:
-            served.address = found[0]
-            return served
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
-    raise AssertionError(served.said())
+        assert found or not ended, served.said()
+        return found
+
+    served.address = wait_until(address, said=served.said)[0]
+    return served
 
 
 def serve_site_page(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
@@ -191,11 +189,13 @@ def open_details(page: Page, name: str) -> None:
 
 def look_again_until(page: Page, text: str) -> None:
     """Follow "Look again", as one does without script, until a page has this text."""
-    for _ in range(int(WAIT_S)):
+
+    def seen() -> bool:
         if text in page.inner_text("main"):
-            return
+            return True
         page.get_by_role("link", name="Look again").focus()
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        page.wait_for_timeout(200)
-    raise AssertionError(text)
+        return False
+
+    wait_until(seen, said=lambda: text)

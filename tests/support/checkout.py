@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SEEDED = os.pathsep.join(map(str, (ROOT / "tests/support/seeded_noise", ROOT)))
+"""A ``PYTHONPATH`` with which commands draw the same noise in every run."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import signal
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
+from dppca.common.clock import utc_now
 from dppca.common.study import Study
-from dppca.common.testbed import LocalCurator, Processes
+from dppca.common.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role
+from tests.fault_injection import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.party import Party
 from tests.support.studies import make_study
+
+_FAR, _AHEAD = timedelta(hours=12), timedelta(days=1)
+
+
+def far_moment() -> str:
+    """A deadline that no machine is slow enough to pass, unless a curator's clock is ahead."""
+    return (utc_now() + _FAR).isoformat(timespec="seconds")
 
 
 class Curator(LocalCurator):
@@ -23,6 +34,15 @@ class Curator(LocalCurator):
         super().__init__(Processes(), folder, write_credentials(folder / "hub", issued))
         self._parties: list[Party] = []
         self._operator: tuple[str, Party] | None = None
+
+    def start_with_clock(self, *, ahead: bool = False) -> Self:
+        """Start with a clock that is a day ahead, or is so from `move_clock` on."""
+        moved = (str(_AHEAD.total_seconds()), "now" if ahead else "signal")
+        return self.start("-P", skewed.__file__, *moved, CURATOR, "serve")
+
+    def move_clock(self) -> None:
+        """The daemon's clock is a day ahead from now on: what is due at `far_moment` is due."""
+        self.process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:
         """Close all connections, and kill the curator if it lives."""

@@ -7,9 +7,8 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from dppca.common.schema import Schema
 from dppca.owner.engines.engine import ClusterEngine
 from dppca.owner.engines.kernel import Answer, Work, answer_part
 from dppca.owner.engines.parts import Part
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 
 MIXED = Schema.model_validate(
     {
@@ -181,13 +180,13 @@ def _start(
 
 
 def _address(file: Path, scheduler: subprocess.Popen[bytes]) -> str:
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end and scheduler.poll() is None:
-        if file.exists():
-            try:
-                found: str = json.loads(file.read_text())["address"]
-            except ValueError:  # it is being written
-                continue
-            return found
-        time.sleep(0.1)
-    raise AssertionError((file.parent / "scheduler.log").read_text())
+    def said() -> str:
+        return (file.parent / "scheduler.log").read_text()
+
+    def address() -> str:
+        assert scheduler.poll() is None, said()
+        with suppress(FileNotFoundError, ValueError):  # it is not there yet, or being written
+            return str(json.loads(file.read_text())["address"])
+        return ""
+
+    return wait_until(address, said=said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,7 @@ from dppca.common.wire import federation_pb2 as pb
 from tests.support.curator import Curator
 from tests.support.masked import MaskedStudy, make_masked_release, make_masked_study
 from tests.support.party import Party
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import make_study
 
@@ -104,12 +103,13 @@ class MaskedSites:
 
     def until_sealed(self) -> None:
         """Until the curator has fixed the set."""
-        end = time.monotonic() + WAIT_S
-        while state_from_wire(self.wait(wait_s=0).state) is StudyState.OPEN:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until(lambda: state_from_wire(self.wait(wait_s=0).state) is not StudyState.OPEN)
 
-    def wait(self, *, wait_s: float = 15) -> pb.GetResultResponse:
+    def end(self) -> pb.GetResultResponse:
+        """What has become of the study once it waits for nobody."""
+        return self.openers[0].party.end(self.study)
+
+    def wait(self, *, wait_s: float = WAIT_S) -> pb.GetResultResponse:
         return self.openers[0].party.result(self.study, wait_s=wait_s)
 
 

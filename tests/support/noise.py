@@ -6,7 +6,10 @@ from decimal import Decimal, localcontext
 from functools import cache
 from itertools import accumulate
 
+import pytest
+
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
 _DIGITS = 150  # of decimal arithmetic: 490 bits
 _LEFT_OUT = Decimal(10) ** -100
@@ -22,6 +25,12 @@ class ScriptedEntropy:
         assert count <= len(self.rest), "more bytes were asked for than the script has"
         taken, self.rest = self.rest[:count], self.rest[count:]
         return taken
+
+
+def seed_noise(monkeypatch: pytest.MonkeyPatch, *, seed: int = 1) -> None:
+    """What this process draws from the operating system is the same in every run from now on."""
+    source = SeededEntropy(seed)
+    monkeypatch.setattr(OperatingSystemEntropy, "bytes", lambda _, count: source.bytes(count))
 
 
 def digits_of_exp(numerator: int, denominator: int, bits: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.checkout import ROOT
+from tests.support.checkout import SEEDED
 from tests.support.patience import run_watched
 
 
@@ -46,7 +46,7 @@ class PageShell:
             script.chmod(0o755)
         self.variables |= {
             "PATH": f"{commands}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": SEEDED,
             "OPENBLAS_NUM_THREADS": "1",
         }
 

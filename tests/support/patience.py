@@ -8,8 +8,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 WAIT_S = 300.0
 """For one call, one event, or one process that does little."""
@@ -19,7 +23,33 @@ STALL_S, WORKING_S = 300.0, 0.5
 """A command that uses less than this processor time in so many seconds hangs."""
 
 _LOOK_EVERY_S = 0.5
+_ASK_EVERY_S = 0.02
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(
+    condition: Callable[[], _T | None],
+    *,
+    hang_s: float = WAIT_S,
+    said: Callable[[], object] = lambda: "it did not come about",
+) -> _T:
+    """Ask again and again until the answer is true, and return it.
+
+    Parameters
+    ----------
+    said
+        What to show where that does not happen, such as a log.
+
+    Raises
+    ------
+    AssertionError
+        It was not true within ``hang_s`` seconds: something hangs, on whatever machine.
+    """
+    end = time.monotonic() + hang_s
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"not within {hang_s:g} s: {said()}"
+        time.sleep(_ASK_EVERY_S)
+    return answer
 
 
 def run_watched(
@@ -30,6 +60,7 @@ def run_watched(
     stall_s: float = STALL_S,
     working_s: float = WORKING_S,
     hang_s: float = HANG_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return what it printed.
 
@@ -54,19 +85,11 @@ def run_watched(
     ended, verdict = threading.Event(), list[str]()
 
     def watch() -> None:
-        started = moved = time.monotonic()
-        used_before = 0.0
+        progress = Progress(clock(), stall_s, working_s, hang_s)
         while not ended.wait(_LOOK_EVERY_S):
-            now, ticks = time.monotonic(), _ticks_of_family(process.pid)
-            used = sum(ticks.values()) / _TICKS_PER_S
-            # A descendant that ends takes its time with it: a change downward is progress, too.
-            if abs(used - used_before) >= working_s:
-                moved, used_before = now, used
-            if now - moved > stall_s:
-                verdict.append(f"no progress for {stall_s:g} s")
-            elif now - started > hang_s:
-                verdict.append(f"not done after {hang_s:g} s")
-            if verdict:
+            now, ticks = clock(), ticks_of_family(process.pid)
+            if fault := progress.fault(now, sum(ticks.values()) / _TICKS_PER_S):
+                verdict.append(fault)
                 _kill(ticks)
                 return
 
@@ -78,11 +101,33 @@ def run_watched(
         ended.set()
         watchdog.join()
         if process.poll() is None:
-            _kill(_ticks_of_family(process.pid))
+            _kill(ticks_of_family(process.pid))
             process.wait()
     if verdict:
         raise AssertionError(f"{' '.join(line)}: {verdict[0]}; it printed: {stdout}{stderr}")
     return subprocess.CompletedProcess(line, process.returncode, stdout, stderr)
+
+
+@dataclass
+class Progress:
+    """Tells a hang from slowness, by a time and the processor time that was used until then."""
+
+    started: float
+    stall_s: float
+    working_s: float
+    hang_s: float
+
+    def __post_init__(self) -> None:
+        self._moved, self._used = self.started, 0.0
+
+    def fault(self, now: float, used: float) -> str:
+        """What is wrong now; "" where nothing is."""
+        # A descendant that ends takes its time with it: a change downward is progress, too.
+        if abs(used - self._used) >= self.working_s:
+            self._moved, self._used = now, used
+        if now - self._moved > self.stall_s:
+            return f"no progress for {self.stall_s:g} s"
+        return f"not done after {self.hang_s:g} s" if now - self.started > self.hang_s else ""
 
 
 def _kill(family: Mapping[int, int]) -> None:
@@ -91,7 +136,7 @@ def _kill(family: Mapping[int, int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _ticks_of_family(root: int) -> dict[int, int]:
+def ticks_of_family(root: int) -> dict[int, int]:
     """Processor time of a process and of each living descendant, by process, in clock ticks."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}

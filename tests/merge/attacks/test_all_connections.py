@@ -30,6 +30,7 @@ from tests.support.attackers import SLOW_HELLO, Crowd, Enrolled, silent
 from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party, upload
+from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 CROWD, MOST = 600, 3000
@@ -38,7 +39,6 @@ SILENT = 1600
 """Sockets without TLS: more than gRPC itself takes here."""
 PER_PARTY, UNIDENTIFIED, PER_ADDRESS = 8, 128, 64
 ROUNDS = 3
-PATIENCE_S = 120.0
 STUDY = make_study()
 
 
@@ -158,18 +158,18 @@ def test_a_party_that_waits_on_every_connection_has_its_own_share_only(
     def slow(party: Party) -> Iterator[pb.ContributeRequest]:
         parts = party.signed(upload(header_of(release), release.payload()))
         yield next(parts)
-        hold.wait(PATIENCE_S)
+        hold.wait(WAIT_S)
 
     parties = [Party(curator.address, attacker) for _ in range(5 * PER_PARTY)]
     calls: list[Any] = []
     try:
         for party in parties:
-            calls.append(party.federation.GetResult.future(request, timeout=PATIENCE_S))  # type: ignore[attr-defined] # stubs lack future
-            calls.append(party.federation.Contribute.future(slow(party), timeout=PATIENCE_S))  # type: ignore[attr-defined] # stubs lack future
+            calls.append(party.federation.GetResult.future(request, timeout=WAIT_S))  # type: ignore[attr-defined] # stubs lack future
+            calls.append(party.federation.Contribute.future(slow(party), timeout=WAIT_S))  # type: ignore[attr-defined] # stubs lack future
         others_are_served()
         ends: Counter[grpc.StatusCode] = Counter()
         for call in calls[2 * PER_PARTY :]:
-            if call.exception(timeout=PATIENCE_S) is not None:
+            if call.exception(timeout=WAIT_S) is not None:
                 ends[call.code()] += 1
             if ends[grpc.StatusCode.UNAVAILABLE] > PER_PARTY:
                 break
@@ -195,11 +195,11 @@ def test_a_flood_of_calls_leaves_room_for_others(
             if stop.is_set():
                 return
             calls = [
-                party.federation.ListStudies.future(request, timeout=PATIENCE_S)  # type: ignore[attr-defined] # stubs lack future
+                party.federation.ListStudies.future(request, timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
                 for _ in range(64)
             ]
             for call in calls:
-                answered["no" if call.exception(timeout=PATIENCE_S) else "yes"] += 1
+                answered["no" if call.exception(timeout=WAIT_S) else "yes"] += 1
 
     threads = [threading.Thread(target=flood, args=(party,)) for party in parties]
     try:

@@ -235,7 +235,7 @@ def _components(curator: Curator, site: OwnerSite) -> Study:
         epsilon="0.5",
     )
     assert _contribute(site, study)[0] == 0
-    assert site.run("components", study.name, "--wait", "30")[0] == 0
+    assert site.run("components", study.name, "--wait", "300")[0] == 0
     return study
 
 

@@ -24,6 +24,7 @@ from tests.support.census import make_release
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.party import Party
+from tests.support.patience import WAIT_S
 from tests.support.sites import OwnerSite
 
 CHAIN = 48
@@ -161,20 +162,20 @@ def test_only_an_operator_settles_and_only_an_owner_that_knows_all_goes_on(
     study = curator.begin(site.name, "absent")
     _poison(thief, study)
     ask = pb.SettleLedgerRequest(name=site.name, reason=WHY)
-    assert refused(lambda: thief.admin.SettleLedger(ask, timeout=20)) == (
+    assert refused(lambda: thief.admin.SettleLedger(ask, timeout=WAIT_S)) == (
         "PERMISSION_DENIED",
         PermissionDeniedError.__name__,
     )
     forgetful = pb.ContinueLedgerRequest(
         ledger_length=1, ledger_head=bytes(32), accounts_for=bytes(32)
     )
-    assert refused(lambda: thief.federation.ContinueLedger(forgetful, timeout=20)) == (
+    assert refused(lambda: thief.federation.ContinueLedger(forgetful, timeout=WAIT_S)) == (
         "FAILED_PRECONDITION",
         ChainError.__name__,
     )
     other = curator.party("stranger")
     assert not list(
-        other.federation.ListContributions(pb.ListContributionsRequest(), timeout=20)
+        other.federation.ListContributions(pb.ListContributionsRequest(), timeout=WAIT_S)
     ), "nobody is shown another's contributions"
 
 

@@ -95,7 +95,7 @@ def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path:
     sent = site.run("contribute", study.name, "--yes")
     assert sent["rows"] == 300
     assert len(read_history(site.folder / "ledger.sqlite").deliveries) == 1
-    components = site.run("components", study.name, "--wait", "60")
+    components = site.run("components", study.name, "--wait", "300")
     site.run("verify", components["path"])
     assert len(site.run("synthesize", study.name, "--publish")["published"]) == 2
     assert site.run("budget")["data_sets"]

@@ -6,7 +6,6 @@ import json
 import shutil
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,7 +30,7 @@ from tests.support.certificates import new_authority
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.party import Party, upload
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 from tests.support.tls import shake_hands
 
@@ -102,13 +101,6 @@ def refusal(call: Callable[[], object]) -> str:
     except DppcaError as error:
         return type(error).__name__
     return ""
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.05)
 
 
 def serial_of(credentials: Credentials) -> int:
@@ -218,7 +210,7 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["revoked"] == [f"{serial_of(credentials):x}"]
-    until(lambda: refusal(lambda: listed(bad)) == "IdentityError")
+    wait_until(lambda: refusal(lambda: listed(bad)) == "IdentityError")
     held.set()
     uploading.join()
     assert ends == ["IdentityError"]
@@ -237,7 +229,7 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     for content in (b"nonsense", None):
         seen = len(curator.events())
         output.unlink() if content is None else output.write_bytes(content)
-        until(
+        wait_until(
             lambda: any(
                 event["event"] == "revocation list not reloaded"
                 for event in curator.events()[seen:]  # noqa: B023 - called at once
@@ -303,7 +295,7 @@ def test_an_owners_new_certificate_is_accepted_while_the_old_one_still_is(
         serial=f"{serial_of(old):x}",
         outputs=(curator.credentials / "crl.pem",),
     )
-    until(lambda: refusal(lambda: listed(both[0])) == "IdentityError")
+    wait_until(lambda: refusal(lambda: listed(both[0])) == "IdentityError")
     assert refusal(lambda: listed(both[1])) == ""
 
 
@@ -319,7 +311,7 @@ def test_the_curators_own_certificate_is_changed_without_a_restart(
     assert shown(curator, owner, tmp_path) == old
     for name in ("key.pem", "certificate.pem"):
         shutil.copy(tmp_path / "next" / name, curator.credentials)
-    until(lambda: shown(curator, owner, tmp_path) == new)
+    wait_until(lambda: shown(curator, owner, tmp_path) == new)
     assert refusal(lambda: listed(open_before)) == ""
     assert refusal(lambda: listed(curator.connect(owner))) == ""
     assert curator.process.poll() is None
@@ -327,7 +319,9 @@ def test_the_curators_own_certificate_is_changed_without_a_restart(
     # A certificate without its key is not taken over.
     seen = len(curator.events())
     (curator.credentials / "certificate.pem").write_bytes(old)
-    until(lambda: any(e["event"] == "credentials not reloaded" for e in curator.events()[seen:]))
+    wait_until(
+        lambda: any(e["event"] == "credentials not reloaded" for e in curator.events()[seen:])
+    )
     assert shown(curator, owner, tmp_path) == new
     (curator.credentials / "certificate.pem").write_bytes(new)
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +21,8 @@ from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.party import Party
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
+from tests.support.ports import reserved_port
 from tests.support.studies import make_study
 
 
@@ -67,10 +67,8 @@ def issued(curator: Curator) -> Credentials:
 
 def wait_for(curator: Curator, status: int) -> None:
     stub = health_pb2_grpc.HealthStub(curator.connect(issued(curator)).channel)
-    end = time.monotonic() + WAIT_S
-    while stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S).status != status:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    request = health_pb2.HealthCheckRequest()
+    wait_until(lambda: stub.Check(request, timeout=WAIT_S).status == status)
 
 
 def test_a_curator_can_ask_itself_with_its_own_certificate(curator: Curator) -> None:
@@ -108,7 +106,8 @@ def test_another_authoritys_certificate_gets_no_answer(curator: Curator, tmp_pat
 
 
 def test_a_curator_that_is_not_there_is_not_healthy(curator: Curator) -> None:
-    code, answer = health("127.0.0.1:1", curator.credentials)
+    with reserved_port() as port:
+        code, answer = health(f"127.0.0.1:{port}", curator.credentials)
     assert (code, answer["error"]["class"]) == (40, "UnreachableError")
 
 

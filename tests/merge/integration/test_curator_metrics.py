@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 
 STUDY = make_study(owners=["owner-1", "owner-2"])
@@ -65,13 +64,6 @@ def curator(tmp_path: Path) -> Iterator[Watched]:
     curator = Watched(tmp_path).start()
     yield curator
     curator.stop()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def test_every_series_moves_as_it_should(curator: Watched) -> None:

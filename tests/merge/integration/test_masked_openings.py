@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from dppca.owner.commands.opening import open_sum
 from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.certificates import write_credentials
-from tests.support.curator import Curator
+from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedFederation, identity_of, make_masked_federation
 from tests.support.sites import OwnerSite, error_of
 
@@ -97,7 +96,7 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedFe
     assert len(document["streams"]) == 1  # type: ignore[arg-type]
     code, document = _open(second, federation)
     assert (code, document["owners"]) == (0, 3)
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     for site in federation.openers:
         assert _keys(site) == ()
         assert _kinds(site) == ["offer", "reserve", "commit", "sent", "open", "opened"]
@@ -114,7 +113,7 @@ def test_opening_again_changes_nothing(federation: MaskedFederation) -> None:
     code, document = _open(first, federation)
     assert (code, document["already_stored"], document["streams"]) == (0, True, [])
     assert _open(second, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     code, document = _open(first, federation)
     assert (code, document["state"], document["owners"]) == (0, "decomposed", 3)
     assert first.history == before
@@ -172,18 +171,18 @@ def test_an_opener_whose_key_was_lost_says_what_to_do(federation: MaskedFederati
 
 
 def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
-    curator: Curator, tmp_path: Path
+    movable: Curator, tmp_path: Path
 ) -> None:
-    soon = (datetime.now(UTC) + timedelta(seconds=45)).isoformat(timespec="seconds")
-    federation = make_masked_federation(curator, tmp_path, 4, quorum=3, deadline=soon)
+    federation = make_masked_federation(movable, tmp_path, 4, quorum=3, deadline=far_moment())
     first, second = federation.openers
     federation.contribute(second, *federation.sites[2:])
     assert error_of(_open(first, federation))[0] == SETTING
-    code, document = _open(first, federation, "--digest", federation.study.digest, "--wait", "120")
+    movable.move_clock()
+    code, document = _open(first, federation, "--digest", federation.study.digest, "--wait", "300")
     assert (code, document["owners"]) == (0, 3)
     assert first.history.charges == ()
     assert _open(second, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
 
 
 def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
@@ -199,7 +198,7 @@ def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
     for each in federation.openers:
         code, document = _open(each, federation)
         assert code == 0, document
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
 
 
 def test_identity_gives_the_same_key_until_it_was_used(federation: MaskedFederation) -> None:
@@ -234,7 +233,7 @@ def test_with_a_spare_any_one_opener_may_be_gone(
         code, document = _open(site, federation)
         assert code == 0, document
         assert _keys(site) == ()
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     late = federation.openers[gone]
     code, document = _open(late, federation)
     assert (code, document["owners"], document["state"]) == (0, None, "decomposed")
@@ -281,5 +280,5 @@ def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedF
     assert site.run("contribute", federation.study.name, "--yes")[0] == STATE
     for each in federation.openers:
         assert _open(each, federation)[0] == 0
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     assert site.run("components", federation.study.name)[0] == 0

@@ -75,10 +75,10 @@ def done(curator: Curator, tmp_path_factory: pytest.TempPathFactory) -> Done:
         code, document = opener.run("open", name)
         assert code in (0, 50), document
     for opener in openers:
-        code, document = opener.run("open", name, "--wait", "60")
+        code, document = opener.run("open", name, "--wait", "300")
         assert code == 0, document
     for site in federation.sites:
-        code, document = site.run("components", name, "--wait", "60")
+        code, document = site.run("components", name, "--wait", "300")
         assert code == 0, document
     return Done(federation, openers[0].folder / "studies" / name / "components.npz", folder)
 

@@ -253,7 +253,7 @@ def test_components_come_once_everybody_has_contributed(
     assert other.name in message
     assert other.run("contribute", study.name, "--yes")[0] == 0
     copy = tmp_path / "copies" / "components.npz"
-    code, found = site.run("components", study.name, "--wait", "20", "--output", str(copy))
+    code, found = site.run("components", study.name, "--wait", "300", "--output", str(copy))
     assert code == 0
     assert (found["count"], found["missing"], found["label"]) == (2, [], "released")
     assert sorted(found["contributed"]) == sorted([site.name, other.name])
@@ -277,7 +277,7 @@ def finished(curator: Curator, site: OwnerSite) -> tuple[OwnerSite, Study]:
     """A site that has the components of a study it was alone in."""
     study = curator.begin(site.name)
     assert site.run("contribute", study.name, "--yes")[0] == 0
-    assert site.run("components", study.name, "--wait", "20")[0] == 0
+    assert site.run("components", study.name, "--wait", "300")[0] == 0
     return site, study
 
 

@@ -52,7 +52,7 @@ def _refused(site: OwnerSite, *line: str) -> tuple[int, str]:
 
 
 def _components(site: OwnerSite, study: Study) -> tuple[int, Any]:
-    return site.run("components", study.name, "--wait", "30")
+    return site.run("components", study.name, "--wait", "300")
 
 
 def _contribute_and_lose(site: OwnerSite, study: Study, *, folder: bool) -> None:
@@ -69,7 +69,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
 ) -> None:
     _contribute_and_lose(site, study, folder=folder)
     assert site.run("contribute", study.name, "--yes")[0] == CHAIN
-    code, said = _refused(site, "components", study.name, "--wait", "30")
+    code, said = _refused(site, "components", study.name, "--wait", "300")
     assert code == ARTEFACT
     assert "ledger recover" in said
     assert site.run(*RECOVER)[0] == 0
@@ -138,7 +138,7 @@ def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(
 ) -> None:
     stolen = curator.authority.issue(Role.OWNER, site.name)
     curator.connect(stolen).contribute(make_release(study), ledger_length=5)
-    code, said = _refused(site, "components", study.name, "--wait", "30")
+    code, said = _refused(site, "components", study.name, "--wait", "300")
     assert code == ARTEFACT
     assert f"--disown {study.name}" in said
     disown = ("ledger", "recover", "--disown", study.name, "--reason", WHY, "--yes")

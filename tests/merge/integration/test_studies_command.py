@@ -59,7 +59,7 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
     assert code != 0
     assert "not known to be sent" in listed(site)[alone.name]["next"]
     assert site.run("contribute", alone.name, "--yes")[0] == 0
-    assert site.run("components", alone.name, "--wait", "20")[0] == 0
+    assert site.run("components", alone.name, "--wait", "300")[0] == 0
     assert "its components are here" in listed(site)[alone.name]["next"]
     (site.folder / "studies" / alone.name / "components.npz").unlink()
     assert listed(site)[alone.name]["next"] == f"`dppca-owner components {alone.name}`"
@@ -118,7 +118,6 @@ def test_a_watch_on_a_terminal_shows_the_list_anew(
 def test_a_watch_goes_on_when_the_curator_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
     curator = Curator(tmp_path / "hub").start()
     site = make_enrolled_site(curator, tmp_path)
     study = curator.begin(site.name)
@@ -128,7 +127,12 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
         "list_studies",
         lambda *given: relisted.append(1) or listing(*given),
     )
-    assert watched(site, monkeypatch, [curator.stop, lambda: None])[0] == 0
+
+    def stop() -> None:
+        curator.stop()
+        monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
+
+    assert watched(site, monkeypatch, [stop, lambda: None])[0] == 0
     assert len(relisted) == 3
     printed = capsys.readouterr().out
     assert printed.count(f"{study.name}: open") == 1

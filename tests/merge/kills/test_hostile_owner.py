@@ -22,7 +22,7 @@ from dppca.owner.client.calls import CuratorClient
 from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party, to_wire, upload
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 
 BOUND_KIB = 300 << 10
@@ -108,7 +108,7 @@ def connections_that_say_nothing(party: Party, address: str) -> None:
     host, _, port = address.rpartition(":")
     with ExitStack() as connections:
         for number in range(100):
-            plain = connections.enter_context(socket.create_connection((host, int(port)), 20))
+            plain = connections.enter_context(socket.create_connection((host, int(port)), WAIT_S))
             if number % 2:
                 plain.sendall(
                     b"\x16\x03\x01\x40\x00" + bytes(200)
@@ -194,7 +194,7 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(
     held.set()
     found = ends(uploads)  # the same release twice: one is stored, the other acknowledged
     assert found == {"": 2}
-    assert state_from_wire(second.result(study, wait_s=60).state) is StudyState.DECOMPOSED
+    assert state_from_wire(second.result(study, wait_s=WAIT_S).state) is StudyState.DECOMPOSED
 
 
 def _contribute(curator: Curator, release: Any) -> bool:
@@ -217,21 +217,12 @@ def _contribute(curator: Curator, release: Any) -> bool:
 
 def _until_there(curator: Curator, uploads: int) -> None:
     """Wait until so many uploads are arriving."""
-    _until(lambda: len(list((curator.state / "incoming").iterdir())) == uploads)
+    wait_until(lambda: len(list((curator.state / "incoming").iterdir())) == uploads)
 
 
 def _until_logged(curator: Curator, *words: str) -> None:
-    _until(
+    wait_until(
         lambda: any(
             all(word in line for word in words) for line in curator.log.read_text().splitlines()
         )
     )
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(int(WAIT_S / 0.05)):
-        if condition():
-            return
-        pause.wait(0.05)
-    pytest.fail("it did not come about")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from tests.support.callers import refused
 from tests.support.curator import Curator
 from tests.support.federations import MaskedHub, MaskedSites
 from tests.support.masked import noised_sum
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 
 
 @pytest.fixture
@@ -111,18 +110,11 @@ def test_an_opening_that_is_cut_off_leaves_nothing(hub: MaskedHub) -> None:
         cut.wait(WAIT_S)
 
     call = first.party.federation.Open.future(most_of_it(), timeout=WAIT_S)
-    await_that(lambda: list(incoming.iterdir()) != [])
+    wait_until(lambda: list(incoming.iterdir()) != [])
     call.cancel()
     cut.set()
-    await_that(lambda: list(incoming.iterdir()) == [])
+    wait_until(lambda: list(incoming.iterdir()) == [])
     assert list(sites.wait(wait_s=0).missing_openers) == [first.name, second.name]
     assert not first.party.open(sites.study, opening=content).already_stored
     second.open()
     assert state_from_wire(sites.wait().state) is StudyState.DECOMPOSED
-
-
-def await_that(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)

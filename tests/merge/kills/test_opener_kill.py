@@ -42,7 +42,7 @@ def _finish(federation: MaskedFederation) -> None:
         assert _keys(site) == ()
         assert len(site.history.charges) == 1
     assert federation.terms.spares or all(_openings(site) for site in federation.openers)
-    assert federation.state(wait_s=60) == "decomposed"
+    assert federation.end() == "decomposed"
     assert federation.sites[-1].run("components", name)[0] == 0
 
 

@@ -49,7 +49,9 @@ def test_a_status_is_said_when_it_changes_and_a_count_is_not(browser: Browser) -
         job.notes.append("It cannot be stopped any more.")
         status = page.locator("section [role=status]")
         expect(status).to_contain_text("going on", timeout=SOON_MS)
-        page.wait_for_timeout(2500)  # two looks, at which nothing is new
+        for _ in range(3):  # at the third look, all is shown of two at which nothing was new
+            with page.expect_response(lambda seen: "/static/" not in seen.url):
+                pass
         assert page.evaluate("window.heard") == ["going onIt cannot be stopped any more."]
         element = "window.status_element === document.querySelector('section [role=status]')"
         assert page.evaluate(element)

@@ -35,6 +35,7 @@ from tests.support.curator import Curator
 from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
 from tests.support.patience import WAIT_S
+from tests.support.ports import reserved_port
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 MARKS = ("marked-label-4711", "41.73952618")
@@ -153,11 +154,11 @@ def test_a_part_whose_workers_always_die_ends_the_pass(tmp_path: Path) -> None:
         with open_engine(cluster.engine, tmp_path) as engine:
             assert isinstance(engine, DaskEngine)
             tally = FaultCounts(MIXED)
-            engine._no_worker_s = 5.0
             with pytest.raises(DataError, match=r"died at the same part") as died:
                 engine.sum_table(table, tally=tally, progress=lambda _: cluster.workers[0].kill())
             assert "nothing was counted" in str(died.value)
             # Nobody is left: that is said, too, and in a bounded time.
+            engine._no_worker_s = 5.0
             with pytest.raises(DataError, match="has had no worker for 5 s"):
                 engine.sum_table(table, tally=tally, progress=lambda _: None)
             with pytest.raises(UnreachableError, match="does not answer as a Dask cluster"):
@@ -171,8 +172,9 @@ def test_a_scheduler_that_is_not_there_is_named_and_nothing_else(
 ) -> None:
     monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 2.0)
     with (
+        reserved_port() as port,
         pytest.raises(UnreachableError, match="no Dask scheduler answers at dask:"),
-        open_engine("dask://127.0.0.1:9", tmp_path),
+        open_engine(f"dask://127.0.0.1:{port}", tmp_path),
     ):
         pass
 
@@ -216,7 +218,7 @@ def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
     assert b'"engine":"dask"' in entries
     assert cluster.address.partition("//")[2].encode() not in entries
     components = tmp_path / "components.npz"
-    assert site.run("components", study, "--wait", "60", "--output", str(components))[0] == 0
+    assert site.run("components", study, "--wait", "300", "--output", str(components))[0] == 0
     code, verified = site.run("verify", str(components))
     assert code == 0, verified
     # What an engine read is drawn once, whoever is asked again.

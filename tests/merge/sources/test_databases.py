@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from dppca.owner.records.databases import DRIVERS, DatabaseFacts, examine_databa
 from dppca.owner.records.locations import DatabaseLocation, Secret
 from dppca.owner.records.queries import POSTGRESQL
 from tests.support.certificates import new_authority
+from tests.support.ports import reserved_port
 from tests.support.postgres import PostgresServer, postgres_server
 
 SCHEMA = Schema.model_validate(
@@ -346,11 +346,12 @@ def test_a_role_that_hides_all_rows_is_told_from_an_empty_file(postgres: Postgre
 
 
 def test_why_a_connection_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     credentials = new_authority().issue(Role.CURATOR, "warehouse")
-    monkeypatch.setenv("PGPORT", str(port))
-    with postgres_server(tls=(port, credentials.certificate, credentials.key)) as server:
+    with (
+        reserved_port() as port,
+        postgres_server(tls=(port, credentials.certificate, credentials.key)) as server,
+    ):
+        monkeypatch.setenv("PGPORT", str(port))
         server.run(
             "CREATE ROLE known LOGIN PASSWORD 'right'",
             "CREATE ROLE closed NOLOGIN",
@@ -567,10 +568,11 @@ def test_rows_that_come_without_tls_are_seen(monkeypatch: pytest.MonkeyPatch) ->
     elsewhere = replace(
         POSTGRESQL, examination=statement.replace("'127.0.0.0/8'", "'203.0.113.0/24'")
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     credentials = new_authority().issue(Role.CURATOR, "warehouse")
-    with postgres_server(tls=(port, credentials.certificate, credentials.key)):
+    with (
+        reserved_port() as port,
+        postgres_server(tls=(port, credentials.certificate, credentials.key)),
+    ):
         for name, mode in (("DSN", "require"), ("BARE", "disable")):
             address = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode={mode}"
             monkeypatch.setenv(name, address)

@@ -1,8 +1,9 @@
 """Studies on real rows reach the accuracy that is asked of them, end to end and in one process.
 
-One run each of the demo, NLTCS and Adult goes through real processes with noise from the operating
-system. The means of three seeds are taken over the same release path in one process, where the
-noise has a seed: such a test says the same every time.
+One run each of the demo, NLTCS and Adult goes through real processes. The means of three seeds are
+taken over the same release path in one process. In both the noise has a seed, so a test says the
+same every time. With the commands' own noise one run in some thousands would miss its figures:
+sixty of the demo had 0.921 with a deviation of 0.019, forty of NLTCS at epsilon 1 0.813 with 0.005.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,13 +35,15 @@ from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
 from dppca.owner.synthesis.rows import synthesize
+from tests.support.checkout import SEEDED
 from tests.support.documents import require_documented
-from tests.support.patience import WAIT_S, run_watched
+from tests.support.patience import WAIT_S, run_watched, wait_until
 from tests.support.pooling import pooled_result
 from tests.support.studies import study_document as plain_document
 from tests.support.tables import drawn_table
 
 SEEDS = (1, 2, 3)
+FALSE_ALARMS = 0.0  # all noise has a seed
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def simulate(*arguments: str) -> dict[str, Any]:
     """Run ``dppca-simulate`` and return its report."""
     command = [sys.executable, "-m", "dppca.deploy.simulation.cli", *arguments, "--json"]
-    done = run_watched(command)
+    done = run_watched(command, env={**os.environ, "PYTHONPATH": SEEDED})
     assert done.returncode == 0, done.stderr
     return require_documented("dppca-simulate", json.loads(done.stdout))
 
@@ -331,13 +332,6 @@ def mean_accuracies(
         target: (fmean(a for a, _ in pairs), fmean(b for _, b in pairs))
         for target, pairs in found.items()
     }
-
-
-def wait_until(condition: Callable[[], bool], *, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened in time"
-        time.sleep(0.02)
 
 
 def processes_with(path: Path) -> list[str]:

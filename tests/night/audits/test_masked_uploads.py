@@ -20,6 +20,7 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation
 
 LEVEL = 1e-6
+FALSE_ALARMS = 0.0  # all draws have seeds
 N_WORDS = 1_000_000
 WHO = federation(n_entries=N_WORDS - 2)
 MARK = 0x0123_4567_89AB_CDEF

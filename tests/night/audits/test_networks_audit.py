@@ -3,7 +3,8 @@
 One row without a value in common with its neighbour: that moves counts as far as it can. The event
 is a threshold on the log-likelihood ratio of all noised counts of a fit, step after step. A single
 row has no dependence, so choices tell nothing here; their law has tests of its own
-(``tests/push/unit/common/privacy/test_exponential.py``). False alarms as in `test_methods_audit`.
+(``tests/push/unit/common/privacy/test_exponential.py``). False alarms: of each of both as
+in `test_methods_audit`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from dppca.common.estimators.networks import dp_subn3, noised_counts, privbayes
 from dppca.common.estimators.networks.noised_counts import PooledCounts, count_rows
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.schema import Schema
-from tests.night.audits.test_methods_audit import bound_epsilon, laplace_ratio
+from tests.night.audits.test_methods_audit import A_BOUND, bound_epsilon, laplace_ratio
+from tests.support.noise import seed_noise
 
 SCHEMA = Schema.from_document(
     {
@@ -30,6 +32,7 @@ SCHEMA = Schema.from_document(
     }
 )
 N_RELEASES = 1_500
+FALSE_ALARMS = 2 * A_BOUND
 A, B = np.zeros((1, 3)), np.ones((1, 3))
 
 
@@ -91,5 +94,6 @@ def test_the_audit_finds_noise_that_is_too_small(
         assert noise.scale is not None
         return add_noise(values, dataclasses.replace(noise, scale=noise.scale // 4), **rest)
 
+    seed_noise(monkeypatch)
     monkeypatch.setattr(noised_counts, "add_noise", too_small)
     assert spent_by(kind, monkeypatch) > 1

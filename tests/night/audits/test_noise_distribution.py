@@ -24,6 +24,7 @@ from dppca.common.privacy.noise.sampler import discrete_laplace
 from tests.support.laws import Law, fit_pvalue, gaussian, laplace, quantile
 
 LEVEL = 1e-6
+FALSE_ALARMS = 0.0  # all draws have seeds
 N_DRAWS = 2_000_000
 SCALES = [1, 2, 7, 31, 32, 100, 1000, 42_000_000, 2**40, 2**50]
 SIGMAS_SQUARED = [1, 2, 7, 900, 1024, 10_000, 3_000_017, 42_000_000**2, 2**80, 2**90]

@@ -32,6 +32,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.study import Covariance
 
 LEVEL = 1e-7
+FALSE_ALARMS = 0.0  # the games have seeds: these rates say what an attack shows
 N_GAMES = 150
 N_ROWS = 60
 DELTA = 1e-6

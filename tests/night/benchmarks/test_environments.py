@@ -10,12 +10,13 @@ import pytest
 from benchmarks.performance.environments import GuestError, make_environment, open_guest
 from benchmarks.rivals import cells
 from benchmarks.rivals.cells import NotRunError, find_environment
+from tests.support.patience import WAIT_S
 
 GUEST = """
 import os, sys, time
 for line in sys.stdin:
     if line.strip() == "sleep":
-        time.sleep(60)
+        time.sleep(36000)
     print(float(os.environ["OMP_NUM_THREADS"]) + len(sys.argv), flush=True)
 """
 
@@ -24,7 +25,7 @@ def test_a_guest_answers_every_line_until_it_takes_too_long(tmp_path: Path) -> N
     script = tmp_path / "guest.py"
     script.write_text(GUEST)
     with open_guest(Path(sys.executable), script, "one", "two", threads=7) as ask:
-        assert ask("fit", 60.0) == 10.0
+        assert ask("fit", WAIT_S) == 10.0
         assert ask("rows", None) == 10.0
         assert ask("sleep", 0.05) is None
 
@@ -47,19 +48,19 @@ def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(tmp_path: 
         pytest.raises(GuestError, match="no such model"),
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
-        ask("fit", 60.0)
+        ask("fit", WAIT_S)
     script.write_text("raise SystemExit(3)\n")
     with (
         pytest.raises(GuestError, match="ended with 3"),
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
-        ask("fit", 60.0)
+        ask("fit", WAIT_S)
     script.write_text("print('hello', flush=True)\n")
     with (
         pytest.raises(GuestError, match="hello"),
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
-        ask("fit", 60.0)
+        ask("fit", WAIT_S)
 
 
 def test_an_environment_that_cannot_be_made_is_a_reason(

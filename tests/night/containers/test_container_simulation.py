@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +27,7 @@ from dppca.deploy.simulation.containers.topology import CURATOR, Placement, Topo
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_images
-from tests.support.patience import HANG_S
+from tests.support.patience import HANG_S, WAIT_S, wait_until
 
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 2500
@@ -94,12 +93,15 @@ def listed(kind: str, pid: int) -> list[str]:
 NOTHING: dict[str, list[str]] = {kind: [] for kind in KINDS}
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "nothing happened in time"
-        time.sleep(0.2)
+def await_of(process: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+    """Until it is so, while the process lives."""
+
+    def met() -> object:
+        ended, answer = process.poll() is not None, condition()
+        assert answer or not ended, process.communicate()
+        return answer
+
+    wait_until(met, hang_s=HANG_S)
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +195,9 @@ def test_an_interrupted_simulation_leaves_nothing(
 ) -> None:
     with simulation(rows, tmp_path / "results") as process:
         if step == "owners work":
-            wait_until(lambda: "/site/key.pem" in at_site(process), process)
+            await_of(process, lambda: "/site/key.pem" in at_site(process))
         else:
-            wait_until(lambda: listed("volume", process.pid), process)
+            await_of(process, lambda: listed("volume", process.pid))
         process.send_signal(number)
         _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, stderr
@@ -215,7 +217,7 @@ def at_site(process: subprocess.Popen[str]) -> str:
 
 def test_what_a_killed_simulation_left_is_found_and_removed(rows: Path, tmp_path: Path) -> None:
     with simulation(rows, tmp_path / "results") as process:
-        wait_until(lambda: at_site(process), process)
+        await_of(process, lambda: at_site(process))
         kept = clean("--dry-run")[process.pid]
         assert (kept["state"], kept["removed"]) == ("running", False)
         process.kill()
@@ -298,10 +300,11 @@ def hosts() -> Iterator[Project]:
 
 
 def connects(hosts: Project, party: str, host: str, port: int) -> bool:
-    """Whether one party reaches another, tried several times while nobody listens yet."""
+    """Whether one party reaches another, tried again while nobody listens yet."""
     code = (
         "import socket, time\n"
-        "for _ in range(20):\n"
+        f"end = time.monotonic() + {WAIT_S}\n"
+        "while time.monotonic() < end:\n"
         "    try:\n"
         f"        socket.create_connection(({host!r}, {port}), 10).close()\n"
         "        raise SystemExit(0)\n"

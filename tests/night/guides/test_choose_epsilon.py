@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
+from tests.support.checkout import ROOT
+from tests.support.page_shell import PageShell, read_blocks, require_all_tested
 
 PAGE = ROOT / "docs/how-to/choose-epsilon.md"
 NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"

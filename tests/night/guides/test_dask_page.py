@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +13,20 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.study import Study
+from tests.support.checkout import ROOT
 from tests.support.engines import write_files
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.page_shell import PageShell, read_blocks
+from tests.support.ports import reserved_port
 from tests.support.sites import OwnerSite
 
 PAGE = ROOT / "docs/how-to/use-dask.md"
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where the scheduler is to listen."""
+    with reserved_port() as port:
+        yield port
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
 
 
 def test_the_page_leads_from_certificates_to_a_contribution(
-    shell: PageShell, tmp_path: Path, site: OwnerSite, study: Study
+    shell: PageShell, tmp_path: Path, site: OwnerSite, study: Study, port: int
 ) -> None:
     require_all_but_variables()
     rng = np.random.default_rng(4)
@@ -46,9 +54,6 @@ def test_the_page_leads_from_certificates_to_a_contribution(
             "work": rng.choice(["private", "state", "other"], 400),
         }
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     shell.variables |= {
         "SITE": str(site.folder),
         "STUDY": study.name,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.checkout import ROOT
+from tests.support.page_shell import PageShell, read_blocks
 
 DRAFT, PLAN = (ROOT / "docs/how-to" / name for name in ("draft-a-study.md", "plan-a-study.md"))
 

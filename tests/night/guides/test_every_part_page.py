@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
+from tests.support.checkout import ROOT
+from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.ports import reserved_port
 
 PAGE = ROOT / "docs/tutorial/every-part-on-one-machine.md"
+FALSE_ALARMS = 0.0  # the noise of a page's commands has a seed
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[PageShell]:
     """A shell in an empty folder; a port that is free stands in for the page's."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = str(listener.getsockname()[1])
-    blocks = {name: text.replace("7443", port) for name, text in read_blocks(PAGE).items()}
-    yield PageShell(tmp_path, blocks)
+    with reserved_port() as port:
+        blocks = {name: text.replace("7443", str(port)) for name, text in read_blocks(PAGE).items()}
+        yield PageShell(tmp_path, blocks)
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "curator.pid").read_text()), signal.SIGKILL)
 

@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from dppca.common.study import Study
+from tests.support.checkout import ROOT
 from tests.support.object_store import BUCKET, object_store, upload
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.page_shell import PageShell, read_blocks
 from tests.support.sites import OwnerSite
 
 PAGE = ROOT / "docs/how-to/use-object-store.md"

@@ -12,7 +12,8 @@ from playwright.sync_api import Browser
 from dppca.common.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from tests.support.browser import require_accessible, serve_page, watched
-from tests.support.page_shell import ROOT, PageShell, read_blocks, require_all_tested
+from tests.support.checkout import ROOT
+from tests.support.page_shell import PageShell, read_blocks, require_all_tested
 
 PAGE = ROOT / "docs/how-to/share-one-sum.md"
 OWNERS = ("hospital-a", "hospital-b", "clinic-c")

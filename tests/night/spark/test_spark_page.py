@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.study import Study
+from tests.support.checkout import ROOT
 from tests.support.engines import write_files
-from tests.support.page_shell import ROOT, PageShell, read_blocks
+from tests.support.page_shell import PageShell, read_blocks
 from tests.support.patience import run_watched
 from tests.support.sites import OwnerSite
 

@@ -65,4 +65,4 @@ def test_an_opener_killed_once_its_key_is_gone_sends_the_same_opening(
     for site in federation.openers:
         assert site.run("open", name)[0] == 0
     assert [each.opening for each in first.history.openers.values()] == openings
-    assert federation.state(wait_s=WAIT_S) == "decomposed"
+    assert federation.end() == "decomposed"

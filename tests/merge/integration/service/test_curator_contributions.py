@@ -187,7 +187,7 @@ def test_a_header_is_refused_before_any_byte_is_taken(
 
     def parts() -> Iterator[pb.ContributeRequest]:
         yield pb.ContributeRequest(header=to_wire(change(header, release)))
-        sent.wait(10)  # the refusal must not need another message
+        assert sent.wait(WAIT_S)  # the refusal must not need another message
 
     try:
         assert refused(lambda: owners["owner-1"].send(parts())) == expected

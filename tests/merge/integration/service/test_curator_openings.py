@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study import lifecycle
 from tests.support.callers import refused
+from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedHub, MaskedSite, MaskedSites
 from tests.support.masked import noised_sum
 from tests.support.party import Party
@@ -51,7 +51,7 @@ def state(sites: MaskedSites) -> StudyState:
 
 def finished(sites: MaskedSites, *owners: str) -> Result:
     """The result, which is the sum over these owners, or over all."""
-    assert state_from_wire(sites.wait().state) is StudyState.DECOMPOSED
+    assert state_from_wire(sites.end().state) is StudyState.DECOMPOSED
     result = result_from_bytes(sites.openers[0].party.components(sites.study), sites.study)
     expected = noised_sum(sites.made, owners or sites.study.owners)
     np.testing.assert_array_equal(result.pooled, expected)
@@ -121,7 +121,7 @@ def test_whoever_waits_learns_which_openers_are_missing(
     ]
     first.open()
     finished(sealed)
-    assert list(sealed.wait().missing_openers) == []
+    assert list(sealed.end().missing_openers) == []
 
 
 def test_before_the_seal_nothing_is_shown_or_opened(sites: MaskedSites) -> None:
@@ -134,10 +134,12 @@ def test_before_the_seal_nothing_is_shown_or_opened(sites: MaskedSites) -> None:
     assert state(sites) is StudyState.OPEN
 
 
-def test_after_the_seal_no_upload_is_taken_and_the_set_stays(hub: MaskedHub) -> None:
-    deadline = datetime.now(UTC) + timedelta(seconds=4)
-    late = hub.join(name="sealed-at-the-deadline", quorum=3, deadline=deadline.isoformat())
+def test_after_the_seal_no_upload_is_taken_and_the_set_stays(movable: Curator) -> None:
+    hub = MaskedHub(movable)
+    late = hub.join(name="sealed-at-the-deadline", quorum=3, deadline=far_moment())
     late.contribute("owner-1", "owner-2", "owner-4")
+    assert state(late) is StudyState.OPEN
+    movable.move_clock()
     late.until_sealed()
     shown = [each.shown() for each in late.openers]
     assert [entry.statement.owner for entry in shown[0].entries] == [
@@ -156,11 +158,11 @@ def test_after_the_seal_no_upload_is_taken_and_the_set_stays(hub: MaskedHub) -> 
     assert refused(late["owner-3"].contribute) == STATE
 
 
-def test_below_the_quorum_nothing_is_sealed(hub: MaskedHub) -> None:
-    deadline = datetime.now(UTC) + timedelta(seconds=4)
-    few = hub.join(name="too-few", quorum=3, deadline=deadline.isoformat())
+def test_below_the_quorum_nothing_is_sealed(movable: Curator) -> None:
+    few = MaskedHub(movable).join(name="too-few", quorum=3, deadline=far_moment())
     few.contribute("owner-1", "owner-2")
-    answer = few.wait()
+    movable.move_clock()
+    answer = few.end()
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert answer.reason == lifecycle.QUORUM_REASON
     assert refused(lambda: few.openers[0].party.sealed(few.study)) == STATE
@@ -168,17 +170,17 @@ def test_below_the_quorum_nothing_is_sealed(hub: MaskedHub) -> None:
 
 
 def test_an_opener_that_never_comes_ends_the_study_and_nothing_more_is_opened(
-    hub: MaskedHub,
+    movable: Curator,
 ) -> None:
-    open_by = datetime.now(UTC) + timedelta(seconds=6)
-    late = hub.join(name="never-opened", open_by=open_by.isoformat())
+    late = MaskedHub(movable).join(name="never-opened", open_by=far_moment())
     late.contribute()
     late.until_sealed()
     first, second = late.openers
     made = first.make_opening()
     first.party.open(late.study, opening=made.to_bytes())
     kept = second.make_opening().to_bytes()
-    answer = late.wait()
+    movable.move_clock()
+    answer = late.end()
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert answer.reason == lifecycle.OPENERS_REASON
     assert refused(lambda: second.party.open(late.study, opening=kept)) == STATE
@@ -194,7 +196,7 @@ def test_openings_that_do_not_fit_end_the_study(sealed: MaskedSites) -> None:
     assert not first.party.open(sealed.study, opening=signed(first, spoiled)).already_stored
     honest = second.make_opening().to_bytes()
     second.party.open(sealed.study, opening=honest)
-    answer = sealed.wait()
+    answer = sealed.end()
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert answer.reason == lifecycle.GARBLED_REASON
     assert refused(lambda: first.party.open(sealed.study, opening=made.to_bytes())) == STATE

@@ -3,8 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time
-from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -21,7 +19,7 @@ from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import OWNERS, refused
 from tests.support.census import arrow, decoded_rows, make_release
-from tests.support.curator import Curator
+from tests.support.curator import Curator, far_moment
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
@@ -72,9 +70,8 @@ def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
     waiting.start()
     for seed, owner in enumerate(OWNERS):
         owners[owner].contribute_next(make_release(study, seed=seed))
-    began = time.monotonic()
-    waiting.join()
-    assert time.monotonic() - began < 5
+    waiting.join(WAIT_S / 2)  # its call waits for twice as long
+    assert not waiting.is_alive()
     assert state_from_wire(found[0].state) is StudyState.DECOMPOSED
 
 
@@ -145,18 +142,20 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
 
 
 def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
-    operator: Party, owners: dict[str, Party]
+    movable: Curator,
 ) -> None:
-    deadline = datetime.now(UTC) + timedelta(seconds=6)  # to be there before it on a busy machine
+    owners = {name: movable.party(name) for name in OWNERS}
     enough, too_few = (
-        make_study(name=f"deadline-{quorum}", quorum=quorum, deadline=deadline.isoformat())
+        make_study(name=f"deadline-{quorum}", quorum=quorum, deadline=far_moment())
         for quorum in (2, 3)
     )
     for study in (enough, too_few):
-        operator.create(study)
+        movable.operator().create(study)
         for seed, owner in enumerate(OWNERS[:2]):
             owners[owner].contribute_next(make_release(study, seed=seed))
-    answer = owners["owner-3"].result(enough)
+    assert list(owners["owner-3"].result(enough, wait_s=0).missing) == ["owner-3"]
+    movable.move_clock()
+    answer = owners["owner-3"].end(enough)
     assert state_from_wire(answer.state) is StudyState.DECOMPOSED
     assert list(answer.missing) == ["owner-3"]
     result = result_from_bytes(owners["owner-3"].components(enough), enough)
@@ -172,7 +171,7 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
             enough, Form.DECODED, arrow(decoded_rows()), n_rows=3, components=answer.sha256
         )
     ) == ("FAILED_PRECONDITION", "StudyStateError")
-    answer = owners["owner-1"].result(too_few)
+    answer = owners["owner-1"].end(too_few)
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert "deadline" in answer.reason
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from dppca.common.errors import DppcaError, PeerError, SettingError
 from dppca.common.testbed import LocalCurator, Processes
 
 # `timeit` runs text given as an argument and needs no file of its own.
-SLEEP = ("timeit", "-n1", "-r1", "import time; time.sleep(60)")
+SLEEP = ("timeit", "-n1", "-r1", "import time; time.sleep(36000)")
 
 
 def test_a_party_that_fails_is_named_with_its_own_error(tmp_path: Path) -> None:
@@ -29,10 +28,9 @@ def test_the_first_failure_stops_the_others() -> None:
     def act(arguments: tuple[str, ...]) -> None:
         live.call("somebody", *arguments)
 
-    started = time.monotonic()
+    # Were they not stopped, this would last ten hours.
     with Processes() as live, pytest.raises(DppcaError, match="No module named nobody"):
         live.each([SLEEP, ("nobody",), SLEEP, SLEEP, SLEEP, SLEEP], act)
-    assert time.monotonic() - started < 20
 
 
 def test_nothing_starts_once_a_simulation_is_being_stopped() -> None:

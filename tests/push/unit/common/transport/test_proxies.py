@@ -15,6 +15,7 @@ from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role
 from tests.support.certificates import Authority, new_authority
 from tests.support.http_proxy import connect_proxy
+from tests.support.patience import WAIT_S
 
 LOGIN = "site-1:MARKED-secret-77"
 
@@ -35,14 +36,19 @@ def port(authority: Authority) -> Any:
 
 
 def _call(
-    address: str, proxy: HttpProxy, credentials: Credentials, server_name: str | None = None
+    address: str,
+    proxy: HttpProxy,
+    credentials: Credentials,
+    server_name: str | None = None,
+    *,
+    each_s: float = WAIT_S,
 ) -> bytes:
     dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
     with open_channel(address, credentials, server_name=server_name, proxy=proxy) as channel:
         method = channel.unary_unary("/test/Answer")
         return with_retries(
-            lambda left: method(b"MARKED-question", timeout=min(left, 3)),
-            deadline_s=10,
+            lambda left: method(b"MARKED-question", timeout=min(left, each_s)),
+            deadline_s=WAIT_S,
             attempts=2,
             dialled=dialled,
         )
@@ -75,7 +81,7 @@ def test_variables_of_the_environment_neither_lead_elsewhere_nor_past_the_proxy(
         _call(f"localhost:{port}", HttpProxy(proxy.address), credentials)
     assert proxy.asked, "it went through"
     with open_channel(f"localhost:{port}", credentials) as channel:
-        assert channel.unary_unary("/test/Answer")(b"", timeout=10), "it went directly"
+        assert channel.unary_unary("/test/Answer")(b"", timeout=WAIT_S), "it went directly"
 
 
 @pytest.mark.parametrize(
@@ -102,11 +108,11 @@ def test_a_proxy_that_does_not_connect_is_said_and_not_gone_round(
 def test_a_proxy_that_is_silent_or_gone_or_no_proxy_is_named(
     port: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dppca.common.transport.proxies.ANSWER_S", 0.5)
     owner, target = authority.issue(Role.OWNER, "o"), f"localhost:{port}"
-    with connect_proxy(silent=True) as proxy:
+    with connect_proxy(silent=True) as proxy, monkeypatch.context() as hurried:
+        hurried.setattr("dppca.common.transport.proxies.ANSWER_S", 0.5)
         with pytest.raises(UnreachableError, match="did not answer within"):
-            _call(target, HttpProxy(proxy.address), owner)
+            _call(target, HttpProxy(proxy.address), owner, each_s=3)
         gone = proxy.address
     with pytest.raises(UnreachableError, match=f"the proxy {gone} cannot be reached"):
         _call(target, HttpProxy(gone), owner)

@@ -54,6 +54,7 @@ from dppca.common.transport.tls import (
 )
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.certificates import Authority, new_authority
+from tests.support.patience import WAIT_S
 
 NOW = datetime.now(UTC)
 
@@ -135,7 +136,7 @@ def address(authority: Authority) -> Iterator[str]:
     server.stop(None).wait()
 
 
-def _ask(address: str, credentials: Credentials, deadline_s: float = 10) -> bytes:
+def _ask(address: str, credentials: Credentials, deadline_s: float = WAIT_S) -> bytes:
     with open_channel(address, credentials) as channel:
         method = channel.unary_unary("/test/WhoAmI")
         return with_retries(
@@ -157,7 +158,7 @@ def test_a_client_of_another_authority_gets_no_answer(address: str, authority: A
     stranger = new_authority().issue(Role.OWNER, "owner-7")
     mixed = Credentials(authority.pem, stranger.certificate, stranger.key)
     with pytest.raises((IdentityError, UnreachableError)):
-        _ask(address, mixed, deadline_s=5)
+        _ask(address, mixed)
 
 
 def test_an_expired_client_gets_no_answer(address: str, authority: Authority) -> None:
@@ -165,7 +166,7 @@ def test_an_expired_client_gets_no_answer(address: str, authority: Authority) ->
         Role.OWNER, "o", start=NOW - timedelta(days=9), end=NOW - timedelta(days=1)
     )
     with pytest.raises((IdentityError, UnreachableError)):
-        _ask(address, expired, deadline_s=5)
+        _ask(address, expired)
 
 
 def test_an_owners_certificate_cannot_pose_as_the_curator(authority: Authority) -> None:
@@ -189,7 +190,7 @@ def test_a_certificate_for_another_host_is_named_with_the_host_that_was_dialled(
     with open_channel(address, caller, server_name="other.example") as channel:
         method = channel.unary_unary("/test/WhoAmI")
         with pytest.raises(IdentityError) as caught:
-            with_retries(lambda left: method(b"", timeout=left), deadline_s=10, dialled=dialled)
+            with_retries(lambda left: method(b"", timeout=left), deadline_s=WAIT_S, dialled=dialled)
     said = str(caught.value)
     assert f"{address} is for localhost, 127.0.0.1, not for other.example" in said
     assert where in said
@@ -237,7 +238,7 @@ def test_a_handshake_that_is_broken_off_may_succeed_when_tried_again(
         with pytest.raises(UnreachableError):
             _ask(f"127.0.0.1:{listener.getsockname()[1]}", owner)
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        thread.join(WAIT_S)
     assert accepted
 
 

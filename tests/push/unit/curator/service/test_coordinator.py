@@ -14,6 +14,7 @@ from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.certificates import new_authority
+from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 
@@ -22,7 +23,7 @@ class Barred(SqliteStore):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.full = False
+        self.full, self.checks = False, 0
         self.entered, self.passes = threading.Event(), threading.Event()
         self.passes.set()
 
@@ -31,12 +32,13 @@ class Barred(SqliteStore):
         super().create(record)
 
     def check(self) -> None:
+        self.checks += 1
         self._pass()
         super().check()
 
     def _pass(self) -> None:
         self.entered.set()
-        assert self.passes.wait(60)
+        assert self.passes.wait(WAIT_S)
         if self.full:
             raise StoreError("the disk is full")
 
@@ -61,7 +63,7 @@ def with_studies(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_S):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -78,7 +80,7 @@ def test_only_a_check_makes_a_store_writable_again(tmp_path: Path) -> None:
         assert existed
         assert not studies.serving
         running = asyncio.ensure_future(studies.run(tick_s=0.01))
-        await asyncio.sleep(0.1)
+        await until(lambda: store.checks >= 2)  # the first has been answered
         assert not studies.serving
         store.full = False
         await until(lambda: studies.serving)

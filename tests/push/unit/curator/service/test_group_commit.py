@@ -25,6 +25,7 @@ from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
+from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -171,7 +172,7 @@ def test_what_arrives_while_the_disk_hangs_is_stored_together(tmp_path: Path) ->
 
         def hang() -> None:
             entered.set()
-            assert passes.wait(60)
+            assert passes.wait(WAIT_S)
 
         store.before = hang
         with ExitStack() as stack:
@@ -182,7 +183,7 @@ def test_what_arrives_while_the_disk_hangs_is_stored_together(tmp_path: Path) ->
                 step = studies.contribute(owner, header, table.upload(STUDY, seed))
                 sent.append(asyncio.ensure_future(step))
                 if seed == 0:
-                    await asyncio.to_thread(entered.wait, 60)
+                    await asyncio.to_thread(entered.wait, WAIT_S)
             await asyncio.sleep(0)  # each has begun and waits for the writing thread
             sent[1].cancel()  # its owner is gone; a step that has begun is finished
             passes.set()

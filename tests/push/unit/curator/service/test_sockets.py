@@ -18,6 +18,7 @@ from dppca.curator.config import Limits
 from dppca.curator.connections import CallerRegistry, CloseReason
 from dppca.curator.service import sockets
 from dppca.curator.service.sockets import ConnectionWatcher, max_connections
+from tests.support.patience import WAIT_S
 
 OWNER = Identity("h", Role.OWNER)
 CAPS = Limits(max_connections_per_party=2, max_unidentified_per_address=3, identify_s=5.0)
@@ -48,7 +49,7 @@ class Stage:
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
         """Both ends of a connection: the other's, ours."""
-        far = self.stack.enter_context(socket.create_connection(("127.0.0.1", self.port), 20))
+        far = self.stack.enter_context(socket.create_connection(("127.0.0.1", self.port), WAIT_S))
         near, _ = self.listener.accept()
         far.setblocking(False)
         return far, self.stack.enter_context(near)
@@ -124,7 +125,7 @@ def test_a_port_that_is_used_again_is_not_the_party_it_was(stage: Stage) -> None
     far.close()
     stage.clock.now += 0.1
     again = stage.stack.enter_context(
-        socket.create_connection(("127.0.0.1", stage.port), 20, source_address=source)
+        socket.create_connection(("127.0.0.1", stage.port), WAIT_S, source_address=source)
     )
     stage.stack.enter_context(stage.listener.accept()[0])
     again.setblocking(False)
@@ -137,7 +138,7 @@ def test_other_sockets_and_files_of_the_process_are_left_alone(
 ) -> None:
     elsewhere = stage.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     mine = stage.stack.enter_context(
-        socket.create_connection(("127.0.0.1", elsewhere.getsockname()[1]), 20)
+        socket.create_connection(("127.0.0.1", elsewhere.getsockname()[1]), WAIT_S)
     )
     theirs = stage.stack.enter_context(elsewhere.accept()[0])
     one, two = socket.socketpair()

@@ -20,8 +20,10 @@ from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study
+from tests.support.noise import seed_noise
 from tests.support.studies import make_study
 
+FALSE_ALARMS = 0.0  # all noise has a seed
 STUDY = make_study("latent", epsilon="100000", components={"count": 2})
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
@@ -38,6 +40,11 @@ def two_owners(n_rows: int = 400, kind: str = "arrow") -> dict[str, Any]:
         "hospital": KINDS[kind](rows.slice(0, n_rows)),
         "clinic": KINDS[kind](rows.slice(n_rows)),
     }
+
+
+@pytest.fixture(autouse=True)
+def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed_noise(monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

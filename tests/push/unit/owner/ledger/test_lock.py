@@ -12,6 +12,7 @@ import pytest
 
 from dppca.common.errors import LedgerError
 from dppca.owner.ledger.lock import lock_site
+from tests.support.patience import WAIT_S
 
 _HOLD = (
     "import sys, time; from pathlib import Path\n"
@@ -68,7 +69,7 @@ def test_no_child_inherits_the_lock(tmp_path: Path) -> None:
     with lock_site(path, wait_s=0):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, close_fds=False)
     try:
-        with lock_site(path, wait_s=10):  # the kernel may still be at work on the child's start
+        with lock_site(path, wait_s=WAIT_S):  # the kernel may still be at work on the child's start
             pass
     finally:
         child.communicate(b"\n")

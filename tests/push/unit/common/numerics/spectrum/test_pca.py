@@ -19,6 +19,7 @@ from dppca.common.numerics.spectrum.pca import (
     pooled_covariance,
 )
 from dppca.common.study import ComponentRule
+from tests.support.patience import wait_until
 
 
 def _owners(seed: int = 0) -> list[np.ndarray]:
@@ -146,8 +147,8 @@ def test_another_thread_runs_while_a_matrix_is_decomposed() -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        shares = (_longest_pause(matrix, moments) for _ in range(50))
-        assert any(share < 0.5 for share in shares)
+        # Other work on this machine makes pauses, too: not in all runs.
+        wait_until(lambda: _longest_pause(matrix, moments) < 0.5)
     finally:
         ended.set()
         thread.join()

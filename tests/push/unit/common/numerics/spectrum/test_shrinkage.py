@@ -11,6 +11,7 @@ from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
 
+FALSE_ALARMS = 0.0  # all draws have seeds
 SPECTRA = st.lists(st.floats(-2, 5), min_size=3, max_size=12).map(
     lambda values: np.array(sorted(values, reverse=True))
 )

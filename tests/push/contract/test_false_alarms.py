@@ -1,0 +1,70 @@
+"""Tests that judge randomness say how often they fail where nothing is wrong.
+
+Each such module has a number ``FALSE_ALARMS``: the probability that one run of all its tests fails
+though nothing is wrong, zero where all that is random has a seed. The sum of a tier is bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkout import ROOT
+
+MOST = 1e-4
+"""Of one run of a tier: less than one in ten thousand runs."""
+JUDGES = re.compile(
+    r"pvalue|beta\.ppf|binomtest|\bdkw\b|audit_noise|audit_shares|false alarm"
+    r"|(?:tstr|svm)_accuracy\w*\"?\] *[<>]",
+    re.IGNORECASE,
+)
+"""Signs that a test judges what is random."""
+
+
+def stated(path: Path) -> bool:
+    """Whether a module says its rate."""
+    return any(
+        isinstance(node, ast.Assign)
+        and [getattr(target, "id", "") for target in node.targets] == ["FALSE_ALARMS"]
+        for node in ast.parse(path.read_text()).body
+    )
+
+
+def rates(tier: str) -> dict[str, float]:
+    """What the modules of a tier state, by path."""
+    found = {}
+    for path in sorted((ROOT / "tests" / tier).rglob("test_*.py")):
+        if path != Path(__file__) and stated(path):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[str(path.relative_to(ROOT))] = float(import_module(name).FALSE_ALARMS)
+    return found
+
+
+@pytest.mark.parametrize("tier", ["push", "merge", "night"])
+def test_the_rates_of_a_tier_add_up_to_less_than_one_in_ten_thousand_runs(tier: str) -> None:
+    found = rates(tier)
+    assert found
+    assert all(rate >= 0 for rate in found.values())
+    assert sum(found.values()) < MOST, found
+
+
+@pytest.mark.parametrize("tier", ["push", "merge", "night"])
+def test_a_rate_that_is_not_zero_is_explained(tier: str) -> None:
+    for path, rate in rates(tier).items():
+        said = ast.get_docstring(ast.parse((ROOT / path).read_text())) or ""
+        assert rate == 0 or "False alarms:" in said, path
+
+
+def test_every_module_that_judges_randomness_states_its_rate() -> None:
+    judging = {
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if path != Path(__file__) and JUDGES.search(path.read_text())
+    }
+    assert len(judging) > 15
+    silent = {str(path.relative_to(ROOT)) for path in judging if not stated(path)}
+    assert silent == set()

@@ -1,0 +1,20 @@
+"""In the search path of a process, this gives the noise of every DPPCA command a seed.
+
+Python imports the file at its start. The seed follows from the command line without folders and
+ports, so every command of a run draws other noise, and the same as in the next run of the test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+with suppress(ImportError):  # another interpreter's, without our packages
+    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+
+    _LINE = "\0".join(re.sub(r":\d+$", "", Path(part).name) for part in sys.orig_argv)
+    _SOURCE = SeededEntropy(int.from_bytes(hashlib.sha256(_LINE.encode()).digest()[:6]))
+    OperatingSystemEntropy.bytes = lambda _, count: _SOURCE.bytes(count)  # type: ignore[method-assign]
