@@ -173,9 +173,13 @@ class MaskedFederation:
             )
             assert code == 0, document
 
-    def state(self, *, wait_s: float = 0) -> str:
-        """The study's state; ``wait_s`` waits for its end."""
-        answer = self.curator.operator().result(self.study, wait_s=wait_s)
+    def end(self) -> str:
+        """The study's state once it waits for nobody."""
+        return state_from_wire(self.curator.operator().end(self.study).state).value
+
+    def state(self) -> str:
+        """The study's state now."""
+        answer = self.curator.operator().result(self.study, wait_s=0)
         return state_from_wire(answer.state).value
 
 
