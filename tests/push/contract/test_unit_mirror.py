@@ -1,4 +1,7 @@
-"""`tests/push/unit` mirrors the source: who changes a module finds its tests by its name."""
+"""Unit tests mirror the source: who changes a module finds its tests by its name.
+
+Those of `deploy` and `benchmarks`, on which nobody's privacy rests, are in the merge tier.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from tests.support.checkout import ROOT
 
-UNIT = ROOT / "tests/push/unit"
+UNITS = (ROOT / "tests/push/unit", ROOT / "tests/merge/unit")
 OTHERS = {
     "common/estimators/test_guarantees.py": "the same promises, for every estimator",
     "common/estimators/test_inputs.py": "the same refusals, for every estimator",
@@ -20,16 +23,20 @@ OTHERS = {
 
 
 def test_every_unit_test_is_named_for_a_module_or_a_folder_of_the_source() -> None:
-    strays = {
-        str(path.relative_to(UNIT)) for path in UNIT.rglob("test_*.py") if not _has_source(path)
-    }
-    assert strays == OTHERS.keys()
+    tests = [path.relative_to(unit) for unit in UNITS for path in unit.rglob("test_*.py")]
+    assert len(tests) == len(set(tests)) > 150
+    assert {str(path) for path in tests if not _has_source(path)} == OTHERS.keys()
 
 
 def test_every_folder_of_unit_tests_is_a_folder_of_the_source() -> None:
-    folders = {path.parent.relative_to(UNIT) for path in UNIT.rglob("*.py")}
+    folders = {path.parent.relative_to(unit) for unit in UNITS for path in unit.rglob("*.py")}
     assert folders
     assert [str(each) for each in folders if not (ROOT / each).is_dir()] == []
+
+
+def test_units_of_what_privacy_rests_on_are_tried_at_every_push() -> None:
+    rooms = [{path.name for path in unit.iterdir() if any(path.rglob("*.py"))} for unit in UNITS]
+    assert rooms == [{"common", "curator", "owner", "tests"}, {"benchmarks", "deploy", "tests"}]
 
 
 def test_no_two_public_classes_that_tests_share_have_the_same_name() -> None:
@@ -45,5 +52,5 @@ def test_no_two_public_classes_that_tests_share_have_the_same_name() -> None:
 
 def _has_source(test: Path) -> bool:
     """Whether there is ``NAME.py`` or ``NAME/`` at the place of ``test_NAME.py``, or it is NAME."""
-    folder, name = ROOT / test.parent.relative_to(UNIT), test.stem.removeprefix("test_")
+    folder, name = ROOT / test.parent, test.stem.removeprefix("test_")
     return name == folder.name or (folder / f"{name}.py").is_file() or (folder / name).is_dir()

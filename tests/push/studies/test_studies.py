@@ -8,40 +8,40 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.deploy.simulation.aggregation import Aggregation
-from dppca.deploy.simulation.runner import run_federation
+from dppca.common.testbed import LocalFederation, Processes
+from dppca.curator.certificates.local import make_authority
+from dppca.deploy.simulation.runner import SiteDriver
 from tests.support.census import census_rows
+from tests.support.federations import study_of_sites
 from tests.support.sites import OwnerSite
 from tests.support.studies import make_study
 
 N_ROWS = 300
+OWNERS = ["owner-1", "owner-2", "owner-3"]
 
 
-@pytest.mark.parametrize(
-    "aggregation", [None, Aggregation(colluders=1, openers=2)], ids=["owner", "aggregate"]
-)
-def test_a_study_comes_to_files_that_verify(
-    aggregation: Aggregation | None, tmp_path: Path
-) -> None:
-    study = make_study(owners=["owner-1", "owner-2", "owner-3"][: 3 if aggregation else 2])
-    rows = {name: tmp_path / f"{name}.csv" for name in study.owners}
-    for path in rows.values():
-        pa.csv.write_csv(census_rows(N_ROWS), path)
-    ran = run_federation(
-        study,
-        aggregation=aggregation,
-        rows=rows,
-        held_out=tmp_path / "none.csv",
-        target=None,
-        folder=tmp_path,
-        output=tmp_path,
-        on_step=lambda: None,
-    )
-    assert [owner.n_rows for owner in ran.owners] == [N_ROWS] * len(study.owners)
-    assert [owner.charged_epsilon for owner in ran.owners] == ["1"] * len(study.owners)
-    site = OwnerSite(tmp_path / "sites/owner-2", "owner-2")
-    assert len(site.history.charges) == len(site.history.commitments) == 1
-    for file in (ran.components, ran.coded, ran.decoded):
-        code, verified = site.run("verify", str(file))
-        assert (code, verified["label"]) == (0, "released"), file
-        assert verified["guarantee"]["epsilon"] == "1"
+@pytest.mark.parametrize("trust", ["owner", "aggregate"])
+def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
+    with Processes() as live:
+        federation = LocalFederation(live, tmp_path, make_authority(tmp_path / "authority"))
+        federation.start()
+        drivers = [SiteDriver(federation, name) for name in OWNERS]
+        live.each(drivers, SiteDriver.join)
+        sites = [OwnerSite(federation.site(name), name) for name in OWNERS]
+        masked = trust == "aggregate"
+        study = study_of_sites(sites) if masked else make_study(owners=OWNERS)
+        (tmp_path / "study.yaml").write_bytes(study.canonical_bytes())
+        federation.operate("study", "create", tmp_path / "study.yaml")
+        for name in OWNERS:
+            pa.csv.write_csv(census_rows(N_ROWS), tmp_path / f"{name}.csv")
+        live.each(drivers, lambda each: each.contribute(study, tmp_path / f"{each.name}.csv"))
+        live.each(drivers, lambda each: each.open_sum(study))
+        drivers[-1].use_result(study, None)
+
+    for site in sites:
+        assert len(site.history.charges) == len(site.history.commitments) == 1
+    made = sorted((sites[-1].folder / "studies" / study.name).glob("*.[np]*"))
+    assert {path.suffix for path in made} == {".npz", ".parquet"}
+    for path in made:
+        code, verified = sites[-1].run("verify", str(path))
+        assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")

@@ -165,7 +165,7 @@ def test_memory_does_not_grow_with_the_rows(
     result: Result, study: Study, tmp_path: Path, signer: Signer
 ) -> None:
     peaks = []
-    for n_rows in (140_000, 260_000):
+    for n_rows in (140_000, 200_000):
         rows, arrow = _decoded(result, study, n_rows), [0]
         tracemalloc.start()
         write_sealed(
@@ -178,7 +178,7 @@ def test_memory_does_not_grow_with_the_rows(
         )
         peaks.append((tracemalloc.get_traced_memory()[1], max(arrow)))
         tracemalloc.stop()
-    # 120,000 rows are 5 MB; both tables have two whole batches of 65,536.
+    # 60,000 rows are 2.4 MB; both tables have two whole batches of 65,536.
     for few, many in zip(*peaks, strict=True):
         assert many < few + 500_000
 
