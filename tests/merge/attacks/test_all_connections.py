@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import resource
 import threading
 from collections import Counter
@@ -161,18 +162,18 @@ def test_a_party_that_waits_on_every_connection_has_its_own_share_only(
         hold.wait(WAIT_S)
 
     parties = [Party(curator.address, attacker) for _ in range(5 * PER_PARTY)]
-    calls: list[Any] = []
+    ended = queue.SimpleQueue[Any]()
     try:
         for party in parties:
-            calls.append(party.federation.GetResult.future(request, timeout=WAIT_S))  # type: ignore[attr-defined] # stubs lack future
-            calls.append(party.federation.Contribute.future(slow(party), timeout=WAIT_S))  # type: ignore[attr-defined] # stubs lack future
+            for call in (
+                party.federation.GetResult.future(request, timeout=WAIT_S),  # type: ignore[attr-defined] # stubs lack future
+                party.federation.Contribute.future(slow(party), timeout=WAIT_S),  # type: ignore[attr-defined] # stubs lack future
+            ):
+                call.add_done_callback(ended.put)
         others_are_served()
         ends: Counter[grpc.StatusCode] = Counter()
-        for call in calls[2 * PER_PARTY :]:
-            if call.exception(timeout=WAIT_S) is not None:
-                ends[call.code()] += 1
-            if ends[grpc.StatusCode.UNAVAILABLE] > PER_PARTY:
-                break
+        while ends[grpc.StatusCode.UNAVAILABLE] <= PER_PARTY:
+            ends[ended.get(timeout=WAIT_S).code()] += 1
         assert set(ends) == {grpc.StatusCode.UNAVAILABLE}
         others_are_served()
     finally:
