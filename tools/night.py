@@ -38,9 +38,11 @@ def _java() -> str | None:
 
 
 def _engine() -> str | None:
-    if shutil.which("docker") and _quiet("docker", "info").returncode == 0:
-        return None
-    return "needs a Docker engine that answers: apt-get install docker.io"
+    if not shutil.which("docker") or _quiet("docker", "info").returncode:
+        return "needs a Docker engine that answers: apt-get install docker.io"
+    if _quiet("sh", "deploy/compose.sh", "base").returncode:
+        return "needs an image to build from: deploy/compose.sh says how to name or make one"
+    return None
 
 
 def _nothing() -> str | None:
