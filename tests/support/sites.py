@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -66,6 +67,12 @@ class OwnerSite:
         line = ["--site", str(self.folder), *arguments, "--json"]
         code, printed = _in_process(line) if die_at is None else _in_its_own(line, die_at)
         return code, require_documented("dppca-owner", json.loads(printed)) if printed else None
+
+    def copied_to(self, folder: Path) -> OwnerSite:
+        """A copy of the site, which has charged nothing yet, for a test that changes it."""
+        at = load_site(Path(shutil.copytree(self.folder, folder)))
+        compare_ledger(at.ledger, Held(), lock=at.lock)  # else a copy is locked
+        return OwnerSite(folder, self.name)
 
     @property
     def history(self) -> History:

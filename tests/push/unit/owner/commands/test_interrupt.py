@@ -31,11 +31,17 @@ RELEASES = {
 }
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> OwnerSite:
-    site = make_trained_site(tmp_path / "site", budget='epsilon: "10", delta: "1e-6"')[0]
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> OwnerSite:
+    folder = tmp_path_factory.mktemp("made") / "site"
+    site = make_trained_site(folder, budget='epsilon: "10", delta: "1e-6"')[0]
     assert site.run("synthesize", "site-test", "--rows", "200")[0] == 0
     return site
+
+
+@pytest.fixture
+def site(made: OwnerSite, tmp_path: Path) -> OwnerSite:
+    return made.copied_to(tmp_path / "site")
 
 
 def _interrupt_at(monkeypatch: pytest.MonkeyPatch, module: str, place: str) -> None:

@@ -39,11 +39,16 @@ ASK = ("report", "site-test", "--release", "--epsilon", "2", "--yes")
 DIGEST = "ab" * 32
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> OwnerSite:
-    site = make_trained_site(tmp_path / "site")[0]
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> OwnerSite:
+    site = make_trained_site(tmp_path_factory.mktemp("made") / "site")[0]
     assert site.run("synthesize", "site-test", "--rows", "400")[0] == 0
     return site
+
+
+@pytest.fixture
+def site(made: OwnerSite, tmp_path: Path) -> OwnerSite:
+    return made.copied_to(tmp_path / "site")
 
 
 def _fails(answer: tuple[int, Any], code: int, name: str) -> str:
