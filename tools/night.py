@@ -45,6 +45,13 @@ def _engine() -> str | None:
     return None
 
 
+def _fuzzer() -> str | None:
+    pip = (".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes")
+    if _quiet(*pip, "--requirement", "requirements/fuzz.lock").returncode:
+        return "needs atheris, which has no wheel for this Python: see requirements/fuzz.lock"
+    return None
+
+
 def _nothing() -> str | None:
     return None
 
@@ -86,7 +93,11 @@ SUITES: Mapping[str, Suite] = {
     "benchmarks": Suite("every benchmark, at tiny size"),
     "guides": Suite("the commands, notebooks and examples of the documentation, as printed"),
     "pictures": Suite("pages and charts beside their stored pictures"),
-    "fuzz": Suite(f"hostile bytes, guided by coverage, {FUZZ_MINUTES} CPU minutes", prepare="fuzz"),
+    "fuzz": Suite(
+        f"hostile bytes, guided by coverage, {FUZZ_MINUTES} CPU minutes",
+        prepare="fuzz",
+        missing=_fuzzer,
+    ),
     "faults": Suite("whole studies by processes, each with one fault at one step"),
     "containers": Suite("studies in containers", prepare="image", missing=_engine, n_processes=0),
     "spark": Suite(

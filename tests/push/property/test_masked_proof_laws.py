@@ -78,7 +78,7 @@ def _other(value: Any) -> Any:
     """Another value of the same kind."""
     if isinstance(value, bool) or value is None:
         return 1
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return value + 1
     if isinstance(value, str):
         middle = len(value) // 2  # the ends of a certificate in PEM are not part of it
