@@ -26,10 +26,13 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.markdown import ROOT
+
 PAGE = "docs/reference/night.md"
 REPORTS = ROOT / "build" / "night"
-FUZZ_MINUTES = os.environ.get("MINUTES", "5")
+PYTHON = ".venv/bin/python"
+PYTEST = ("-m", "pytest")
+PARALLEL = (*PYTEST, "-n", "2", "--dist", "worksteal")
 
 
 def _java() -> str | None:
@@ -46,13 +49,10 @@ def _engine() -> str | None:
 
 
 def _fuzzer() -> str | None:
-    pip = (".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes")
-    if _quiet(*pip, "--requirement", "requirements/fuzz.lock").returncode:
+    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes")
+    _quiet(PYTHON, *pip, "--requirement", "requirements/fuzz.lock")
+    if _quiet(PYTHON, "-c", "import atheris").returncode:
         return "needs atheris, which has no wheel for this Python: see requirements/fuzz.lock"
-    return None
-
-
-def _nothing() -> str | None:
     return None
 
 
@@ -64,28 +64,33 @@ class Suite:
     ----------
     shows
         What it tries, for the page.
-    tests
-        What pytest is given; by default the folder of ``tests/night`` with the suite's name.
+    command
+        What Python runs; by default pytest on the folder of ``tests/night`` with the suite's name.
     python
         The interpreter, below the root.
     prepare
         Target of the Makefile that has to be made before.
     missing
         What this machine lacks for it, or None.
+    parallel
+        Whether two of its tests may run at once.
     """
 
     shows: str
-    tests: tuple[str, ...] = ()
-    python: str = ".venv/bin/python"
+    command: tuple[str, ...] = ()
+    python: str = PYTHON
     prepare: str = ""
-    missing: Callable[[], str | None] = _nothing
-    n_processes: int = 2
+    missing: Callable[[], str | None] = lambda: None
+    parallel: bool = True
 
 
 SUITES: Mapping[str, Suite] = {
     "laws": Suite(
         "laws at full size: ten times the examples of a push",
-        tests=("tests/push", "tests/merge", "-m", "hypothesis", "--hypothesis-profile=night"),
+        command=(
+            *(*PARALLEL, "tests/push", "tests/merge"),
+            *("-m", "hypothesis", "--hypothesis-profile=night"),
+        ),
     ),
     "audits": Suite("statistical audits of every release and estimator"),
     "papers": Suite("the papers' experiments and claims"),
@@ -94,18 +99,18 @@ SUITES: Mapping[str, Suite] = {
     "guides": Suite("the commands, notebooks and examples of the documentation, as printed"),
     "pictures": Suite("pages and charts beside their stored pictures"),
     "fuzz": Suite(
-        f"hostile bytes, guided by coverage, {FUZZ_MINUTES} CPU minutes",
-        prepare="fuzz",
+        "hostile bytes, guided by coverage",
+        command=("-m", "tests.fuzz", "--minutes", os.environ.get("MINUTES", "5")),
         missing=_fuzzer,
     ),
     "faults": Suite("whole studies by processes, each with one fault at one step"),
-    "containers": Suite("studies in containers", prepare="image", missing=_engine, n_processes=0),
+    "containers": Suite("studies in containers", prepare="image", missing=_engine, parallel=False),
     "spark": Suite(
         "the engine on Spark",
         python="build/engines/bin/python",
         prepare="build/engines/.installed",
         missing=_java,
-        n_processes=0,
+        parallel=False,
     ),
 }
 
@@ -174,7 +179,7 @@ TOUCHES: Mapping[str, str] = {
     "owner/selftest/*": "audits",
     "owner/synthesis/*": "accuracy pictures",
     # The suites themselves, and what they share.
-    **{f"tests/night/{name}/*": name for name in SUITES if name not in ("laws", "fuzz")},
+    **{f"tests/night/{name}/*": name for name, suite in SUITES.items() if not suite.command},
     "tests/fault_injection/*": "containers faults",
     "tests/fuzz/*": "fuzz",
     "tests/golden/*": "",
@@ -266,11 +271,10 @@ def _run(name: str, suite: Suite) -> str:
     sys.stdout.flush()
     begun, report = time.monotonic(), REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
-    passed = not suite.prepare or _loud("make", suite.prepare)
-    if passed and name != "fuzz":
-        spread = ("-n", str(suite.n_processes), "--dist", "worksteal") if suite.n_processes else ()
-        where = suite.tests or (f"tests/night/{name}",)
-        passed = _loud(suite.python, "-m", "pytest", *spread, *where, f"--junitxml={report}")
+    folder = (*(PARALLEL if suite.parallel else PYTEST), f"tests/night/{name}")
+    passed = (not suite.prepare or _loud("make", suite.prepare)) and _loud(
+        suite.python, *(suite.command or folder), PYTEST_ADDOPTS=f"--junitxml={report}"
+    )
     minutes = (time.monotonic() - begun) / 60
     result, tests = "passed" if passed else "failed", _count(report)
     others = [path for path in _uncommitted() if path != PAGE]
@@ -305,10 +309,9 @@ def _quiet(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
-def _loud(*command: str) -> bool:
+def _loud(*command: str, **variables: str) -> bool:
     """Run a command whose output is shown; whether it succeeded."""
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MINUTES": FUZZ_MINUTES}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **variables}
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 
 
