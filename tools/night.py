@@ -6,9 +6,10 @@
     python -m tools.night audits spark   some of them
     python -m tools.night --touched      what a change since the last pass touches
 
-A suite that ran on committed files gets its row in ``docs/reference/night.md``. ``TOUCHES`` says
-which suites a changed file touches; a file that no row names touches all of them. Leaves with 1
-where a suite has failed.
+A suite that ran on committed files gets its row in ``docs/reference/night.md``, with a digest of
+the files that touch it: history may be rewritten or cut short, files cannot. ``TOUCHES`` says which
+suites a file touches; a file that no row names touches all of them. Leaves with 1 where a suite has
+failed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 
 from tools.markdown import ROOT
@@ -202,10 +204,11 @@ _HEAD = """# What the night tier has shown
 
 Tests come in [three tiers](../../CONTRIBUTING.md#tests-in-three-tiers). The night tier takes too
 long for every change: `make test-night` runs it before an issue is called done and before a tag,
-and writes this page. CI runs those suites that a change since the commit here touches.
+and writes this page. CI runs those suites whose files are no longer those of the row: *files* is
+a digest of all that touch the suite.
 
-| suite | what it tries | result | tests | minutes | commit | date |
-| --- | --- | --- | ---: | ---: | --- | --- |
+| suite | what it tries | result | tests | minutes | files | commit | date |
+| --- | --- | --- | ---: | ---: | --- | --- | --- |
 """
 _ROW = re.compile(r"^\| `(\w+)` \| [^|]* \| (\w+) \| [^|]* \| [^|]* \| `(\w+)` \| ", re.MULTILINE)
 
@@ -243,10 +246,14 @@ def is_touched(name: str, row: str) -> bool:
     found = _ROW.match(row)
     if found is None or found[2] != "passed":
         return True
-    changed = _quiet("git", "diff", "--name-only", "--no-renames", found[3])
-    if changed.returncode:  # the commit is not in this clone
-        return True
-    return name in touched_suites({*changed.stdout.splitlines(), *_uncommitted()})
+    return found[3] != files_of(name) or name in touched_suites(_uncommitted())
+
+
+def files_of(name: str, commit: str = "HEAD") -> str:
+    """Return a digest of a commit's files that touch a suite."""
+    tree = _quiet("git", "ls-tree", "-r", "-z", commit).stdout.split("\0")[:-1]
+    touching = [entry for entry in tree if name in touched_suites([entry.split("\t")[1]])]
+    return sha256("\0".join(touching).encode()).hexdigest()[:12]
 
 
 def read_rows(text: str | None = None) -> dict[str, str]:
@@ -258,7 +265,7 @@ def read_rows(text: str | None = None) -> dict[str, str]:
 
 def page_of(rows: Mapping[str, str]) -> str:
     """Return the page with these rows, in the order of the suites."""
-    never = "| `{}` | {} | never | | | | |"
+    never = "| `{}` | {} | never | | | | | |"
     lines = (rows.get(name, never.format(name, suite.shows)) for name, suite in SUITES.items())
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
@@ -283,8 +290,9 @@ def _run(name: str, suite: Suite) -> str:
         return f"{end}; not written down, because {others[0]} is not committed"
     commit = _quiet("git", "rev-parse", "--short=12", "HEAD").stdout.strip()
     date = datetime.now(UTC).date().isoformat()
-    cells = (f"`{name}`", suite.shows, result, tests, f"{minutes:.1f}", f"`{commit}`", date)
-    row = f"| {' | '.join(map(str, cells))} |"
+    digests = (f"`{files_of(name)}`", f"`{commit}`")
+    cells = (f"`{name}`", suite.shows, result, tests, f"{minutes:.1f}", *digests, date)
+    row = f"| {' | '.join(cells)} |"
     (ROOT / PAGE).write_text(page_of({**read_rows(), name: row}))
     return end
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.checkout import ROOT
 from tools import night
-from tools.night import SUITES, TOUCHES, is_touched, page_of, read_rows, touched_suites
+from tools.night import SUITES, TOUCHES, files_of, is_touched, page_of, read_rows, touched_suites
 
 TIERS = ("push", "merge", "night")
 BEYOND_PYTHON = {
@@ -112,8 +112,9 @@ def test_a_change_touches_these_suites(paths: list[str], suites: set[str]) -> No
     assert touched_suites(paths) == suites
 
 
-def row_of(name: str, result: str, commit: str) -> str:
-    return f"| `{name}` | {SUITES[name].shows} | {result} | 5 | 1.0 | `{commit}` | 2026-01-02 |"
+def row_of(name: str, result: str, files: str) -> str:
+    shows = SUITES[name].shows
+    return f"| `{name}` | {shows} | {result} | 5 | 1.0 | `{files}` | `abc123` | 2026-01-02 |"
 
 
 def test_the_page_is_read_as_it_was_written() -> None:
@@ -125,28 +126,39 @@ def test_the_page_is_read_as_it_was_written() -> None:
     assert page_of(read_rows(committed)) == committed
 
 
+def commit(folder: Path) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for line in (["add", "."], [*who, "commit", "-q", "-m", "all"]):
+        subprocess.run(["git", *line], cwd=folder, check=True)
+
+
 @pytest.fixture
 def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with one commit."""
     monkeypatch.setattr(night, "ROOT", tmp_path)
     (tmp_path / "README.md").touch()
-    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    for line in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "one"]):
-        subprocess.run(["git", *line], cwd=tmp_path, check=True)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit(tmp_path)
     return tmp_path
 
 
 def test_a_suite_runs_where_it_has_not_passed_since_what_touches_it_changed(git: Path) -> None:
-    head = night._quiet("git", "rev-parse", "HEAD").stdout.strip()
-    assert not is_touched("guides", row_of("guides", "passed", head))
-    assert is_touched("guides", row_of("guides", "failed", head))
-    assert is_touched("guides", row_of("guides", "passed", "0" * 12)), "no such commit here"
+    guides, spark = (row_of(name, "passed", files_of(name)) for name in ("guides", "spark"))
+    assert not is_touched("guides", guides)
+    assert is_touched("guides", row_of("guides", "failed", files_of("guides")))
+    assert is_touched("guides", row_of("guides", "passed", files_of("spark")))
     assert is_touched("guides", "")
     (git / "README.md").write_text("changed")
-    assert is_touched("guides", row_of("guides", "passed", head))
-    assert not is_touched("spark", row_of("spark", "passed", head))
+    assert is_touched("guides", guides)
+    assert not is_touched("spark", spark)
+    commit(git)
+    assert is_touched("guides", guides)
+    assert not is_touched("spark", spark)
+    (git / "README.md").write_text("")
+    commit(git)
+    assert not is_touched("guides", guides), "the files are what they were when it passed"
     (git / "new.py").touch()
-    assert is_touched("spark", row_of("spark", "passed", head)), "a file that the table lacks"
+    assert is_touched("spark", spark), "a file that the table lacks"
 
 
 @pytest.mark.parametrize(("code", "result"), [(0, "passed"), (1, "failed")])
