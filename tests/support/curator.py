@@ -15,6 +15,7 @@ from dppca.common.transport.tls import Credentials, Role
 from tests.fault_injection import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.party import Party
+from tests.support.patience import wait_until
 from tests.support.studies import make_study
 
 _FAR, _AHEAD = timedelta(hours=12), timedelta(days=1)
@@ -43,6 +44,10 @@ class Curator(LocalCurator):
     def move_clock(self) -> None:
         """The daemon's clock is a day ahead from now on: what is due at `far_moment` is due."""
         self.process.send_signal(signal.SIGUSR1)
+
+    def until_nothing_arrives(self) -> None:
+        """Wait until no upload and no result is on its way to a place of its own."""
+        wait_until(lambda: not any((self.state / "incoming").iterdir()))
 
     def stop(self) -> None:
         """Close all connections, and kill the curator if it lives."""

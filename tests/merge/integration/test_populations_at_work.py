@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from tests.support.curator import Curator
-from tests.support.sites import OwnerSite, error_of
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 PATIENTS = 'patients: {who: Secret people of ward 7, epsilon: "3", delta: "0"}'
 
@@ -80,12 +81,15 @@ def test_queries_of_one_database_spend_one_budget(curator: Curator, site: OwnerS
     assert (code, done["remaining"]) == (0, "0")
 
 
-def test_what_the_policy_says_of_people_stays_at_the_site(
-    curator: Curator, site: OwnerSite
-) -> None:
-    _state(site, [PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
-    study = curator.begin(site.name, epsilon="1")
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+def test_what_the_policy_says_of_people_stays_at_the_site(tmp_path: Path) -> None:
+    curator = Curator(tmp_path).start()
+    try:
+        site = make_enrolled_site(curator, tmp_path)
+        _state(site, [PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
+        study = curator.begin(site.name, epsilon="1")
+        assert site.run("contribute", study.name, "--yes")[0] == 0
+    finally:
+        curator.stop()  # so that its files are not moved while they are read
     ledger = (site.folder / "ledger.sqlite").read_bytes()
     assert b"Secret people" not in ledger
     assert b"rows.csv" not in ledger

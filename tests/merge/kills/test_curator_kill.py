@@ -168,7 +168,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:
     wait_until(lambda: list((curator.state / "incoming").iterdir()))
     call.cancel()
     cut.set()
-    wait_until(lambda: not list((curator.state / "incoming").iterdir()))
+    curator.until_nothing_arrives()
     assert not curator.party("owner-1").contribute(release).already_stored
 
 

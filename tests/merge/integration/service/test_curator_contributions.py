@@ -150,7 +150,7 @@ def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
     assert not owners["owner-1"].result(study, wait_s=0).contributed
     good = upload(header, release.payload())
     assert not owners["owner-1"].send(good).already_stored
-    assert list((curator.state / "incoming").iterdir()) == []
+    curator.until_nothing_arrives()
 
 
 @pytest.mark.parametrize(

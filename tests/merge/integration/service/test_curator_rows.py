@@ -77,7 +77,7 @@ def test_rows_that_do_not_conform_are_refused(
             study, Form.DECODED, content, n_rows=n_rows, components=digest
         )
     ) == ("INVALID_ARGUMENT", "UploadError")
-    assert list((curator.state / "incoming").iterdir()) == []
+    curator.until_nothing_arrives()
 
 
 def test_rows_above_the_cap_are_refused_before_any_is_taken(
