@@ -233,3 +233,7 @@ def _round_up(value: Decimal) -> Decimal:
 
 def _round_down(value: Decimal) -> Decimal:
     return (value - _ERROR * (1 + value)).quantize(_STEP, rounding=ROUND_FLOOR)
+
+
+NO_COST = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
+"""What is already charged costs."""

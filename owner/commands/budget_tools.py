@@ -13,7 +13,7 @@ from dppca.common.amounts import decimal_text
 from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
-from dppca.common.privacy.accounting import PrivacyCost, rho_from_epsilon_delta
+from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.owner.commands.options import data_set_option, file_path
@@ -196,8 +196,7 @@ def _wanted(
 
 def _find_charge(history: History, study: Study) -> tuple[str, PrivacyCost]:
     if (history.reservation_for(study.digest) or history.settled_for(study.digest)) is not None:
-        nothing = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
-        return f"study {study.name} (charged already)", nothing
+        return f"study {study.name} (charged already)", NO_COST
     return f"study {study.name}", calibrate(study).charge
 
 

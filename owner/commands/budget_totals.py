@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import NoPolicyError, SettingError
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.accounting import NO_COST, PrivacyCost
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, ReleaseRequest, Reservation
 from dppca.owner.ledger.openers import OpenerRecord
@@ -124,7 +123,7 @@ def _data_set(name: str, population: str, policy: Policy, history: History) -> D
     """What was charged for a data set under its name, and how its population stands."""
     stated = next((each for each in policy.populations if each.name == population), None)
     charges = (c.request.charge for c in history.charges if c.request.data_set == name)
-    own = sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
+    own = sum(charges, NO_COST)
     standing = _standing(history.total(population, policy.populations), stated)
     return {
         "name": name,

@@ -11,6 +11,7 @@ import click
 from dppca.common.console import Progress, progress, say
 from dppca.common.errors import ConsentError
 from dppca.common.messages import StudyState
+from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.release.contribution import Review, forecast
 from dppca.owner.render.review import review_text
 from dppca.owner.site.agreement import Agreement
@@ -32,12 +33,19 @@ class Dialogue(Protocol):
         """Before a row is read: `ConsentError` where no consent can be had."""
 
     def require_consent(
-        self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
+        self,
+        planned: Review,
+        moments: Moments,
+        state: StudyState,
+        agreement: Agreement | None,
+        counts: str,
     ) -> bool:
         """Before anything is charged: `ConsentError` unless the steward agrees.
 
         Parameters
         ----------
+        moments
+            Sums of the rows as they were read.
         counts
             What was coded by rule, in words; for the steward alone.
 
@@ -76,9 +84,15 @@ class Terminal:
             require_terminal(look=f"look at `dppca-owner review {planned.study.name}`")
 
     def require_consent(
-        self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
+        self,
+        planned: Review,
+        moments: Moments,
+        state: StudyState,
+        agreement: Agreement | None,
+        counts: str,
     ) -> bool:
         """See `Dialogue`."""
+        del moments
         if self._yes:
             if not self._quiet:
                 say(f"{review_text(planned, state, None, agreement)}\n{counts}", err=True)

@@ -24,6 +24,7 @@ from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.budget_totals import find_left
 from dppca.owner.commands.consent import Dialogue, Terminal
+from dppca.owner.commands.counting import read_rows
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import (
     data_set_option,
@@ -38,7 +39,7 @@ from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport, FaultCounts, Table, open_table
+from dppca.owner.records import CheckReport, Table, open_table
 from dppca.owner.release.contribution import (
     NextStep,
     Review,
@@ -206,7 +207,7 @@ def _release(
         moments, counted = _read(used, table, dialogue, seconds)
     # Shown, never decided by: what is released may not depend on a count of faults.
     read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted, study.faults)
-    asked = dialogue.require_consent(read, state, agreement, faults)
+    asked = dialogue.require_consent(read, moments, state, agreement, faults)
     if asked and table.is_live:  # what is released is of one moment, and of one after consent
         moments, counted = _read(LocalEngine(), table, dialogue, seconds)
     if moments.n_rows != table.n_rows:
@@ -238,15 +239,8 @@ def _plan(
 def _read(
     engine: Engine, table: Table, dialogue: Dialogue, seconds: ContributionSeconds
 ) -> tuple[Moments, CheckReport]:
-    """The rows as they are now: their sums, and what was coded by rule."""
-    tally = FaultCounts(table.schema)
-    with (
-        _timed(seconds, "read"),
-        table.latest() as latest,
-        dialogue.progress("Reading rows", latest.n_rows, unit="rows") as bar,
-    ):
-        moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
-    return moments, tally.report(latest)
+    with _timed(seconds, "read"):
+        return read_rows(table, engine, progress=dialogue.progress)
 
 
 def _send(

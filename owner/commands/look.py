@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dppca.common.messages import StudyState
+from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.consent import ShowProgress
-from dppca.owner.commands.counting import counted_faults
+from dppca.owner.commands.counting import read_rows
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
@@ -31,13 +32,14 @@ class Look:
         On the keys of a study with ``trust: aggregate``; None else.
     refusal
         Why policy.yaml refuses it; None where it does not.
-    counted
-        Site-only.
+    moments, counted
+        Of the rows as they were read; site-only.
     """
 
     study: Study
     state: StudyState
     review: Review
+    moments: Moments
     forecast: Forecast
     agreement: Agreement | None
     refusal: str | None
@@ -63,7 +65,7 @@ def look(
     engine: str | None = None,
     progress: ShowProgress,
 ) -> Look:
-    """Review a contribution: the rows are read once, to count what is coded by rule.
+    """Review a contribution: the rows are read once, as `contribute` would.
 
     Nothing is drawn, charged or sent. ``engine`` takes the place of the policy's. Errors are those
     of `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
@@ -73,25 +75,26 @@ def look(
         study, state = agreed_study(site, client, study_name, study_file=study_file)
     history = read_history(site.ledger)
     data_set = choose_data_set(study, history, policy, data_set_name)
-    opened = open_table(data_set.source, study.table)
+    table = open_table(data_set.source, study.table)
     agreement = agree(site, study, digest=digest)
     engine = engine or data_set.engine
-    with opened.latest() as table:  # the rows that are told are those that are counted
-        reviewed = review(
-            study,
-            history,
-            n_rows=table.n_rows,
-            account=data_set.account,
-            terms=None if agreement is None else agreement.terms,
-            query_sha256=table.query_sha256,
-            engine=ledger_name(engine),
-        )
-        with open_engine(engine, site.folder) as used:
-            counted = counted_faults(table, used, progress=progress)
+    reviewed = review(
+        study,
+        history,
+        n_rows=table.n_rows,
+        account=data_set.account,
+        terms=None if agreement is None else agreement.terms,
+        query_sha256=table.query_sha256,
+        engine=ledger_name(engine),
+    )
+    with open_engine(engine, site.folder) as used:
+        moments, counted = read_rows(table, used, progress=progress)
+    reviewed = replace(reviewed, n_rows=moments.n_rows)  # those that are told were counted
     return Look(
         study=study,
         state=state,
         review=reviewed,
+        moments=moments,
         forecast=forecast(study, reviewed.calibration, n_rows=reviewed.n_rows),
         agreement=agreement,
         refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),

@@ -12,7 +12,9 @@ Rules
    from 1 without a gap.
 2. A study is reserved at most once, whatever the data set, because a curator takes one release of
    an owner for a study. So is a model, by the digest of all that it was asked for with. Asking
-   again finds the same reservation, which is never refunded.
+   again finds the same reservation, which is never refunded. It is of one population and one
+   source: nothing is drawn under it for others, or where a budget that it counts for has been
+   lowered below what is spent.
 3. A release is committed at most once, after its reservation; sent at most once, after that.
 4. A release that a curator holds and the ledger had lost is recovered at most once, and so is one
    that is disowned. A recovery charges what its release cost, whatever the budget, unless the
@@ -33,7 +35,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import (
@@ -44,7 +45,7 @@ from dppca.common.errors import (
     SettingError,
     StudyStateError,
 )
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.accounting import NO_COST, PrivacyCost
 from dppca.owner.ledger.entries import (
     Commitment,
     Delivery,
@@ -57,7 +58,7 @@ from dppca.owner.ledger.entries import (
 )
 from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import Openers, misplaced, with_entry
-from dppca.owner.ledger.populations import Population, follow_ties, tie
+from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
 
 FIRST = bytes(32)
 """What the first entry holds in place of the hash of one before it."""
@@ -161,7 +162,7 @@ class History:
     def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
         """The sum of `find_charges`."""
         charges = (c.request.charge for c in self.find_charges(name, populations))
-        return sum(charges, PrivacyCost(epsilon=Decimal(0), rho=Decimal(0)))
+        return sum(charges, NO_COST)
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
         """The populations of the policy that have all charges with one of them in common."""
@@ -193,8 +194,8 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     Raises
     ------
     SettingError
-        The study was charged to another data set; or the policy does not say whose rows some
-        earlier charge was for.
+        It was reserved for another population, source or query; or the policy does not say whose
+        rows some earlier charge was for.
     BudgetExceededError
         The budget of a population that it counts for does not cover it.
     StudyStateError
@@ -204,13 +205,16 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     """
     require_unsettled(history, request.study, request.request_digest)
     reserved = history.reservation_for(request.request_digest)
-    if reserved is None:
-        require_claimed(history, request.account.populations)
-        _require_room(history, request)
-        return None
-    before = reserved.request
-    if not before.account.has_rows_of(request.account):
-        require_data_set(before, request.data_set)
+    if reserved is not None:
+        _require_same(reserved.request, request)
+    require_claimed(history, request.account.populations)
+    _require_room(history, request, request.charge if reserved is None else NO_COST)
+    return reserved
+
+
+def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
+    """Refuse to draw anything but what was reserved; errors as in `admit_charge`."""
+    require_account(before, request.account)
     if before.charge != request.charge:
         raise LedgerError(
             f"{request.title} was reserved at epsilon {before.charge.epsilon} and rho "
@@ -222,7 +226,6 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
             f"the query of data set {request.data_set} has changed since {request.title} was "
             "reserved: put it back as it was, so that the ledger says what is released"
         )
-    return reserved
 
 
 def require_unsettled(history: History, study: str, request_digest: str) -> None:
@@ -252,6 +255,25 @@ def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
         raise SettingError(
             f"study {charged.study} was charged to data set {charged.data_set} and takes one "
             f"release of this owner: use --data-set {charged.data_set}"
+        )
+
+
+def require_account(reserved: ReleaseRequest, account: Account) -> None:
+    """Refuse to draw from other rows, or for other people, than were charged; `SettingError`."""
+    before = reserved.account
+    changed = []
+    if before.population.name != account.population.name:
+        changed.append(f"draws on population {account.population.name}")
+    if before.source != account.source:
+        changed.append("lies at another place")
+    if changed:
+        named = account.data_set == before.data_set
+        raise SettingError(
+            f"{reserved.title} was charged to data set {before.data_set} of population "
+            f"{before.population.name}, and nothing was drawn yet. Data set {account.data_set} "
+            f"{' and '.join(changed)}{' now' if named else ''}, so nothing is drawn from its rows "
+            f"under that charge: {'' if named else f'use --data-set {before.data_set}, or '}put "
+            "policy.yaml back as it was until the release is stored"
         )
 
 
@@ -382,20 +404,27 @@ def _with(history: History, entry: Entry, head: bytes) -> History:
     return replace(grown, deliveries={**history.deliveries, entry.release_id: entry})
 
 
-def _require_room(history: History, request: ReleaseRequest) -> None:
+def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost) -> None:
+    """Refuse a release if a budget does not cover what is spent and what it adds."""
     account = request.account
     own, populations = account.population, account.populations
     before = history.total(own.name, populations)
     for population in (own, *history.tied_to(own.name, populations)):
         budget = population.budget
-        if budget.admits(before + request.charge):
+        if budget.admits(before + charge):
             continue
+        total = decimal_text(budget.spent(before + charge))
         why = "" if population is own else f", which has charges in common with {own.name},"
         raise BudgetExceededError(
             f"the budget of population {population.name}{why} does not cover {request.title}: of "
             f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
-            f"{decimal_text(budget.spent(before))} is spent; with this release it would be "
-            f"{decimal_text(budget.spent(before + request.charge))}. Ask for "
-            f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on a "
-            "larger lifetime budget in policy.yaml"
+            f"{decimal_text(budget.spent(before))} is spent"
+            + (
+                ", with the charge that was reserved for it. Decide on a larger lifetime budget in "
+                "policy.yaml; until then nothing is drawn"
+                if charge is NO_COST
+                else f"; with this release it would be {total}. Ask for "
+                f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on "
+                "a larger lifetime budget in policy.yaml"
+            )
         )

@@ -44,7 +44,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import History, admit_charge, require_data_set
+from dppca.owner.ledger.chain import History, admit_charge, require_account, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.site.policy import DataSet, Policy
@@ -155,7 +155,7 @@ class Review:
 def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
     """The data set that a study is about: the one it was charged to, or else the one named.
 
-    The one it was charged to is found again by its source where it has another name now.
+    The one it was charged to is found by its name, or by its source if it has another name now.
 
     Raises
     ------
@@ -168,11 +168,12 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
     if charged is None:
         return policy.data_set(name)
     account = charged.request.account
-    own = [each for each in policy.data_sets if each.name == account.data_set]
-    own = own or [each for each in policy.data_sets if account.has_rows_of(each.account)]
+    named = [each for each in policy.data_sets if each.name == account.data_set]
+    moved = [each for each in policy.data_sets if account.has_rows_of(each.account)]
+    own = named or moved
     if name is None and len(own) == 1:
         return own[0]
-    if name is not None and all(each.name != name for each in own):
+    if name is not None and all(each.name != name for each in (*named, *moved)):
         require_data_set(charged.request, name)
     return policy.data_set(name or account.data_set)
 
@@ -216,8 +217,17 @@ def review(
     ``terms`` are those of a study with ``trust: aggregate``, ``engine`` what the ledger will say.
 
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
+
+    Raises
+    ------
+    SettingError
+        It was reserved for other rows, or for other people.
     """
     request = request_contribution(study, account=account, query_sha256=query_sha256, engine=engine)
+    step = decide_step(history, study.digest)
+    reserved = history.reservation_for(study.digest)
+    if step is NextStep.DRAW and reserved is not None:
+        require_account(reserved.request, account)
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,
@@ -227,7 +237,7 @@ def review(
         request=request,
         calibration=calibrate(study),
         budget_status=compute_budget_status(history, request),
-        step=decide_step(history, study.digest),
+        step=step,
     )
 
 
@@ -336,8 +346,9 @@ def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetSt
     budget = account.population.budget
     before = history.total(account.population.name, account.populations)
     tied = history.tied_to(account.population.name, account.populations)
-    known = (history.reservation_for(digest) or history.settled_for(digest)) is not None
-    after = before if known else before + request.charge
+    step = decide_step(history, digest)
+    after = before + request.charge if step is NextStep.RESERVE else before
+    fits = all(_admits(each.budget, after) for each in (account.population, *tied))
     return BudgetStatus(
         population=account.population,
         tied=tied,
@@ -345,7 +356,7 @@ def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetSt
         remaining_before=remaining(budget, before),
         spent_after=spent(budget, after),
         remaining_after=remaining(budget, after),
-        admitted=known or all(_admits(each.budget, after) for each in (account.population, *tied)),
+        admitted=fits or step in (NextStep.SEND, NextStep.NOTHING),
     )
 
 

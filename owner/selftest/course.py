@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dppca.common.console import Progress
-from dppca.owner.selftest.crashes import STEPS, kill_at_random, kill_at_steps
+from dppca.owner.selftest.crashes import STEPS, attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
 from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
@@ -81,5 +81,6 @@ def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
         findings.append(kill_at_steps(federation, steps=amount.steps, advance=advance))
         if amount.kills:
             findings.append(kill_at_random(federation, times=amount.kills, advance=advance))
+        findings.append(attack_by_other_rows(federation))
         findings.append(attack_by_losing_the_ledger(federation))
     return findings

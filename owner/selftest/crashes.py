@@ -1,7 +1,8 @@
 """The ledger under ``kill -9``: at every step of a release, and at moments of chance.
 
 After each death the chain must verify, at most one charge may stand, and the same command again
-must end with exactly one charge and the bytes that were stored before, if any were.
+must end with exactly one charge and the bytes that were stored before, if any were. Where nothing
+was drawn, the charge is for the rows that were asked for: the same command must refuse others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 
-from dppca.common.errors import LedgerError
+from dppca.common.errors import LedgerError, SettingError
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
@@ -65,6 +66,29 @@ def kill_at_random(federation: ThrowAway, *, times: int, advance: Callable[[int]
         faults += [f"time {number}: {fault}" for fault in _after(federation, name, before)]
         advance(1)
     return _finding("kill -9 at any time", faults, f"{deaths} deaths in {times} attempts")
+
+
+def attack_by_other_rows(federation: ThrowAway) -> Finding:
+    """Kill a contribution after its charge, give its data set other rows, and run it again."""
+    faults = []
+    for step in ("reserve", "store"):
+        name = f"others-{step}"
+        federation.create(study_for_crashes(name))
+        if run_owner(federation, *_line(name), fault=f"kill@{step}")[0] != _KILLED:
+            faults.append(f"{step}: the command was not killed there")
+        died, policy = _history(federation), federation.site / "policy.yaml"
+        before = policy.read_text(encoding="utf-8")
+        policy.write_text(before.replace(f"{_DATA_SET}.csv", "survey.csv"), encoding="utf-8")
+        code, _ = run_owner(federation, *_line(name))
+        if code != SettingError.exit_code or _history(federation) != died:
+            faults.append(f"{step}: other rows were drawn on (it left with {code})")
+        policy.write_text(before, encoding="utf-8")
+        if run_owner(federation, *_line(name))[0]:
+            faults.append(f"{step}: the rows that were charged are refused")
+    says = "a charge whose release was not drawn was used for no other rows"
+    return Finding(
+        "other rows after a death", not faults, "; ".join(faults) or says, 0.0, {"faults": faults}
+    )
 
 
 def _after(federation: ThrowAway, name: str, before: History) -> list[str]:

@@ -10,7 +10,8 @@ answer: its thread ends when it next counts rows, and cannot pass the point any 
 
 from __future__ import annotations
 
-import hashlib
+import hmac
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,9 +20,11 @@ from dataclasses import dataclass, field
 from dppca.common.console import Progress, defect_text, say
 from dppca.common.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.messages import StudyState
+from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.agreement import Agreement
 
+_KEY = secrets.token_bytes(32)
 _STOPPED = "it was stopped. Nothing was drawn, charged or sent"
 
 
@@ -168,11 +171,16 @@ class PageDialogue:
             self.tell(f"{planned.request.data_set} has {planned.n_rows} rows now.")
 
     def require_consent(
-        self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
+        self,
+        planned: Review,
+        moments: Moments,
+        state: StudyState,
+        agreement: Agreement | None,
+        counts: str,
     ) -> bool:
-        """See `Dialogue`; it was given on the page, for what is planned still."""
+        """See `Dialogue`; it was given on the page, for what is planned and was read still."""
         del state, agreement, counts
-        self._require_agreed(planned)
+        self._require_agreed(planned, moments)
         self._job.pass_point()
         return False
 
@@ -188,11 +196,13 @@ class PageDialogue:
             self._job.pass_point()
         return self._job.progress(description, total, unit=unit)
 
-    def _require_agreed(self, planned: Review) -> None:
-        if fingerprint(planned) != self._agreed:
+    def _require_agreed(self, planned: Review, moments: Moments | None = None) -> None:
+        asked, _, read = self._agreed.partition("-")
+        ours = fingerprint(planned, moments).partition("-")
+        if asked != ours[0] or (moments is not None and read != ours[2]):
             raise ConsentError(
-                "what would leave, or what it costs, is not what the page showed: look at it again "
-                "and agree again. Nothing was drawn or charged"
+                "the rows, what would leave of them, or what it costs are not what the page "
+                "showed: look at it again and agree again. Nothing was drawn or charged"
             )
 
 
@@ -207,10 +217,17 @@ class _Counter(Progress):
         self._job.require_going()
 
 
-def fingerprint(planned: Review) -> str:
-    """Digest of what a steward agrees to: study, data set, query, rows, numbers, cost, budget.
+def fingerprint(planned: Review, moments: Moments | None) -> str:
+    """What a steward agrees to: study, data set, query, numbers, cost, budget; and the rows.
 
-    Rows of a query may come and go: then the query is agreed to, and how many it has is told.
+    Two codes with a dash between them, under a key that this process alone has: a hash of rows
+    would let others test guesses about them. Rows of a query may come and go: then the query is
+    agreed to, and how many it has is told.
+
+    Parameters
+    ----------
+    moments
+        Sums of the rows as they were read; None where they were not read yet.
     """
     status = planned.budget_status
     figures = (
@@ -226,4 +243,9 @@ def fingerprint(planned: Review) -> str:
         status.spent_after,
         planned.step,
     )
-    return hashlib.sha256(repr(figures).encode()).hexdigest()
+    rows = b"" if planned.is_live or moments is None else moments.packed.tobytes()
+    return f"{_code(repr(figures).encode())}-{_code(rows)}"
+
+
+def _code(content: bytes) -> str:
+    return hmac.digest(_KEY, content, "sha256").hex()

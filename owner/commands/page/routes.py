@@ -220,7 +220,7 @@ class StewardPages(Pages):
             refusal=self._find_refusal(seen),
             data_set=data_set,
             digest=digest,
-            agreed=fingerprint(seen.review),
+            agreed=fingerprint(seen.review, seen.moments),
             wrong=wrong,
             typed_digest=typed_digest,
         )

@@ -167,6 +167,22 @@ def test_two_tabs_that_agree_make_one_contribution(
     assert len(history.reservations) == len(history.commitments) == 1
 
 
+def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    study = curator.begin(site.name, "absent")
+    served = serve_site_page(live, site)
+    rows = site.folder / "rows.csv"
+    head, first, *others = rows.read_text().splitlines()
+    with watched(browser) as seen:
+        _open_review(seen.page, served.address, study.name)
+        rows.write_text("\n".join([head, *others, others[0], ""]))
+        assert first != others[0]
+        _agree(seen.page, study.name)
+        expect(seen.page.get_by_text("look at it again")).to_be_visible(timeout=SOON_MS)
+    assert site.history.length == 0
+
+
 @pytest.mark.parametrize("step", ["read", "reserve", "draw", "commit", "send", "acknowledge"])
 def test_a_page_that_is_killed_during_consent_has_charged_once(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str

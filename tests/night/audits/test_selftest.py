@@ -26,7 +26,7 @@ from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_lapla
 from dppca.owner.records import Table
 from dppca.owner.records.lines import Lines
 from dppca.owner.selftest import course, crashes, endpoint
-from dppca.owner.selftest.crashes import kill_at_random, kill_at_steps
+from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
 from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
@@ -230,6 +230,16 @@ def test_a_ledger_that_charges_twice_is_noticed(
     found = kill_at_steps(federation, steps=("reserve",), advance=_ignore)
     assert not found.passed
     assert "not exactly one charge" in found.says
+
+
+def test_a_charge_without_a_release_is_used_for_no_other_rows(
+    federation: ThrowAway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = attack_by_other_rows(federation)
+    assert found.passed, found.says
+    monkeypatch.setattr(crashes, "run_owner", lambda *_, fault=None: (-9 if fault else 0, None))
+    found = attack_by_other_rows(federation)
+    assert (found.passed, "other rows were drawn on" in found.says) == (False, True)
 
 
 def test_hostile_rows_change_no_other(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Policies are drawn one after the other, read as a site reads them, and charged. The laws are of
 places, which the test knows and names do not tell: a charge for a folder is for the rows of each
-file in it.
+file in it. A command may die after its charge, before anything is drawn, and be run again under
+another policy: what it then draws on counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from dppca.common.errors import BudgetExceededError, SettingError
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import History, admit_charge, verify_chain
-from dppca.owner.ledger.entries import Reservation
+from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, Policy, load_policy
@@ -38,7 +39,9 @@ PEOPLE = ("people", "folk", "crowd")
 PLACES = (*ROWS, "table", "query")
 AMOUNTS = (Decimal(1), Decimal(2))
 NUMBER = st.integers(0, 5)
-EDITS = st.sampled_from(["rename", "rename", "restate", "move", "move", "place", "add", "remove"])
+EDITS = st.sampled_from(
+    ["rename", "rename", "restate", "move", "move", "place", "give", "give", "add", "remove"]
+)
 
 
 @dataclass
@@ -72,6 +75,9 @@ class _Steward:
             self.data_sets[name] = place, other
         elif kind == "place":
             self.data_sets[name] = PLACES[second % len(PLACES)], people
+        elif kind == "give":  # the name, to other people in another place
+            self.populations.setdefault(other, str(1 + first % 3))
+            self.data_sets[name] = PLACES[second % len(PLACES)], other
         elif kind == "add":
             self.data_sets[NAMES[second % len(NAMES)]] = PLACES[first % len(PLACES)], people
         elif len(self.populations) > 1:
@@ -124,9 +130,10 @@ class _Told:
     def __init__(self) -> None:
         self.history = History()
         self.spent: defaultdict[str, Decimal] = defaultdict(Decimal)
+        self.undrawn: list[ReleaseRequest] = []
 
-    def charge(self, account: Account, amount: Decimal, people: set[str]) -> bool:
-        """Ask for it; whether it was admitted."""
+    def charge(self, account: Account, amount: Decimal, people: set[str], *, dies: bool) -> bool:
+        """Ask for it, and draw unless the command dies; whether it was admitted."""
         number = len(self.history.reservations)
         request = replace(
             request_of(STUDY),
@@ -141,27 +148,46 @@ class _Told:
         made = Reservation(0, "", number.to_bytes(16, "big"), request)
         # As a file gives it back: the ledger keeps no more of the policy than that.
         self.history = verify_chain(rows_of([*self.history.reservations, made]))
+        if dies:
+            self.undrawn.append(request)
+            return True
         for each in people:
             self.spent[each] += amount
         return True
 
+    def draw_what_died(self, account: Account, people: set[str]) -> bool:
+        """Run each command again that died, for this account; whether anything was drawn."""
+        before = len(self.undrawn)
+        for request in list(self.undrawn):
+            try:
+                assert admit_charge(self.history, replace(request, account=account))
+            except (BudgetExceededError, SettingError):
+                continue
+            self.undrawn.remove(request)
+            for each in people:
+                self.spent[each] += request.charge.epsilon
+        return len(self.undrawn) < before
+
 
 STEPS = st.lists(
     st.tuples(
-        st.lists(st.tuples(EDITS, NUMBER, NUMBER), max_size=2), NUMBER, st.sampled_from(AMOUNTS)
+        st.lists(st.tuples(EDITS, NUMBER, NUMBER), max_size=2),
+        NUMBER,
+        st.sampled_from(AMOUNTS),
+        st.booleans(),
     ),
     min_size=2,
     max_size=6,
 )
-Steps = list[tuple[list[tuple[str, int, int]], int, Decimal]]
+Steps = list[tuple[list[tuple[str, int, int]], int, Decimal, bool]]
 
 
 def _charges(
     site: Site, told: _Told, steps: Steps, *, sources: bool
 ) -> Iterator[tuple[Policy, DataSet, dict[str, str], Decimal]]:
-    """Edit and charge; yields what was admitted, with the places of all data sets."""
+    """Edit, draw and charge; yields what was charged, with the places of all data sets."""
     steward = _Steward()
-    for edits, choice, amount in steps:
+    for edits, choice, amount, dies in steps:
         for edit in edits:
             steward.edit(*edit)
         policy = _read(site, steward.policy())
@@ -170,7 +196,10 @@ def _charges(
         chosen = policy.data_sets[choice % len(policy.data_sets)]
         places = {name: place for name, (place, _) in steward.data_sets.items()}
         account = chosen.account if sources else replace(chosen.account, source="")
-        if told.charge(account, amount, _people(places[chosen.name])):
+        people = _people(places[chosen.name])
+        if told.draw_what_died(account, people):
+            yield policy, chosen, places, Decimal(0)
+        if told.charge(account, amount, people, dies=dies):
             yield policy, chosen, places, amount
 
 

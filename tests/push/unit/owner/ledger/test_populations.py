@@ -10,7 +10,7 @@ import pytest
 from dppca.common.errors import BudgetExceededError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
-from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
 from tests.support.ledgers import request_of
 from tests.support.studies import make_study
@@ -103,6 +103,49 @@ def test_a_data_set_that_moves_takes_its_charges_and_leaves_them() -> None:
         with pytest.raises(BudgetExceededError):
             admit_charge(CHARGED, _request(9, account))
     assert CHARGED.tied_to("patients", stayed.populations) == (moved.population,)
+
+
+STAFF = _people("staff", "9", data_sets=("survey",), sources=frozenset({OTHER_FILE}))
+POOR = _people("poor", "1", data_sets=("x",), sources=frozenset({FILE}))
+OTHERS_ROWS = {
+    "other people in another file": (Account("survey", STAFF, OTHER_FILE), "draws on .* and lies"),
+    "other people": (Account("survey", replace(STAFF, sources=frozenset({FILE})), FILE), "draws"),
+    "another file": (Account("survey", PATIENTS, OTHER_FILE), "lies at another place now, so"),
+    "another data set": (Account("visits", PATIENTS, OTHER_FILE), "use --data-set survey, or put"),
+    "people that say what they were": (
+        Account("survey", _people("staff", was=("patients",)), FILE),
+        "draws on population staff",
+    ),
+}
+
+
+@pytest.mark.parametrize(("account", "says"), OTHERS_ROWS.values(), ids=list(OTHERS_ROWS))
+@pytest.mark.parametrize("kind", ReleaseKind)
+def test_nothing_is_drawn_from_other_rows_than_were_charged(
+    account: Account, says: str, kind: ReleaseKind
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        admit_charge(CHARGED, replace(_request(0, account), kind=kind))
+
+
+def test_a_reservation_stands_where_its_rows_have_another_name() -> None:
+    renamed = Account("visits", replace(PATIENTS, data_sets=("visits",)), FILE)
+    assert admit_charge(CHARGED, _request(0, renamed)) == CHARGED.reservations[0]
+
+
+@pytest.mark.parametrize(
+    ("account", "whose"),
+    [
+        (Account("survey", replace(PATIENTS, budget=POOR.budget), FILE), "population patients "),
+        (Account("survey", PATIENTS, FILE, others=(POOR,)), "population poor, which"),
+    ],
+    ids=["lowered", "of others too"],
+)
+def test_nothing_is_drawn_that_a_budget_does_not_cover_any_more(
+    account: Account, whose: str
+) -> None:
+    with pytest.raises(BudgetExceededError, match=f"{whose}.* 2 is spent, with the charge that"):
+        admit_charge(CHARGED, _request(0, account))
 
 
 def test_a_charge_needs_every_budget_that_it_counts_for() -> None:

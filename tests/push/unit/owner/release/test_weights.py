@@ -34,6 +34,7 @@ from dppca.owner.release.weights import (
 )
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_result
+from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
@@ -183,9 +184,8 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
     tmp_path: Path, site: OwnerSite
 ) -> None:
     _, study = make_trained_site(tmp_path / "other")
-    request = _plan(site.folder, study).request(
-        account=account_of(budget=Budget(Decimal(10), Decimal(0))), command=""
-    )
+    account = load_policy(load_site(site.folder)).data_sets[0].account
+    request = _plan(site.folder, study).request(account=account, command="")
     with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
         ledger.reserve(request, release_id=bytes(16), now=NOW)
     _, listed = site.run("doctor", "--offline")

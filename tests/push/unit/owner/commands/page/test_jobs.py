@@ -6,10 +6,12 @@ import threading
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from dppca.common.errors import ConsentError, DataError, StudyStateError
 from dppca.common.messages import StudyState
+from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History
@@ -17,6 +19,8 @@ from dppca.owner.release.contribution import Review, review
 from tests.support.ledgers import account_of
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
+
+ROWS = Moments(100, np.array([1, 1, 1], dtype=np.int64))
 
 
 def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -> Review:
@@ -27,7 +31,7 @@ def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -
 def test_only_what_was_on_the_page_is_agreed_to() -> None:
     planned = _review()
     job = Job("census", "x", consents=True)
-    PageDialogue(job, fingerprint(planned)).begin(_review())
+    PageDialogue(job, fingerprint(planned, ROWS)).begin(_review())
     for other in (
         _review(n_rows=101),
         _review(data_set="other"),
@@ -36,11 +40,11 @@ def test_only_what_was_on_the_page_is_agreed_to() -> None:
         replace(planned, request=replace(planned.request, query_sha256="0" * 64)),
     ):
         with pytest.raises(ConsentError, match="Nothing was drawn or charged"):
-            PageDialogue(job, fingerprint(planned)).begin(other)
+            PageDialogue(job, fingerprint(planned, ROWS)).begin(other)
     with pytest.raises(ConsentError):
         PageDialogue(job, "").begin(planned)
     live = replace(planned, request=replace(planned.request, query_sha256="0" * 64))
-    PageDialogue(job, fingerprint(live)).begin(replace(live, n_rows=101))
+    PageDialogue(job, fingerprint(live, ROWS)).begin(replace(live, n_rows=101))
 
 
 def test_one_piece_of_work_at_a_time() -> None:
@@ -96,12 +100,12 @@ def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
 def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
     planned = _review()
     for pass_on in (
-        lambda dialogue: dialogue.require_consent(planned, StudyState.OPEN, None, ""),
+        lambda dialogue: dialogue.require_consent(planned, ROWS, StudyState.OPEN, None, ""),
         lambda dialogue: dialogue.progress("Sending", 10, unit="bytes"),
     ):
         go = threading.Event()
         job = Jobs().start(Job("a", "It", consents=True), lambda _, go=go: go.wait())
-        dialogue = PageDialogue(job, fingerprint(planned))
+        dialogue = PageDialogue(job, fingerprint(planned, ROWS))
         dialogue.begin(planned)
         with dialogue.progress("Reading rows", 10, unit="rows"):
             assert job.may_stop
@@ -114,11 +118,28 @@ def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
 
 def test_rows_that_came_after_consent_are_not_agreed_to() -> None:
     job = Job("census", "x", consents=True)
-    dialogue = PageDialogue(job, fingerprint(_review()))
+    dialogue = PageDialogue(job, fingerprint(_review(), ROWS))
     dialogue.begin(_review())
     with pytest.raises(ConsentError, match="not what the page showed"):
-        dialogue.require_consent(_review(n_rows=101), StudyState.OPEN, None, "")
+        dialogue.require_consent(_review(n_rows=101), ROWS, StudyState.OPEN, None, "")
     assert job.may_stop
+
+
+@pytest.mark.parametrize("changed", [[9, 1, 1], [1, 1, 2], [0, 0, 0]])
+def test_other_rows_than_were_looked_at_are_not_agreed_to(changed: list[int]) -> None:
+    """As many rows, in the place of those that the page has counted."""
+    job = Job("census", "x", consents=True)
+    dialogue = PageDialogue(job, fingerprint(_review(), ROWS))
+    dialogue.begin(_review())
+    others = Moments(100, np.array(changed, dtype=np.int64))
+    with pytest.raises(ConsentError, match="the rows, what would leave of them"):
+        dialogue.require_consent(_review(), others, StudyState.OPEN, None, "")
+    assert job.may_stop
+    asked = replace(_review().request, query_sha256="ab" * 32)
+    query = replace(_review(), request=asked)  # is asked again: its rows come and go
+    dialogue = PageDialogue(job, fingerprint(query, ROWS))
+    assert not dialogue.require_consent(query, others, StudyState.OPEN, None, "")
+    assert not job.may_stop
 
 
 def test_how_work_ends_that_was_stopped_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
