@@ -55,6 +55,7 @@ Each class carries
     │   └── PeerError               49  the other side failed
     ├── NotReadyError               50  wait: the result is not there yet
     ├── ContradictionError          51  a result leaves out what its curator acknowledged
+    ├── UnvouchedError              52  `verify` was given no authority that vouches for a file
     ├── StoreError                  60  the curator's disk cannot be written
     │   └── StoreVersionError       61  a newer version of the software wrote the store
     ├── EngineError                 80  no Docker engine, or it refused (simulations only)
@@ -340,6 +341,13 @@ class ContradictionError(DppcaError):
 
     public = "The result contradicts an acknowledgement."
     exit_code = 51
+
+
+class UnvouchedError(DppcaError):
+    """`verify` had no authority's certificate: what is consistent may still be anybody's."""
+
+    public = "Nobody vouches for the file."
+    exit_code = 52
 
 
 class StoreError(DppcaError):

@@ -263,20 +263,21 @@ def verify(
     uploads: Path | None,
     *,
     as_json: bool,
-) -> None:
+) -> int:
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
     study in the receipt; with --uploads, the sum from what was sent. If something is wrong, exits
     with 15 to 18 and names the part at fault. Exits with 51 if the result leaves out a contribution
-    that a curator acknowledged.
+    that a curator acknowledged, and with 52 if no authority's certificate was given: then the file
+    is consistent, and anybody may have made it.
 
     \b
     Example:
       dppca-curator verify nltcs.npz --ca authority/ca.pem --crl authority/crl.pem
       dppca-curator verify nltcs.npz --ca authority/ca.pem --uploads state/blobs
     """
-    verify_and_print(
+    return verify_and_print(
         file,
         ca=ca,
         crl=crl,

@@ -122,7 +122,7 @@ def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Ac
     ReceiptError, SignatureError
         As `read_acknowledgement`.
     """
-    if not parties.checked:
+    if parties.authority() is None:
         raise SettingError(
             "an acknowledgement can be judged only with the authority's certificate: --ca"
         )

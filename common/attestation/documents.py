@@ -154,13 +154,22 @@ class Acknowledged(TypedDict):
     curator: Annotated[str, "name of the curator that signed"]
 
 
+class VouchingAuthority(TypedDict):
+    """The authority whose certificate was given, and which certified every party."""
+
+    name: Annotated[str, "its name, as its certificate has it"]
+    fingerprint: Annotated[DigestText, "SHA-256 of its public key"]
+
+
 class VerifiedClaims(TypedDict):
     """What a file claims, once it was found to hold."""
 
     kind: Annotated[str, "`components`, `synthetic`, `model` or `summary`"]
     label: Annotated[str, "where the file may go"]
     sealed_by: Annotated[str, "role and name of the party that sealed the file"]
-    authority_checked: Annotated[bool, "whether certificates were compared with an authority"]
+    authority: Annotated[
+        VouchingAuthority | None, "who certified the parties; null: nobody vouches for the file"
+    ]
     software: Annotated[str, "version that made the file"]
     study: Annotated[str | None, "name of the study; null if the file does not hold the study"]
     study_digest: Annotated[DigestText, "digest of the study"]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from dppca.common.attestation.documents import MetCertificate
-from dppca.common.attestation.signatures import load_certificate, require_issued
+from dppca.common.attestation.documents import MetCertificate, VouchingAuthority
+from dppca.common.attestation.signatures import describe_authority, load_certificate, require_issued
 from dppca.common.errors import SignatureError
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_identity
@@ -44,10 +44,9 @@ class KnownParties:
         self._held_since = held_since
         self._met: dict[bytes, str] = {}
 
-    @property
-    def checked(self) -> bool:
-        """Whether there is an authority to compare with."""
-        return self._ca is not None
+    def authority(self) -> VouchingAuthority | None:
+        """The authority that is compared with; `SignatureError` where it cannot be read."""
+        return None if self._ca is None else describe_authority(self._ca)
 
     def require(self, certificate: bytes, *, what: str) -> None:
         """Take note of a certificate (PEM) whose key signed something.

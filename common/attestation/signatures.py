@@ -16,13 +16,17 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import NameOID
 
+from dppca.common.attestation.documents import VouchingAuthority
 from dppca.common.errors import IdentityError, SignatureError
+from dppca.common.names import one_line
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, is_signed, sign
 from dppca.common.transport.tls import (
     Credentials,
     Identity,
+    compute_fingerprint,
     parse_certificate,
     parse_identity,
     x509_faults,
@@ -140,18 +144,39 @@ def require_signed(
 def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
     """Raise `SignatureError` unless a certificate was signed by an authority (both PEM)."""
     document = load_certificate(certificate, what=what)
+    authority = _load_authority(ca)
     try:
-        authority = parse_certificate(ca)
+        document.verify_directly_issued_by(authority)
+    except x509_faults() as error:
+        given = describe_authority(ca)
+        raise SignatureError(
+            f"the certificate of {what} was not signed by the authority that was given, "
+            f"{given['name']} (SHA-256 {given['fingerprint']}). It says that authority "
+            f"{_common_name(document.issuer)} signed it"
+        ) from error
+
+
+def describe_authority(ca: bytes) -> VouchingAuthority:
+    """Name and fingerprint of an authority (PEM); `SignatureError` where it cannot be read."""
+    document = _load_authority(ca)
+    key = document.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SignatureError("the authority's certificate holds no key on an elliptic curve")
+    return {"name": _common_name(document.subject), "fingerprint": compute_fingerprint(key)}
+
+
+def _load_authority(ca: bytes) -> x509.Certificate:
+    try:
+        return parse_certificate(ca)
     except x509_faults() as error:
         raise SignatureError(
             "the authority's certificate is not PEM: take ca.pem from the operator"
         ) from error
-    try:
-        document.verify_directly_issued_by(authority)
-    except x509_faults() as error:
-        raise SignatureError(
-            f"the certificate of {what} was not signed by the authority that was given"
-        ) from error
+
+
+def _common_name(name: x509.Name) -> str:
+    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return one_line(str(found[0].value)) if found else "without a name"
 
 
 def load_certificate(pem: bytes, *, what: str) -> x509.Certificate:

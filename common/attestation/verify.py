@@ -119,7 +119,7 @@ def _verify_kind(
             "kind": kind,
             "label": label,
             "sealed_by": f"{who.role.value} {who.name}",
-            "authority_checked": parties.checked,
+            "authority": parties.authority(),
             "software": software,
             "study": None,
             "study_digest": study,
@@ -322,14 +322,28 @@ def _describe_model(receipt: ModelReceipt) -> ProvedModel:
     }
 
 
-def verification_text(report: Verification, acknowledged: Sequence[Acknowledged] = ()) -> str:
-    """What was checked, for people."""
-    model = report.get("model")
-    lines = [
-        f"VERIFIED: {report['kind']} of study {report['study'] or report['study_digest'][:16]}, "
-        f"{report['label']}",
-        f"  every byte is as {report['sealed_by']} sealed it",
-    ]
+def verification_text(
+    report: Verification, acknowledged: Sequence[Acknowledged] = (), *, ca: Path | None = None
+) -> str:
+    """What was checked, for people; ``ca`` is where the authority's certificate was found."""
+    model, authority = report.get("model"), report["authority"]
+    what = (
+        f"{report['kind']} of study {report['study'] or report['study_digest'][:16]}, "
+        f"{report['label']}"
+    )
+    if authority is None:
+        lines = [
+            f"CONSISTENT, BUT NOBODY VOUCHES FOR IT: {what}",
+            "  anybody can make such a file under any names: give the authority's certificate "
+            "with --ca",
+        ]
+    else:
+        lines = [
+            f"VERIFIED: {what}",
+            f"  all parties were certified by authority {authority['name']}, SHA-256 "
+            f"{authority['fingerprint']}" + ("" if ca is None else f", from {ca.resolve()}"),
+        ]
+    lines.append(f"  every byte is as {report['sealed_by']} sealed it")
     if report["guarantee"] is not None:
         lines += _together_lines(report, report["guarantee"])
     if model is not None:
@@ -353,10 +367,6 @@ def verification_text(report: Verification, acknowledged: Sequence[Acknowledged]
         for each in report["certificates"]
         for remark in each["remarks"]
     ]
-    if not report["authority_checked"]:
-        lines.append(
-            "  NOT CHECKED: who the parties are. Give the authority's certificate with --ca"
-        )
     return "\n".join(map(one_line, lines))
 
 

@@ -11,7 +11,7 @@ import click
 
 from dppca.common.attestation.documents import VerificationDocument
 from dppca.common.console import emit
-from dppca.common.errors import SettingError
+from dppca.common.errors import SettingError, UnvouchedError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -44,7 +44,7 @@ def verification_options(command: _Command) -> _Command:
         click.option(
             "--ca",
             type=_FILE,
-            help="The authority's certificate; without it, the parties' names are not checked.",
+            help="The authority's certificate; without it, nobody vouches for FILE.",
         ),
         click.argument("file", type=_FILE),
     ):
@@ -62,8 +62,8 @@ def verify(
     uploads: Path | None,
     own: Callable[[str], Path] | None = None,
     as_json: bool,
-) -> None:
-    """Verify a file and print what holds.
+) -> int:
+    """Verify a file and print what holds; the exit code.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def verify(
         **report,
         "acknowledged": agreeing,
     }
-    emit(document, verification_text(document, agreeing), as_json=as_json)
+    emit(document, verification_text(document, agreeing, ca=ca), as_json=as_json)
+    return UnvouchedError.exit_code if authority is None else 0
 
 
 def _content(path: Path) -> bytes:

@@ -26,14 +26,15 @@ def command(
     uploads: Path | None,
     *,
     as_json: bool,
-) -> None:
+) -> int:
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
     study in the receipt. If something is wrong, exits with 15 to 18 and names the part at fault.
-    Exits with 51 if the result leaves out a contribution that a curator acknowledged. In a site's
-    folder, the command finds ca.pem, crl.pem (if there is one) and the site's own acknowledgement
-    by itself.
+    Exits with 51 if the result leaves out a contribution that a curator acknowledged, and with 52
+    if no authority's certificate was given: then the file is consistent, and anybody may have made
+    it. In a site's folder, the command finds ca.pem, crl.pem (if there is one) and the site's own
+    acknowledgement by itself.
 
     \b
     Example:
@@ -41,13 +42,14 @@ def command(
       dppca-owner verify synthetic-decoded.parquet --ca ca.pem --crl crl.pem --json
       dppca-owner verify nltcs.npz --acknowledgement acknowledgement.json --ca ca.pem
     """
-    from dppca.owner.site.config import STUDIES
+    from dppca.owner.site.config import SITE_FILE, STUDIES
     from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
     def found(path: Path) -> Path | None:
-        return path if path.exists() else None
+        # Elsewhere than at a site, a ca.pem that lies there may have come with the file.
+        return path if (folder / SITE_FILE).exists() and path.exists() else None
 
-    verify(
+    return verify(
         file,
         ca=ca or found(folder / CA),
         # Another authority's certificate has another authority's list.

@@ -22,10 +22,17 @@ from dppca.common.attestation.components import (
     sealed_result,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer, make_signer, require_issued, require_signed
+from dppca.common.attestation.signatures import (
+    Signer,
+    describe_authority,
+    make_signer,
+    require_issued,
+    require_signed,
+)
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.attestation.verify import verify_file
+from dppca.common.console import run
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -39,9 +46,10 @@ from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
+from dppca.owner.cli import cli
 from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority
-from tests.support.sites import ProvedSite
+from tests.support.sites import OwnerSite, ProvedSite
 from tests.support.tables import digest_columns
 
 
@@ -376,7 +384,8 @@ def test_the_command_reports_what_holds_and_names_what_does_not(
     folder = proved.site.folder
     (folder / "ca.pem").write_bytes(proved.ca)
     code, report = proved.site.run("verify", str(proved.components))
-    assert (code, report["kind"], report["authority_checked"]) == (0, "components", True)
+    assert (code, report["kind"]) == (0, "components")
+    assert report["authority"] == describe_authority(proved.ca)
     assert report["guarantee"]["epsilon"] == "1"
     assert report["mechanism"]["l1"] == calibrate(proved.study).sensitivity.l1
 
@@ -384,6 +393,7 @@ def test_the_command_reports_what_holds_and_names_what_does_not(
     other.write_bytes(new_authority().pem)
     code, failed = proved.site.run("verify", str(proved.components), "--ca", str(other))
     assert (code, failed["error"]["class"]) == (17, "SignatureError")
+    assert describe_authority(other.read_bytes())["fingerprint"] in failed["error"]["message"]
 
     changed = tmp_path / "changed.npz"
     content = proved.components.read_bytes()
@@ -391,3 +401,34 @@ def test_the_command_reports_what_holds_and_names_what_does_not(
     code, failed = proved.site.run("verify", str(changed))
     assert (code, failed["error"]["class"]) == (18, "AlteredError")
     assert "the container" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("lies_there", [(), ("ca.pem",), ("ca.pem", "crl.pem", "policy.yaml")])
+def test_nobody_vouches_for_a_file_but_an_authority_that_was_given(
+    proved: ProvedSite,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    lies_there: tuple[str, ...],
+) -> None:
+    """As in a folder of mail, where an authority's certificate came with the file."""
+    for name in lies_there:
+        (tmp_path / name).write_bytes(proved.ca)
+    mail = OwnerSite(tmp_path, "nobody")
+    code, report = mail.run("verify", str(proved.components))
+    assert (code, report["authority"]) == (52, None)
+    with pytest.raises(SystemExit) as left:
+        run(cli, ["--site", str(tmp_path), "verify", str(proved.components)])
+    assert left.value.code == 52
+    said = capsys.readouterr().out
+    assert said.startswith("CONSISTENT, BUT NOBODY VOUCHES FOR IT: components of study ")
+    assert "VERIFIED" not in said
+
+    (tmp_path / "given.pem").write_bytes(proved.ca)
+    given = str(tmp_path / "given.pem")
+    with pytest.raises(SystemExit) as left:
+        run(cli, ["--site", str(tmp_path), "verify", str(proved.components), "--ca", given])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    authority = describe_authority(proved.ca)
+    assert said.startswith("VERIFIED: ")
+    assert f"{authority['name']}, SHA-256 {authority['fingerprint']}, from {given}" in said
