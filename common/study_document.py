@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,8 +31,20 @@ def study_from_mapping(
         raise StudyError(said) from error
 
 
-def study_from_yaml(text: str) -> Study:
-    """Read a study file. ``No`` and ``010`` are labels, not false and 8."""
+def study_from_yaml(text: str | Path) -> Study:
+    """Read a study file, by its text or its path. ``No`` and ``010`` are labels, not false and 8.
+
+    Raises
+    ------
+    StudyError
+        It is no study, or cannot be read; the message names every field at fault.
+    """
+    if isinstance(text, Path):
+        try:
+            text = text.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise StudyError(f"the study file {text} cannot be read: {why}") from error
     if len(text) > MAX_DOCUMENT_BYTES:
         raise StudyError(f"the study file is larger than {MAX_DOCUMENT_BYTES} bytes")
     try:
@@ -41,7 +54,8 @@ def study_from_yaml(text: str) -> Study:
     if not isinstance(document, dict):
         raise StudyError(
             "the study file must be a mapping with name, owners, privacy, components, schema"
-            + "; this is a word: give the file's text, not its path" * isinstance(document, str)
+            + "; this is a word: give the file's text, or its pathlib.Path"
+            * isinstance(document, str)
         )
     return study_from_mapping(document, text=text)
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from dppca.common.schema import Binary, Categorical, Numeric, Schema
+from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
 
@@ -57,10 +57,12 @@ __all__ = [
     "Binary",
     "Categorical",
     "Components",
+    "Date",
     "Guarantee",
     "MODSuLQSVM",
     "NoiseWarning",
     "Numeric",
+    "Ordinal",
     "PrivBayes",
     "PrivacyWarning",
     "PrivateSVM",

@@ -205,7 +205,7 @@ def _section(model: type[BaseModel]) -> str:
         if name in getattr(model, "HIDDEN", ()):
             continue
         kind = _SITE_FIELDS.get((model, name)) or _describe(hints[name])
-        row = (f"`{field.alias or name}`", kind, _default(field), meanings[name])
+        row = (f"`{field.alias or name}`", kind, _default(name, field), meanings[name])
         rows.append(f"| {' | '.join(row)} |\n")
     table = "| field | type | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
     return f"## {_SECTIONS[model]}\n\n{summary}\n\n{table}"
@@ -230,8 +230,8 @@ def _as_markdown(text: str) -> str:
     return re.sub(r"`Schema\.(\w+)`", r"`\1`", text.replace("``", "`"))
 
 
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
+def _default(name: str, field: FieldInfo) -> str:
+    if field.is_required() or name == "type":  # which only Python may leave out
         return "required"
     value = field.default
     return "none" if value is None else f"`{json.dumps(value)}`".replace('"', "")

@@ -81,9 +81,31 @@ class Components:
         index = pd.Index(self.feature_names, name="column")
         return pd.DataFrame(self.components_.T, index=index, columns=names)
 
+    def __repr__(self) -> str:
+        """A few lines for people."""
+        most = 8
+        lines = [
+            f"  {number}: {variance}, above noise: {above}; {loadings}"
+            for number, variance, above, loadings in self._rows[:most]
+        ]
+        left = len(self._rows) - most
+        return "\n".join([self._title, *lines, *([f"  and {left} more"] if left > 0 else [])])
+
     def _repr_html_(self) -> str:
         """Notebooks show the components with their largest loadings."""
-        rows = [
+        head = ("component", "variance", "above noise", "largest loadings")
+        return html_table(head, self._rows, caption=self._title)
+
+    @property
+    def _title(self) -> str:
+        return (
+            f"{self.study.name}: {len(self.components_)} components of "
+            f"{len(self.feature_names)}, from {self.n_rows} rows"
+        )
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
             (
                 str(number),
                 f"{variance:.4g}",
@@ -94,12 +116,6 @@ class Components:
                 zip(self.explained_variance_, self.largest_loadings(), strict=True), start=1
             )
         ]
-        caption = (
-            f"{self.study.name}: {len(self.components_)} components of "
-            f"{len(self.feature_names)}, from {self.n_rows} rows"
-        )
-        head = ("component", "variance", "above noise", "largest loadings")
-        return html_table(head, rows, caption=caption)
 
 
 def read_result(

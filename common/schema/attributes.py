@@ -121,8 +121,19 @@ Day = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_name)]
 
 
+def _as_in_a_file(schema: dict[str, Any], model: type[_Strict]) -> None:
+    """What a JSON Schema says of a file: its type has to be there, and hidden fields must not."""
+    schema["properties"]["type"].pop("default", None)
+    needed = {*schema["required"], "type"}
+    schema["required"] = [name for name in schema["properties"] if name in needed]
+    for key in model.HIDDEN:
+        schema["properties"].pop(key, None)
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_as_in_a_file)
+    HIDDEN: ClassVar[tuple[str, ...]] = ()
+    """Fields that a document of this kind does not have, because they follow from its type."""
 
 
 class Score(StrEnum):
@@ -182,11 +193,8 @@ class Numeric(_Strict):
         ``histogram: true`` or ``products: bins``. A missing value is then not counted as a fault.
     """
 
-    HIDDEN: ClassVar[tuple[str, ...]] = ()
-    """Fields that a document of this kind does not have, because they follow from its type."""
-
     name: Name
-    type: Literal["numeric"]
+    type: Literal["numeric"] = "numeric"
     lower: Finite | None = None
     upper: Finite | None = None
     centre: Finite | None = None
@@ -311,12 +319,6 @@ _UNSAID = MappingProxyType(
 _NUMBERS_ONLY = ("centre", "scale", "score", "integer", "zero", "missing")
 
 
-def _without_hidden(schema: dict[str, Any], model: type[Numeric]) -> None:
-    """Leave hidden fields out of a JSON Schema."""
-    for key in model.HIDDEN:
-        schema["properties"].pop(key, None)
-
-
 class Date(Numeric):
     """A day of the calendar, counted in days: synthetic values are dates, too.
 
@@ -336,10 +338,9 @@ class Date(Numeric):
         As of a numeric.
     """
 
-    model_config = ConfigDict(json_schema_extra=_without_hidden)
     HIDDEN: ClassVar[tuple[str, ...]] = _NUMBERS_ONLY
 
-    type: Literal["date"]  # type: ignore[assignment]
+    type: Literal["date"] = "date"  # type: ignore[assignment]
     lower: Day
     upper: Day
     integer: bool = True
@@ -369,10 +370,9 @@ class Ordinal(Numeric):
         True: the number of rows with each label is released, too, as of a numeric.
     """
 
-    model_config = ConfigDict(json_schema_extra=_without_hidden)
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
 
-    type: Literal["ordinal"]  # type: ignore[assignment]
+    type: Literal["ordinal"] = "ordinal"  # type: ignore[assignment]
     integer: bool = True
     levels: Annotated[tuple[Label, ...], Field(min_length=3, max_length=MAX_LEVELS)]
 
@@ -415,7 +415,7 @@ class Binary(_Strict):
     """
 
     name: Name
-    type: Literal["binary"]
+    type: Literal["binary"] = "binary"
     values: tuple[Label, Label]
     missing: Label | None = None
 
@@ -459,7 +459,7 @@ class Categorical(_Strict):
     """
 
     name: Name
-    type: Literal["categorical"]
+    type: Literal["categorical"] = "categorical"
     categories: Annotated[tuple[Label, ...], Field(min_length=2)]
     missing: Label | None = None
     unknown: Label | None = None

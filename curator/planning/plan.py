@@ -113,9 +113,34 @@ class StudyPlan:
             return f"{beside}; its price is the delta"
         return f"{beside}; so a delta would buy less than one part more"
 
+    def __repr__(self) -> str:
+        """A few lines for people."""
+        most = 8
+        lines = [
+            f"  {noise} noise, epsilon {epsilon}, delta {delta}: {captured or 'nothing'} of the "
+            f"variance is captured; {verdict}{' (asked)' if asked else ''}"
+            for asked, noise, epsilon, delta, captured, verdict in self._rows
+            if asked or len(self.lines) <= most or epsilon == decimal_text(self.asked.epsilon)
+        ]
+        return "\n".join([self._title, *lines[:most], f"  {self._advice}"])
+
     def _repr_html_(self) -> str:
         """Notebooks show the forecasts, that of the study as it stands marked."""
-        rows = [
+        head = ("", "noise", "epsilon", "delta", "of the variance is captured", "verdict")
+        table = html_table(head, self._rows, caption=self._title)
+        return f"{table}<p>{html_text(self._advice)}</p>"
+
+    @property
+    def _title(self) -> str:
+        return f"Study {self.study.name}, if {self.assumption.source}"
+
+    @property
+    def _advice(self) -> str:
+        return f"Recommended: {self.recommended.value} noise; {self.reason}."
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        return [
             (
                 "asked" if line.asked else "",
                 line.mechanism.value,
@@ -126,10 +151,6 @@ class StudyPlan:
             )
             for line in self.lines
         ]
-        head = ("", "noise", "epsilon", "delta", "of the variance is captured", "verdict")
-        caption = f"Study {self.study.name}, if {self.assumption.source}"
-        advice = f"Recommended: {self.recommended.value} noise; {self.reason}."
-        return html_table(head, rows, caption=caption) + f"<p>{html_text(advice)}</p>"
 
     def need(self, mechanism: Mechanism) -> PlanNeed:
         """What a mechanism of this plan needs."""

@@ -74,6 +74,11 @@ def test_a_notebook_shows_loadings_and_obeys_no_name(proved: ProvedSite) -> None
     for name in ("ill=yes", "site-test", "component"):
         assert name in page
     assert page.count("<tr>") == 1 + len(found.components_)
+    said = str(found).split("\n")
+    assert len(said) <= 10
+    assert said[0].startswith("site-test: ")
+    assert said[1].startswith("  1: ")
+    assert "ill=yes" in str(found)
     hostile = make_study("latent", name="latent")
     changed = hostile.table.model_copy(
         update={

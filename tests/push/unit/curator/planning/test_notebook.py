@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -38,11 +39,46 @@ def test_a_notebook_marks_the_study_as_it_stands() -> None:
     assert "Study site-test" in page
 
 
-def test_a_path_in_the_place_of_a_study_is_refused() -> None:
+def test_a_plan_is_printed_in_ten_lines() -> None:
+    found = dppca.plan(STUDY, rows=700, delta="1e-6")
+    assert len(found.lines) > 10
+    said = str(found).split("\n")
+    assert len(said) <= 10
+    assert said[0].startswith("Study site-test, if eigenvalues")
+    assert sum("(asked)" in line for line in said) == 1
+    assert said[-1].startswith(f"  Recommended: {found.recommended.value} noise")
+
+
+def test_a_path_in_the_place_of_a_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="study_from_yaml"):
         dppca.plan("study.yaml", rows=700)  # type: ignore[arg-type]
-    with pytest.raises(StudyError, match="not its path"):
+    with pytest.raises(StudyError, match="or its pathlib"):
         dppca.study_from_yaml("study.yaml")
+    path = tmp_path / "study.yaml"
+    with pytest.raises(StudyError, match=r"study\.yaml cannot be read: No such file"):
+        dppca.study_from_yaml(path)
+    path.write_bytes(b"name: caf\xe9")
+    with pytest.raises(StudyError, match="not text in UTF-8"):
+        dppca.study_from_yaml(path)
+    path.write_bytes(STUDY.canonical_bytes())
+    assert dppca.study_from_yaml(path) == STUDY
+
+
+def test_attributes_need_no_type_in_python_and_have_one_in_a_file() -> None:
+    made = (
+        dppca.Numeric(name="age", lower=0, upper=9),
+        dppca.Date(name="day", lower="2020-01-01", upper="2020-12-31"),
+        dppca.Ordinal(name="grade", levels=("a", "b", "c")),
+        dppca.Binary(name="ill", values=("no", "yes")),
+        dppca.Categorical(name="town", categories=("x", "y", "z")),
+    )
+    assert [each.type for each in made] == ["numeric", "date", "ordinal", "binary", "categorical"]
+    written = STUDY.canonical_bytes().decode()
+    assert '"type":"numeric"' in written
+    with pytest.raises(StudyError, match="type is missing"):
+        dppca.study_from_yaml(
+            written.replace('"type":"numeric",', "").replace(',"type":"numeric"', "")
+        )
 
 
 @pytest.mark.parametrize(
