@@ -7,11 +7,12 @@ stands in a study, a policy, an option or a receipt. Who reads it decides what e
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 DECIMALS = 12  # of an epsilon or rho that is computed
 _MAX_DIGITS = 30
+_MOST_DECIMALS = 6  # that people are shown
 
 
 def parse_decimal(value: object) -> Decimal:
@@ -54,6 +55,33 @@ def decimal_text(number: Decimal) -> str:
     """A decimal in full: no exponent, no trailing zeros, and no context that could round it."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def spent_text(amount: Decimal | str | None) -> str:
+    """What is spent, for people: of many digits three, and never too little; "-" for nothing."""
+    return _rounded(amount, ROUND_CEILING)
+
+
+def left_text(amount: Decimal | str | None) -> str:
+    """What is left, for people: of many digits three, and never too much; "-" for nothing."""
+    least = Decimal("0.001")
+    if amount is not None and 0 < Decimal(amount) < least and _has_many_digits(Decimal(amount)):
+        return f"less than {least}"
+    return _rounded(amount, ROUND_FLOOR)
+
+
+def _rounded(amount: Decimal | str | None, rounding: str) -> str:
+    if amount is None:
+        return "-"
+    number = Decimal(amount)
+    if _has_many_digits(number):
+        last = min(0, number.adjusted() - 2)
+        number = number.quantize(Decimal((0, (1,), last)), rounding, Context(prec=_MAX_DIGITS * 2))
+    return decimal_text(number)
+
+
+def _has_many_digits(number: Decimal) -> bool:
+    return len(decimal_text(number).partition(".")[2]) > _MOST_DECIMALS
 
 
 def round_up(cost: float | Fraction) -> Decimal:

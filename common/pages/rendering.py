@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dppca.common.amounts import left_text, spent_text
 from dppca.common.names import one_line
 from dppca.common.packages import require_package
 from dppca.common.privacy.receipts import SOFTWARE
@@ -82,7 +83,14 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"figure": _figure, "percent": _percent, "count": _count, "when": show_time}
+    made.filters |= {
+        "figure": _figure,
+        "spent": spent_text,
+        "left": left_text,
+        "percent": _percent,
+        "count": _count,
+        "when": show_time,
+    }
     return made
 
 

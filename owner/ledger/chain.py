@@ -36,7 +36,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dppca.common.amounts import decimal_text
+from dppca.common.amounts import decimal_text, spent_text
 from dppca.common.errors import (
     BudgetExceededError,
     DppcaError,
@@ -413,12 +413,12 @@ def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost
         budget = population.budget
         if budget.admits(before + charge):
             continue
-        total = decimal_text(budget.spent(before + charge))
+        total = spent_text(budget.spent(before + charge))
         why = "" if population is own else f", which has charges in common with {own.name},"
         raise BudgetExceededError(
             f"the budget of population {population.name}{why} does not cover {request.title}: of "
             f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "
-            f"{decimal_text(budget.spent(before))} is spent"
+            f"{spent_text(budget.spent(before))} is spent"
             + (
                 ", with the charge that was reserved for it. Decide on a larger lifetime budget in "
                 "policy.yaml; until then nothing is drawn"

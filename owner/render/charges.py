@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from dppca.common.amounts import decimal_text
+from dppca.common.amounts import decimal_text, left_text
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.release.contribution import BudgetStatus
 
@@ -35,7 +35,7 @@ def standing_lines(status: BudgetStatus) -> list[str]:
             f"  NOT COVERED by the lifetime budget of population {people.name}"
             f"{' or of one of these' if lines else ''}, {whole}: it would be refused",
         ]
-    left = [optional_text(each) for each in (status.remaining_before, status.remaining_after)]
+    left = [left_text(each) for each in (status.remaining_before, status.remaining_after)]
     named = f"{people.name} ({people.who})" if people.who else people.name
     return [
         f"  budget of population {named}, {whole}: {left[0]} left before, {left[1]} after",
@@ -45,5 +45,9 @@ def standing_lines(status: BudgetStatus) -> list[str]:
 
 def charged_text(population: str, left: str | None) -> str:
     """Whom a release was charged to, and what is left."""
-    known = "policy.yaml does not state its budget now" if left is None else f"{left} is left"
+    known = (
+        "policy.yaml does not state its budget now"
+        if left is None
+        else f"{left_text(left)} is left"
+    )
     return f"charged once to population {population} ({known})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from dppca.common.amounts import left_text, spent_text
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
 from dppca.common.privacy.receipts import CostFields
 from dppca.common.text_tables import text_table
@@ -199,8 +200,8 @@ def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
                 ", ".join(each["data_sets"]) or "-",
                 each["epsilon"] or "not in policy",
                 each["delta"] or "-",
-                each["spent"] or "-",
-                each["remaining"] or "-",
+                spent_text(each["spent"]),
+                left_text(each["remaining"]),
                 each["charged_epsilon"],
                 each["charged_rho"],
             ]
@@ -279,8 +280,8 @@ def recovery_text(document: RecoveryDocument, *, width: int | None = None) -> st
         for each in document["disowned"]
     ]
     lines += [
-        f"Population {each['name']}: of epsilon {each['epsilon']}, {each['spent'] or '-'} would be "
-        f"spent and {each['remaining'] or '-'} left."
+        f"Population {each['name']}: of epsilon {each['epsilon']}, {spent_text(each['spent'])} "
+        f"would be spent and {left_text(each['remaining'])} left."
         for each in document["populations"]
     ]
     if document["entries_known"]:
@@ -323,7 +324,7 @@ def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
     lines = [
         f"Budget of population {document['population']} (data set {document['data_set']}): "
         f"epsilon {document['epsilon']} at delta {document['delta']}; "
-        f"{document['remaining'] or '-'} is left. Nothing is charged by this.",
+        f"{left_text(document['remaining'])} is left. Nothing is charged by this.",
         *(f"Each counts for population {name} too." for name in document["tied_to"]),
     ]
     lines += _table(
@@ -333,8 +334,8 @@ def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
                 each["what"],
                 each["charged_epsilon"],
                 each["charged_rho"],
-                each["spent"] or "-",
-                each["remaining"] or "-",
+                spent_text(each["spent"]),
+                left_text(each["remaining"]),
                 "-" if _is_free(each) else f"{each['fits']} times",
                 "" if each["admitted"] else "WOULD BE REFUSED",
             ]
