@@ -1043,7 +1043,9 @@ class ShowOwnerResponse(_message.Message):
     CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
     SETTLEMENTS_FIELD_NUMBER: _builtins.int
     ledger_length: _builtins.int
-    """The chain that was seen; 0 and empty where none was, or it was set aside."""
+    """The chain that was seen; 0 and empty where none was, or it was set aside, and in all messages
+    but the first.
+    """
     ledger_head: _builtins.bytes
     @_builtins.property
     def contributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeenContribution]: ...

@@ -605,7 +605,7 @@ class AdminStub:
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
                 _registered_method=True)
-        self.ShowOwner = channel.unary_unary(
+        self.ShowOwner = channel.unary_stream(
                 '/dppca.v1.Admin/ShowOwner',
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.FromString,
@@ -660,7 +660,7 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ShowOwner(self, request, context):
-        """What has been seen of an owner, over all studies.
+        """What has been seen of an owner, over all studies: the chain first, then pages of the lists.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -707,7 +707,7 @@ def add_AdminServicer_to_server(servicer, server):
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.SerializeToString,
             ),
-            'ShowOwner': grpc.unary_unary_rpc_method_handler(
+            'ShowOwner': grpc.unary_stream_rpc_method_handler(
                     servicer.ShowOwner,
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.SerializeToString,
@@ -853,7 +853,7 @@ class Admin:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/dppca.v1.Admin/ShowOwner',

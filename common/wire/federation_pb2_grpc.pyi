@@ -347,8 +347,8 @@ class AdminStub:
     """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
-    ShowOwner: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
-    """What has been seen of an owner, over all studies."""
+    ShowOwner: _grpc.UnaryStreamMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
+    """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
     SettleLedger: _grpc.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
@@ -382,8 +382,8 @@ class AdminAsyncStub(AdminStub):
     """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
-    ShowOwner: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
-    """What has been seen of an owner, over all studies."""
+    ShowOwner: _aio.UnaryStreamMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
+    """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
     SettleLedger: _aio.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]  # type: ignore[assignment]
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
@@ -444,8 +444,8 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _federation_pb2.ShowOwnerRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_federation_pb2.ShowOwnerResponse, _abc.Awaitable[_federation_pb2.ShowOwnerResponse]]:
-        """What has been seen of an owner, over all studies."""
+    ) -> _typing.Union[_abc.Iterator[_federation_pb2.ShowOwnerResponse], _abc.AsyncIterator[_federation_pb2.ShowOwnerResponse]]:
+        """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
 
     @_abc_1.abstractmethod
     def SettleLedger(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from dppca.common.errors import LimitError
 from dppca.common.study_document import study_from_canonical
@@ -20,7 +21,7 @@ from dppca.curator.service.answers import (
     settlement_to_wire,
     study_summary,
 )
-from dppca.curator.service.calls import Caller, answers
+from dppca.curator.service.calls import Caller, answers, streams
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.sealed_set import missing_openers
@@ -90,15 +91,16 @@ class AdminService(rpc.AdminServicer):
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
 
-    @answers(Role.OPERATOR)
+    @streams(Role.OPERATOR)
     async def ShowOwner(  # noqa: N802
         self,
         request: pb.ShowOwnerRequest,
         caller: Caller,  # noqa: ARG002 - any operator
-    ) -> pb.ShowOwnerResponse:
+    ) -> AsyncIterator[pb.ShowOwnerResponse]:
         """What has been seen of an owner."""
         store = self._studies.store
-        return seen_owner(request.name, store.history(request.name), store.studies())
+        for page in seen_owner(request.name, store.history(request.name), store.studies()):
+            yield page
 
     @answers(Role.OPERATOR)
     async def SettleLedger(  # noqa: N802
