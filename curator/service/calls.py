@@ -24,7 +24,7 @@ from dppca.common.transport.tls import Identity, Role, peer_identity
 from dppca.curator.observability.log import LOGGER, LineLimiter, log_event
 from dppca.curator.service.recent_refusals import RecentRefusals
 
-_REFUSALS = LineLimiter(60, clock=time.monotonic)
+_FAILURES = LineLimiter(60, clock=time.monotonic)
 
 
 class Refusing(Protocol):
@@ -160,11 +160,12 @@ class _Boundary:
                 study=self._study,
                 began=self._began,
             )
-        LOGGER.error(
-            "call failed",
-            exc_info=error,
-            extra={"fields": {"method": self._method, "party": self._party or "unknown"}},
-        )
+        if _FAILURES.take((self._party, self._method)) is not None:
+            LOGGER.error(
+                "call failed",
+                exc_info=error,
+                extra={"fields": {"method": self._method, "party": self._party or "unknown"}},
+            )
         failed = PeerError(f"{self._method} failed")
         self._refusals.add(failed, party=self._party, study=self._study, method=self._method)
         await abort(self._context, failed)
@@ -185,20 +186,17 @@ async def refuse(
 ) -> NoReturn:
     """Log a refusal, remember it, and end the call with its status.
 
-    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time. Of
-    one party and error 60 lines are written in a minute: nobody fills the disk with refusals.
+    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time.
     """
     refusals.add(error, party=party, study=study, method=method)
-    unlogged = _REFUSALS.take((party, type(error)))
-    if unlogged is not None:
-        log_event(
-            "call refused",
-            level=logging.WARNING,
-            method=method,
-            party=party or "unknown",
-            error=type(error).__name__,
-            reason=str(error),
-            ms=round(1000 * (time.monotonic() - began)),
-            **({"unlogged": unlogged} if unlogged else {}),
-        )
+    log_event(
+        "call refused",
+        level=logging.WARNING,
+        limit=(party, type(error)),
+        method=method,
+        party=party or "unknown",
+        error=type(error).__name__,
+        reason=str(error),
+        ms=round(1000 * (time.monotonic() - began)),
+    )
     await abort(context, error)

@@ -149,16 +149,18 @@ class FederationService(rpc.FederationServicer):
                     check = partial(check_upload, spool.path, record.study, caller.name, header)
                     await asyncio.get_running_loop().run_in_executor(self._threads, check)
                 record, verdict = await self._studies.contribute(caller.name, header, spool)
+        stored_before = verdict is UploadDecision.ALREADY_STORED
         log_event(
             "contribution",
+            limit=(caller.identity, "contribution") if stored_before else None,
             study=record.study.name,
             owner=caller.name,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
         )
         return pb.ContributeResponse(
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
             state=state_to_wire(record.state),
             acknowledgement=self._studies.acknowledgement(caller.name, header.study_digest, header),
         )
@@ -185,7 +187,7 @@ class FederationService(rpc.FederationServicer):
         header = _opening_header(first.header)
         record = self._require_visible(header.study_digest, caller)
         terms = require_opener(record, caller.name)
-        verdict = None
+        verdict, new_vote = None, bool(header.vote) and record.find_vote(caller.name) is None
         if header.vote:
             record = await self._studies.vote(caller.name, header.study_digest, header.vote)
         if header.total_bytes:
@@ -208,13 +210,15 @@ class FederationService(rpc.FederationServicer):
             require_sealed(record)
         wanted = wanted_streams(record, caller.name)
         if header.vote or header.total_bytes:
+            stored = verdict is OpeningDecision.ACCEPT
             log_event(
                 "opening",
+                limit=None if stored or new_vote else (caller.identity, "opening"),
                 study=record.study.name,
                 opener=caller.name,
                 voted=bool(header.vote),
                 bytes=header.total_bytes,
-                stored=verdict is OpeningDecision.ACCEPT,
+                stored=stored,
                 wanted=len(wanted),
             )
         return pb.OpenResponse(
@@ -288,16 +292,18 @@ class FederationService(rpc.FederationServicer):
                     ),
                 )
                 record, verdict = await self._studies.publish(caller.name, header, spool)
+        stored_before = verdict is UploadDecision.ALREADY_STORED
         log_event(
             "synthetic rows",
+            limit=(caller.identity, "synthetic rows") if stored_before else None,
             study=record.study.name,
             owner=caller.name,
             form=header.form.value,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
         )
-        return pb.PublishSyntheticResponse(already_stored=verdict is UploadDecision.ALREADY_STORED)
+        return pb.PublishSyntheticResponse(already_stored=stored_before)
 
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadSynthetic(  # noqa: N802
@@ -343,6 +349,7 @@ class FederationService(rpc.FederationServicer):
         if made is not None:
             log_event(
                 "ledger recovered",
+                limit=(caller.identity, "ledger recovered"),
                 owner=caller.name,
                 seen_length=made.seen.length,
                 ledger_length=chain.length,
