@@ -131,11 +131,13 @@ class FederationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadSealed(self, request, context):
-        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+        call of an opener at a time.
         NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
         PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
         FAILED_PRECONDITION  not sealed yet                                    NotReadyError
         FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+        UNAVAILABLE          the caller has such a call running already        BusyError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -72,11 +72,13 @@ class FederationStub:
                            or not by the one that the study names for it
     """
     DownloadSealed: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]
-    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+    call of an opener at a time.
       NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
       PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
       FAILED_PRECONDITION  not sealed yet                                    NotReadyError
       FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     Open: _grpc.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]
     """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
@@ -143,11 +145,13 @@ class FederationAsyncStub(FederationStub):
                            or not by the one that the study names for it
     """
     DownloadSealed: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
-    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+    call of an opener at a time.
       NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
       PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
       FAILED_PRECONDITION  not sealed yet                                    NotReadyError
       FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     Open: _aio.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]  # type: ignore[assignment]
     """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
@@ -235,11 +239,13 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.DownloadSealedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_federation_pb2.Chunk], _abc.AsyncIterator[_federation_pb2.Chunk]]:
-        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+        call of an opener at a time.
           NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
           PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
           FAILED_PRECONDITION  not sealed yet                                    NotReadyError
           FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+          UNAVAILABLE          the caller has such a call running already        BusyError
         """
 
     @_abc_1.abstractmethod

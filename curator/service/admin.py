@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from dppca.common.errors import LimitError
 from dppca.common.study_document import study_from_canonical
@@ -96,7 +96,7 @@ class AdminService(rpc.AdminServicer):
         self,
         request: pb.ShowOwnerRequest,
         caller: Caller,  # noqa: ARG002 - any operator
-    ) -> AsyncIterator[pb.ShowOwnerResponse]:
+    ) -> AsyncGenerator[pb.ShowOwnerResponse]:
         """What has been seen of an owner."""
         store = self._studies.store
         for page in seen_owner(request.name, store.history(request.name), store.studies()):

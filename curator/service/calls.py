@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -100,13 +101,13 @@ def answers(
 def streams(
     *roles: Role,
 ) -> Callable[
-    [Callable[[_Service, _Request, Caller], AsyncIterator[_Response]]],
+    [Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]]],
     Callable[[_Service, _Request, _Context], AsyncIterator[_Response]],
 ]:
     """A handler with many responses, for callers of some roles."""
 
     def decorate(
-        handler: Callable[[_Service, _Request, Caller], AsyncIterator[_Response]],
+        handler: Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]],
     ) -> Callable[[_Service, _Request, _Context], AsyncIterator[_Response]]:
         @wraps(handler)
         async def call(
@@ -114,8 +115,10 @@ def streams(
         ) -> AsyncIterator[_Response]:
             boundary = _Boundary(handler.__name__, context, service.refusals)
             try:
-                async for response in handler(service, request, boundary.admit(roles)):
-                    yield response
+                # Closed with this call, not when it is collected: it may hold a caller's place.
+                async with aclosing(handler(service, request, boundary.admit(roles))) as responses:
+                    async for response in responses:
+                        yield response
             except (asyncio.CancelledError, AbortError, GeneratorExit):
                 raise
             except Exception as error:

@@ -8,7 +8,7 @@ said, the rules are applied again and the result stored; only then it is acknowl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,6 +47,7 @@ from dppca.curator.service.masked_sums import (
     require_identity,
     set_for,
 )
+from dppca.curator.service.place_limiter import PlaceLimiter
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.service.transfer import (
     iterate_chunks,
@@ -55,7 +56,6 @@ from dppca.curator.service.transfer import (
     receive_chunks,
     receive_header,
 )
-from dppca.curator.service.upload_limiter import UploadLimiter
 from dppca.curator.store import Spool
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
@@ -80,9 +80,10 @@ class FederationService(rpc.FederationServicer):
         self.refusals = refusals
         self._studies = studies
         self._limits = limits
-        self._upload_limiter = UploadLimiter(
-            max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
+        self._upload_limiter = PlaceLimiter(
+            "uploads", max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
         )
+        self._set_limiter = PlaceLimiter("sealed sets", max_total=limits.max_calls, per_owner=1)
         # One each: no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
@@ -168,14 +169,15 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER)
     async def DownloadSealed(  # noqa: N802
         self, request: pb.DownloadSealedRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """The sealed set, as the caller is shown it."""
         record = self._require_visible(request.study_digest, caller)
         require_opener(record, caller.name)
         require_sealed(record)
-        shown = await asyncio.to_thread(set_for, self._studies.store, record, caller.name)
-        async for chunk in iterate_chunks(iter([shown])):
-            yield chunk
+        with self._set_limiter.take(caller.name):
+            pieces = set_for(self._studies.store, record, caller.name)
+            async for chunk in iterate_chunks(pieces):
+                yield chunk
 
     @answers(Role.OWNER)
     async def Open(  # noqa: N802
@@ -253,7 +255,7 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadComponents(  # noqa: N802
         self, request: pb.DownloadComponentsRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """The result file."""
         record = self._require_visible(request.study_digest, caller)
         path = self._studies.store.content(lifecycle.require_result(record).sha256)
@@ -308,7 +310,7 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadSynthetic(  # noqa: N802
         self, request: pb.DownloadSyntheticRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """All owners' synthetic rows of one form as one table."""
         record = self._require_visible(request.study_digest, caller)
         form = form_from_wire(request.form)
@@ -327,7 +329,7 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER)
     async def ListContributions(  # noqa: N802
         self, _: pb.ListContributionsRequest, caller: Caller
-    ) -> AsyncIterator[pb.HeldContribution]:
+    ) -> AsyncGenerator[pb.HeldContribution]:
         """The caller's own contributions, as they came, each acknowledged."""
         for record in reversed(self._studies.store.studies()):
             contribution = record.find_contribution(caller.name)
