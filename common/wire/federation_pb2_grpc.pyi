@@ -65,6 +65,7 @@ class FederationStub:
       FAILED_PRECONDITION  the study is not open                             StudyStateError
       FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
       FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+      INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -138,6 +139,7 @@ class FederationAsyncStub(FederationStub):
       FAILED_PRECONDITION  the study is not open                             StudyStateError
       FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
       FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+      INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -226,6 +228,7 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
           FAILED_PRECONDITION  the study is not open                             StudyStateError
           FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
           FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+          INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
           ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
           RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
           INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
