@@ -185,8 +185,10 @@ class FederationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadSynthetic(self, request, context):
-        """One table of all published synthetic rows of one form: an Arrow IPC stream.
+        """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+        at a time.
         FAILED_PRECONDITION  nothing has been published                        NotReadyError
+        UNAVAILABLE          the caller has such a call running already        BusyError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -106,8 +106,10 @@ class FederationStub:
       RESOURCE_EXHAUSTED, INVALID_ARGUMENT                                   as in Contribute
     """
     DownloadSynthetic: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadSyntheticRequest, _federation_pb2.Chunk]
-    """One table of all published synthetic rows of one form: an Arrow IPC stream.
+    """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+    at a time.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     ListContributions: _grpc.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]
     """What is stored of the caller's own contributions, oldest study first: with it an owner whose
@@ -180,8 +182,10 @@ class FederationAsyncStub(FederationStub):
       RESOURCE_EXHAUSTED, INVALID_ARGUMENT                                   as in Contribute
     """
     DownloadSynthetic: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSyntheticRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
-    """One table of all published synthetic rows of one form: an Arrow IPC stream.
+    """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+    at a time.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     ListContributions: _aio.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]  # type: ignore[assignment]
     """What is stored of the caller's own contributions, oldest study first: with it an owner whose
@@ -305,8 +309,10 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.DownloadSyntheticRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_federation_pb2.Chunk], _abc.AsyncIterator[_federation_pb2.Chunk]]:
-        """One table of all published synthetic rows of one form: an Arrow IPC stream.
+        """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+        at a time.
           FAILED_PRECONDITION  nothing has been published                        NotReadyError
+          UNAVAILABLE          the caller has such a call running already        BusyError
         """
 
     @_abc_1.abstractmethod

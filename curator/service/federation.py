@@ -83,7 +83,10 @@ class FederationService(rpc.FederationServicer):
         self._upload_limiter = PlaceLimiter(
             "uploads", max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
         )
-        self._set_limiter = PlaceLimiter("sealed sets", max_total=limits.max_calls, per_owner=1)
+        self._download_limiter = PlaceLimiter(
+            "downloads of a set or of rows", max_total=limits.max_calls, per_owner=1
+        )
+        self._one_result = asyncio.Lock()
         # One each: no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
@@ -174,7 +177,7 @@ class FederationService(rpc.FederationServicer):
         record = self._require_visible(request.study_digest, caller)
         require_opener(record, caller.name)
         require_sealed(record)
-        with self._set_limiter.take(caller.name):
+        with self._download_limiter.take(caller.name):
             pieces = set_for(self._studies.store, record, caller.name)
             async for chunk in iterate_chunks(pieces):
                 yield chunk
@@ -322,9 +325,11 @@ class FederationService(rpc.FederationServicer):
                 f"no {form.value} rows have been published for study {record.study.name}"
             )
         calibration = await self._studies.calibration(record)
-        receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
-        async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
-            yield chunk
+        with self._download_limiter.take(caller.name):
+            async with self._one_result:  # it is in memory until the receipt is made
+                receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
+            async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
+                yield chunk
 
     @streams(Role.OWNER)
     async def ListContributions(  # noqa: N802

@@ -1,7 +1,9 @@
-"""Openers ask for the sealed set and do not read it: each call held the whole set, and all seals.
+"""Parties ask for a sealed set, or for joined rows, and do not read them.
 
-Now a call holds the part of one owner, and an opener has one such call at a time. Memory is traced,
-and a call that is not read is a generator that nobody asks for its next chunk.
+Each call held the whole set and the seals of all owners; or a batch of rows that could be a whole
+table, after it had read the whole result. Now a call holds the part of one owner or a small batch,
+and a party has one such call at a time. Memory is traced, and a call that is not read is a
+generator that nobody asks for its next chunk.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import asyncio
 import tracemalloc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,6 +23,8 @@ from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.clock import utc_now
 from dppca.common.errors import BusyError, StoreError
+from dppca.common.messages import Form
+from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
@@ -27,8 +33,14 @@ from dppca.curator.service.federation import FederationService
 from dppca.curator.service.masked_sums import digest_set, read_seals, set_for
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.store import SqliteStore
-from tests.support.certificates import Authority, new_authority
+from dppca.curator.study import lifecycle
+from dppca.curator.study.admission import SyntheticHeader
+from dppca.curator.study.row_streams import BATCH_ROWS
+from dppca.curator.study.synthetic_rows import check_rows, join_rows
+from tests.support.census import arrow, coded_rows, decoded_rows, header_of, make_release
+from tests.support.certificates import Authority, new_authority, sign_release
 from tests.support.masked import MaskedRecords, make_masked_study
+from tests.support.studies import make_study
 
 CALLS = 32
 N_OWNERS, N_OPENERS = 16, 11
@@ -183,3 +195,62 @@ def test_no_call_and_no_sealing_holds_more_than_the_part_of_one_owner(
     assert held_by(lambda: digest_set(store, record)) < few
     assert held_by(begin_many) < CALLS * few
     assert held_by(lambda: list(read_seals(store, record, opener))) > few, "the measure sees a set"
+
+
+def test_a_party_holds_one_table_of_rows_however_often_it_asks(tmp_path: Path) -> None:
+    study, authority = make_study(owners=["owner-1", "owner-2"]), new_authority()
+    digest, rows = bytes.fromhex(study.digest), arrow(decoded_rows())
+    signer = make_signer(authority.issue(Role.CURATOR, "hub"))
+    parties = {name: authority.issue(Role.OWNER, name) for name in study.owners}
+
+    async def main() -> None:
+        studies = StudyCoordinator(SqliteStore(tmp_path / "state"), lambda: signer)
+        store = studies.store
+        await studies.create(study)
+        for seed, (name, party) in enumerate(parties.items()):
+            release = make_release(study, seed=seed)
+            signed = sign_release(name, release.receipt, party)
+            said = (signed.signature, signed.certificate)
+            header = replace(header_of(release), signature=said[0], certificate=said[1])
+            with store.spool() as spool:
+                spool.write(release.payload())
+                await studies.contribute(name, header, spool)
+        await studies.advance_due()
+        components = lifecycle.require_result(studies.require(digest)).sha256
+        with store.spool() as spool:
+            spool.write(rows)
+            published = SyntheticHeader(
+                digest, Form.DECODED, 3, spool.n_bytes, spool.sha256, components
+            )
+            await studies.publish("owner-1", published, spool)
+        service = FederationService(studies, Limits(), RecentRefusals(utc_now))
+        request = pb.DownloadSyntheticRequest(study_digest=digest, form=form_to_wire(Form.DECODED))
+
+        def ask(name: str) -> AsyncGenerator[pb.Chunk]:
+            context: Any = Context(parties[name].certificate)
+            return cast("AsyncGenerator[pb.Chunk]", service.DownloadSynthetic(request, context))
+
+        held = [ask("owner-1") for _ in range(CALLS)]
+        assert [await begin(call) for call in held] == [True] + [False] * (CALLS - 1)
+        assert [chunk async for chunk in ask("owner-2")], "others are not kept waiting"
+        await held[0].aclose()
+        assert await begin(ask("owner-1"))
+        studies.close()
+
+    asyncio.run(main())
+
+
+def test_a_call_for_rows_holds_a_small_batch_of_a_table_that_is_one_large_batch(
+    tmp_path: Path,
+) -> None:
+    study, n_rows = make_study(), 40 * BATCH_ROWS
+    path = tmp_path / "rows"
+    path.write_bytes(arrow(coded_rows(study, n_rows)))
+
+    def read() -> int:
+        return sum(map(len, join_rows([path], study.table, Form.CODED)))
+
+    assert held_by(read) < path.stat().st_size // 4
+    whole = b"".join(join_rows([path], study.table, Form.CODED))
+    (tmp_path / "joined").write_bytes(whole)
+    check_rows(tmp_path / "joined", study.table, Form.CODED, n_rows=n_rows)
