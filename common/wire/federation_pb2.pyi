@@ -467,7 +467,7 @@ class OpenResponse(_message.Message):
     @_builtins.property
     def wanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Streams that the caller holds and no opening has, ascending; none while votes are missing. An
-        opening that has others is not stored: the caller sends one that has these.
+        opening that has others, or not all, is not stored: the caller sends one that has these.
         """
 
     def __init__(
