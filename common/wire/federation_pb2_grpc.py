@@ -635,6 +635,7 @@ class AdminServicer:
         """Stores a study. The same document again has no effect.
         INVALID_ARGUMENT     the document is not valid                         StudyError
         ALREADY_EXISTS       another document has this name                    ConflictError
+        RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

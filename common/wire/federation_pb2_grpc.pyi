@@ -349,6 +349,7 @@ class AdminStub:
     """Stores a study. The same document again has no effect.
       INVALID_ARGUMENT     the document is not valid                         StudyError
       ALREADY_EXISTS       another document has this name                    ConflictError
+      RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
     """
     ShowStudy: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowStudyRequest, _federation_pb2.ShowStudyResponse]
     """One study with its owners: who has come, when, how many rows and bytes.
@@ -384,6 +385,7 @@ class AdminAsyncStub(AdminStub):
     """Stores a study. The same document again has no effect.
       INVALID_ARGUMENT     the document is not valid                         StudyError
       ALREADY_EXISTS       another document has this name                    ConflictError
+      RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
     """
     ShowStudy: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowStudyRequest, _federation_pb2.ShowStudyResponse]  # type: ignore[assignment]
     """One study with its owners: who has come, when, how many rows and bytes.
@@ -422,6 +424,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         """Stores a study. The same document again has no effect.
           INVALID_ARGUMENT     the document is not valid                         StudyError
           ALREADY_EXISTS       another document has this name                    ConflictError
+          RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
         """
 
     @_abc_1.abstractmethod

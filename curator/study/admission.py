@@ -226,6 +226,13 @@ def require_named(record: StudyRecord, owner: str) -> None:
         raise UnknownStudyError(f"study {record.study.name} does not name {owner}")
 
 
+def largest_contribution(study: Study) -> int:
+    """Most bytes of one owner's contribution to a study."""
+    if study.trust is Trust.AGGREGATE:
+        return upload_limit(make_terms(study))
+    return 8 * study.table.layout.n_entries
+
+
 def require_masked(
     study: Study, owner: str, header: Header, upload: Upload, payload_sha256: bytes
 ) -> None:
@@ -256,9 +263,9 @@ def require_masked(
 
 def _check_size(study: Study, owner: str, header: Header) -> None:
     """The end of rule 2."""
-    least, most = 8 * header.n_entries, 8 * header.n_entries
+    least, most = 8 * header.n_entries, largest_contribution(study)
     if study.trust is Trust.AGGREGATE:
-        least, most = 8 * make_terms(study).n_words, upload_limit(make_terms(study))
+        least = 8 * make_terms(study).n_words
         if header.total_bytes > most:
             raise LimitError(f"{header.total_bytes:,} bytes from {owner}; {most:,} are allowed")
     if not least <= header.total_bytes <= most:
