@@ -35,6 +35,7 @@ Each class carries
     │   ├── BudgetExceededError     21
     │   ├── LabelError              22  a site-only artefact was to leave
     │   ├── RangeError              23  integers could leave their range
+    │   │   └── TooManyRowsError    37  an owner has more rows than its part of `max_rows`
     │   ├── ConsentError            24  the steward said no
     │   ├── SelfTestError           25  the self-test found a broken promise
     │   └── OpeningRefusedError     26  an opener was asked for another set, or a set too small
@@ -201,6 +202,13 @@ class RangeError(PrivacyError):
 
     public = "The study exceeds the range of exact integers."
     exit_code = 23
+
+
+class TooManyRowsError(RangeError):
+    """An owner has more rows than its part of the study's ``max_rows``."""
+
+    public = "The owner has more rows than its part of the study's max_rows."
+    exit_code = 37
 
 
 class ConsentError(PrivacyError):

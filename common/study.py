@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from dppca.common.amounts import decimal_text, parse_positive
-from dppca.common.errors import StudyError
+from dppca.common.errors import StudyError, TooManyRowsError
 from dppca.common.html_tables import html_table
 from dppca.common.names import require_party_name
 from dppca.common.schema.document import Schema, canonical_json
@@ -278,7 +278,8 @@ class Study(BaseModel):
         the sum of the owners' and not the largest. Or groups of owners, each a list of those at
         which one person may have rows: the figure is then the largest of the groups' sums.
     max_rows
-        Most rows of all owners together; bounds the exact integers.
+        Most rows of all owners together, and each has an equal part; bounds the exact integers. It
+        changes no noise: say the rows of the largest owner times the number of owners, or more.
     privacy
         The noise of each owner's release. It has no default.
     components
@@ -339,6 +340,11 @@ class Study(BaseModel):
                 raise ValueError(
                     f"overlap names {', '.join(sorted(strangers))}, who are not among owners"
                 )
+        if self.rows_per_owner < 1:
+            raise ValueError(
+                f"max_rows is {self.max_rows}, but there are {len(self.owners)} owners: each has "
+                "an equal part of it, of 1 row at least"
+            )
         p = self.table.layout.n_columns
         if self.components.count is not None and self.components.count > p - 1:
             raise ValueError(
@@ -381,6 +387,20 @@ class Study(BaseModel):
         if self.table.max_rows_per_person is None:
             raise StudyError(_UNSAID_ROWS)
         return self.table.max_rows_per_person
+
+    @property
+    def rows_per_owner(self) -> int:
+        """Most rows of one owner: an equal part of ``max_rows``, whatever others bring."""
+        return self.max_rows // len(self.owners)
+
+    def require_room(self, owner: str, n_rows: int) -> None:
+        """Raise `TooManyRowsError` where an owner has more than `rows_per_owner`."""
+        if n_rows > self.rows_per_owner:
+            raise TooManyRowsError(
+                f"{owner} has {n_rows} rows, but study {self.name} takes at most "
+                f"{self.rows_per_owner} from each of its {len(self.owners)} owners (max_rows is "
+                f"{self.max_rows}): it needs a max_rows of {n_rows * len(self.owners)} or more"
+            )
 
     def deadline_passed(self, now: datetime) -> bool:
         """Whether the study has stopped waiting; ``now`` is aware."""

@@ -15,7 +15,12 @@ _LENGTH = 4
 
 def frame(kind: str, *parts: bytes) -> bytes:
     """Parts as one sequence of bytes; ``kind`` is ASCII without a line feed."""
-    pieces = [_head(kind)]
+    return _head(kind) + frame_parts(*parts)
+
+
+def frame_parts(*parts: bytes) -> bytes:
+    """What `frame` has after its first line; also of further parts of a message in pieces."""
+    pieces: list[bytes] = []
     for part in parts:
         pieces += [len(part).to_bytes(_LENGTH, "big"), part]
     return b"".join(pieces)

@@ -8,11 +8,11 @@ may be, and nothing larger is read. What was read is well formed, not yet believ
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from dppca.common.aggregation.framing import frame, unframe, unframe_head
+from dppca.common.aggregation.framing import frame, frame_parts, unframe, unframe_head
 from dppca.common.aggregation.seals import SEAL_OVERHEAD
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
@@ -24,6 +24,7 @@ _HASH = 32
 _NAME = 64
 _SIGNATURE = 72  # DER of two numbers below 2**256
 _COUNT = 4
+_SET_HEAD = (_NAME, _COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,30 @@ class Upload:
         return frame("masked upload", *parts) + _number(8 * terms.n_words)
 
 
+def read_statement(content: bytes, terms: Terms) -> tuple[Statement, bytes, int]:
+    """The statement of an upload, its signature, and the place of the first seal in its bytes.
+
+    Parameters
+    ----------
+    content
+        The first `statement_limit` bytes of the upload, or more.
+
+    Raises
+    ------
+    UploadError, LimitError
+        It is no upload under these terms.
+    """
+    limits = (_statement_bytes(terms), _SIGNATURE)
+    said, signature = unframe_head("masked upload", content, limits)
+    place = len(frame("masked upload", said, signature)) + _COUNT
+    return Statement.from_bytes(said, terms), signature, place
+
+
+def statement_limit(terms: Terms) -> int:
+    """Most bytes of an upload before its seals."""
+    return _room("masked upload", (_statement_bytes(terms), _SIGNATURE))
+
+
 def head_limit(terms: Terms) -> int:
     """Most bytes of an upload before its payload."""
     sealed = seal_bytes(terms) * len(terms.openers)
@@ -164,24 +189,18 @@ class SealedSet:
 
     def to_bytes(self) -> bytes:
         """The canonical form."""
-        parts = [
-            part
-            for entry in self.entries
-            for part in (entry.statement.to_bytes(), entry.signature, entry.seal)
-        ]
-        return frame(
-            "sealed set", self.opener.encode(), _number(len(self.entries)), frame("entries", *parts)
-        )
+        return b"".join(set_pieces(self.opener, len(self.entries), self.entries))
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
         """Read; `UploadError` or `LimitError` where it is no set under these terms."""
         limits = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
-        opener, said, entries = unframe("sealed set", content, _sealed_set_limits(terms))
+        _, said = unframe_head("sealed set", content, _SET_HEAD)
         count = _parse_number(said)
-        if count > len(terms.members):
+        if not 1 <= count <= len(terms.members):
             raise LimitError(f"a set has {count:,} owners; the study has {len(terms.members):,}")
-        parts = iter(unframe("entries", entries, limits * count))
+        opener, _, *entries = unframe("sealed set", content, _SET_HEAD + limits * count)
+        parts = iter(entries)
         return cls(
             _name(opener),
             tuple(
@@ -198,12 +217,15 @@ class SealedSet:
 
 def sealed_set_limit(terms: Terms) -> int:
     """Most bytes of a set as one opener is shown it."""
-    return _room("sealed set", _sealed_set_limits(terms))
+    entry = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
+    return _room("sealed set", _SET_HEAD + entry * len(terms.members))
 
 
-def _sealed_set_limits(terms: Terms) -> tuple[int, ...]:
-    entry = _room("", (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))) - len(frame(""))
-    return (_NAME, _COUNT, len(frame("entries")) + len(terms.members) * entry)
+def set_pieces(opener: str, n_owners: int, entries: Iterable[SignedSeal]) -> Iterator[bytes]:
+    """The canonical form of a set in pieces, one for each owner after the first."""
+    yield frame("sealed set", opener.encode(), _number(n_owners))
+    for entry in entries:
+        yield frame_parts(entry.statement.to_bytes(), entry.signature, entry.seal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +358,10 @@ def set_digest(statements: Iterable[Statement]) -> str:
 
     Signatures are left out: anybody can change one into another that is valid too.
     """
-    return hashlib.sha256(frame("set", *(each.to_bytes() for each in statements))).hexdigest()
+    digest = hashlib.sha256(frame("set"))
+    for each in statements:
+        digest.update(frame_parts(each.to_bytes()))
+    return digest.hexdigest()
 
 
 def seal_bytes(terms: Terms) -> int:

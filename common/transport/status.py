@@ -66,6 +66,8 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.StudyError: "its deadline must lie ahead by the curator's clock too; the curator's log "
     "says what is wrong",
     errors.PermissionDeniedError: "use a certificate of the role this needs",
+    errors.TooManyRowsError: "ask the operator for a study with a larger max_rows, of which each "
+    "owner has an equal part",
     errors.UnknownStudyError: "`dppca-owner studies` lists those that name this owner",
     errors.StudyStateError: "ask the operator: `dppca-curator study show`",
     errors.ConflictError: "the curator keeps what it has; ask the operator what is stored",

@@ -467,7 +467,7 @@ class OpenResponse(_message.Message):
     @_builtins.property
     def wanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Streams that the caller holds and no opening has, ascending; none while votes are missing. An
-        opening that has others is not stored: the caller sends one that has these.
+        opening that has others, or not all, is not stored: the caller sends one that has these.
         """
 
     def __init__(
@@ -1043,7 +1043,9 @@ class ShowOwnerResponse(_message.Message):
     CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
     SETTLEMENTS_FIELD_NUMBER: _builtins.int
     ledger_length: _builtins.int
-    """The chain that was seen; 0 and empty where none was, or it was set aside."""
+    """The chain that was seen; 0 and empty where none was, or it was set aside, and in all messages
+    but the first.
+    """
     ledger_head: _builtins.bytes
     @_builtins.property
     def contributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeenContribution]: ...

@@ -120,6 +120,7 @@ class FederationServicer:
         FAILED_PRECONDITION  the study is not open                             StudyStateError
         FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
         FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+        INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
         ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
         RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
         INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -131,11 +132,13 @@ class FederationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadSealed(self, request, context):
-        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+        call of an opener at a time.
         NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
         PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
         FAILED_PRECONDITION  not sealed yet                                    NotReadyError
         FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+        UNAVAILABLE          the caller has such a call running already        BusyError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,8 +185,10 @@ class FederationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadSynthetic(self, request, context):
-        """One table of all published synthetic rows of one form: an Arrow IPC stream.
+        """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+        at a time.
         FAILED_PRECONDITION  nothing has been published                        NotReadyError
+        UNAVAILABLE          the caller has such a call running already        BusyError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -605,7 +610,7 @@ class AdminStub:
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.FromString,
                 _registered_method=True)
-        self.ShowOwner = channel.unary_unary(
+        self.ShowOwner = channel.unary_stream(
                 '/dppca.v1.Admin/ShowOwner',
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.SerializeToString,
                 response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.FromString,
@@ -630,6 +635,7 @@ class AdminServicer:
         """Stores a study. The same document again has no effect.
         INVALID_ARGUMENT     the document is not valid                         StudyError
         ALREADY_EXISTS       another document has this name                    ConflictError
+        RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -660,7 +666,7 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ShowOwner(self, request, context):
-        """What has been seen of an owner, over all studies.
+        """What has been seen of an owner, over all studies: the chain first, then pages of the lists.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -707,7 +713,7 @@ def add_AdminServicer_to_server(servicer, server):
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.AbortStudyResponse.SerializeToString,
             ),
-            'ShowOwner': grpc.unary_unary_rpc_method_handler(
+            'ShowOwner': grpc.unary_stream_rpc_method_handler(
                     servicer.ShowOwner,
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerRequest.FromString,
                     response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.ShowOwnerResponse.SerializeToString,
@@ -853,7 +859,7 @@ class Admin:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/dppca.v1.Admin/ShowOwner',

@@ -65,6 +65,7 @@ class FederationStub:
       FAILED_PRECONDITION  the study is not open                             StudyStateError
       FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
       FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+      INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -72,11 +73,13 @@ class FederationStub:
                            or not by the one that the study names for it
     """
     DownloadSealed: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]
-    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+    call of an opener at a time.
       NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
       PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
       FAILED_PRECONDITION  not sealed yet                                    NotReadyError
       FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     Open: _grpc.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]
     """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
@@ -103,8 +106,10 @@ class FederationStub:
       RESOURCE_EXHAUSTED, INVALID_ARGUMENT                                   as in Contribute
     """
     DownloadSynthetic: _grpc.UnaryStreamMultiCallable[_federation_pb2.DownloadSyntheticRequest, _federation_pb2.Chunk]
-    """One table of all published synthetic rows of one form: an Arrow IPC stream.
+    """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+    at a time.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     ListContributions: _grpc.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]
     """What is stored of the caller's own contributions, oldest study first: with it an owner whose
@@ -136,6 +141,7 @@ class FederationAsyncStub(FederationStub):
       FAILED_PRECONDITION  the study is not open                             StudyStateError
       FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
       FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+      INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
       ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
       RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
       INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -143,11 +149,13 @@ class FederationAsyncStub(FederationStub):
                            or not by the one that the study names for it
     """
     DownloadSealed: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSealedRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
-    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+    """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+    call of an opener at a time.
       NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
       PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
       FAILED_PRECONDITION  not sealed yet                                    NotReadyError
       FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     Open: _aio.StreamUnaryMultiCallable[_federation_pb2.OpenRequest, _federation_pb2.OpenResponse]  # type: ignore[assignment]
     """trust: aggregate. Brings an opener's vote, its opening, or neither, and tells what is wanted of
@@ -174,8 +182,10 @@ class FederationAsyncStub(FederationStub):
       RESOURCE_EXHAUSTED, INVALID_ARGUMENT                                   as in Contribute
     """
     DownloadSynthetic: _aio.UnaryStreamMultiCallable[_federation_pb2.DownloadSyntheticRequest, _federation_pb2.Chunk]  # type: ignore[assignment]
-    """One table of all published synthetic rows of one form: an Arrow IPC stream.
+    """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+    at a time.
       FAILED_PRECONDITION  nothing has been published                        NotReadyError
+      UNAVAILABLE          the caller has such a call running already        BusyError
     """
     ListContributions: _aio.UnaryStreamMultiCallable[_federation_pb2.ListContributionsRequest, _federation_pb2.HeldContribution]  # type: ignore[assignment]
     """What is stored of the caller's own contributions, oldest study first: with it an owner whose
@@ -222,6 +232,7 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
           FAILED_PRECONDITION  the study is not open                             StudyStateError
           FAILED_PRECONDITION  the header's n_entries is not the study's         SchemaMismatchError
           FAILED_PRECONDITION  the ledger is shorter than it was                 ChainError
+          INVALID_ARGUMENT     more rows than the caller's part of max_rows      TooManyRowsError
           ALREADY_EXISTS       other bytes, or a second release, for the study   ConflictError
           RESOURCE_EXHAUSTED   a size is above its cap; nothing was read         LimitError
           INVALID_ARGUMENT     truncated, reordered, or not what the header says UploadError
@@ -235,11 +246,13 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.DownloadSealedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_federation_pb2.Chunk], _abc.AsyncIterator[_federation_pb2.Chunk]]:
-        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open.
+        """trust: aggregate. The set of masked uploads that the caller, an opener, is asked to open; one
+        call of an opener at a time.
           NOT_FOUND            no such study, or none that names the caller      UnknownStudyError
           PERMISSION_DENIED    the study does not name the caller as an opener   PermissionDeniedError
           FAILED_PRECONDITION  not sealed yet                                    NotReadyError
           FAILED_PRECONDITION  another trust, or aborted                         StudyStateError
+          UNAVAILABLE          the caller has such a call running already        BusyError
         """
 
     @_abc_1.abstractmethod
@@ -296,8 +309,10 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.DownloadSyntheticRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_federation_pb2.Chunk], _abc.AsyncIterator[_federation_pb2.Chunk]]:
-        """One table of all published synthetic rows of one form: an Arrow IPC stream.
+        """One table of all published synthetic rows of one form: an Arrow IPC stream; one call of a party
+        at a time.
           FAILED_PRECONDITION  nothing has been published                        NotReadyError
+          UNAVAILABLE          the caller has such a call running already        BusyError
         """
 
     @_abc_1.abstractmethod
@@ -334,6 +349,7 @@ class AdminStub:
     """Stores a study. The same document again has no effect.
       INVALID_ARGUMENT     the document is not valid                         StudyError
       ALREADY_EXISTS       another document has this name                    ConflictError
+      RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
     """
     ShowStudy: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowStudyRequest, _federation_pb2.ShowStudyResponse]
     """One study with its owners: who has come, when, how many rows and bytes.
@@ -347,8 +363,8 @@ class AdminStub:
     """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
-    ShowOwner: _grpc.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
-    """What has been seen of an owner, over all studies."""
+    ShowOwner: _grpc.UnaryStreamMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]
+    """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
     SettleLedger: _grpc.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
@@ -369,6 +385,7 @@ class AdminAsyncStub(AdminStub):
     """Stores a study. The same document again has no effect.
       INVALID_ARGUMENT     the document is not valid                         StudyError
       ALREADY_EXISTS       another document has this name                    ConflictError
+      RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
     """
     ShowStudy: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowStudyRequest, _federation_pb2.ShowStudyResponse]  # type: ignore[assignment]
     """One study with its owners: who has come, when, how many rows and bytes.
@@ -382,8 +399,8 @@ class AdminAsyncStub(AdminStub):
     """Ends a study that is open or sealed. What owners have sent stays charged in their ledgers.
       FAILED_PRECONDITION  neither open nor sealed                           StudyStateError
     """
-    ShowOwner: _aio.UnaryUnaryMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
-    """What has been seen of an owner, over all studies."""
+    ShowOwner: _aio.UnaryStreamMultiCallable[_federation_pb2.ShowOwnerRequest, _federation_pb2.ShowOwnerResponse]  # type: ignore[assignment]
+    """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
     SettleLedger: _aio.UnaryUnaryMultiCallable[_federation_pb2.SettleLedgerRequest, _federation_pb2.SettleLedgerResponse]  # type: ignore[assignment]
     """Sets aside the chain that was seen of an owner's ledger: the next contribution may come with
     any. Kept for ever, with the reason and the operator's name. Where nothing is seen, no effect.
@@ -407,6 +424,7 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         """Stores a study. The same document again has no effect.
           INVALID_ARGUMENT     the document is not valid                         StudyError
           ALREADY_EXISTS       another document has this name                    ConflictError
+          RESOURCE_EXHAUSTED   a contribution would be larger than is taken      LimitError
         """
 
     @_abc_1.abstractmethod
@@ -444,8 +462,8 @@ class AdminServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _federation_pb2.ShowOwnerRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_federation_pb2.ShowOwnerResponse, _abc.Awaitable[_federation_pb2.ShowOwnerResponse]]:
-        """What has been seen of an owner, over all studies."""
+    ) -> _typing.Union[_abc.Iterator[_federation_pb2.ShowOwnerResponse], _abc.AsyncIterator[_federation_pb2.ShowOwnerResponse]]:
+        """What has been seen of an owner, over all studies: the chain first, then pages of the lists."""
 
     @_abc_1.abstractmethod
     def SettleLedger(

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
@@ -22,9 +23,22 @@ LOGGER = logging.getLogger("dppca.curator")
 Format = Literal["json", "text"]
 
 
-def log_event(event: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """Log one event with its fields."""
-    LOGGER.log(level, event, extra={"fields": fields})
+def log_event(
+    event: str, *, level: int = logging.INFO, limit: Hashable = None, **fields: object
+) -> None:
+    """Log one event with its fields.
+
+    Parameters
+    ----------
+    limit
+        For an event that somebody can cause as often as they like: who, where it is known, and what
+        it is. Of one such kind 60 lines are written in a minute, and the next one says how many
+        were not. None for an event of which each line is written.
+    """
+    unlogged = 0 if limit is None else _LIMITER.take(limit)
+    if unlogged is not None:
+        more = {"unlogged": unlogged} if unlogged else {}
+        LOGGER.log(level, event, extra={"fields": fields | more})
 
 
 class LineLimiter:
@@ -56,6 +70,9 @@ class LineLimiter:
             self._unlogged[kind] += 1
             return None
         return self._unlogged.pop(kind, 0)
+
+
+_LIMITER = LineLimiter(60, clock=time.monotonic)
 
 
 def configure(form: Format | None) -> None:

@@ -126,7 +126,7 @@ class _HttpServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         kind = type(sys.exception()).__name__
-        log_event("metrics not answered", level=logging.WARNING, error=kind)
+        log_event("metrics not answered", level=logging.WARNING, limit=kind, error=kind)
 
 
 class _Handler(BaseHTTPRequestHandler):

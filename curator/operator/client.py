@@ -234,15 +234,19 @@ class OperatorClient(CuratorConnection):
     def show_owner(self, name: str) -> SeenOwner:
         """What has been seen of an owner's ledger."""
         request = pb.ShowOwnerRequest(name=name)
-        answer = self._call(lambda left: self._admin.ShowOwner(request, timeout=left))
+        pages = self._call(lambda left: list(self._admin.ShowOwner(request, timeout=left)))
+        first = next(iter(pages), pb.ShowOwnerResponse())
         return SeenOwner(
-            ledger_length=answer.ledger_length,
-            ledger_head=answer.ledger_head.hex(),
+            ledger_length=first.ledger_length,
+            ledger_head=first.ledger_head.hex(),
             contributions=tuple(
                 SeenContribution(c.study, c.received_s, c.ledger_length, c.ledger_head.hex())
-                for c in answer.contributions
+                for page in pages
+                for c in page.contributions
             ),
-            settlements=tuple(_settlement_line(each) for each in answer.settlements),
+            settlements=tuple(
+                _settlement_line(each) for page in pages for each in page.settlements
+            ),
         )
 
     def settle_ledger(self, name: str, reason: str) -> SettlementLine:

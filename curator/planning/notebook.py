@@ -49,8 +49,8 @@ def plan(
     ------
     SettingError
         A number that is none, rows of no owner, or eigenvalues that the schema does not allow.
-    RangeError
-        More rows than the study's ``max_rows``.
+    TooManyRowsError
+        More rows of an owner than its part of the study's ``max_rows``.
 
     Examples
     --------

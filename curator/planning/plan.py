@@ -22,7 +22,7 @@ from math import ceil, log2, sqrt
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.amounts import decimal_text
-from dppca.common.errors import RangeError, SettingError
+from dppca.common.errors import SettingError
 from dppca.common.html_tables import html_table, html_text
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.privacy.mechanisms import Mechanism
@@ -190,8 +190,10 @@ def make_plan(
     SettingError
         Rows missing, below 1 or of an owner that is not in the study; a delta that is not one; a
         target that is no attribute; colluders that are not the study's, or too many.
+    TooManyRowsError
+        More rows of an owner than its part of ``max_rows``.
     RangeError
-        More rows than ``max_rows``, or a study that would be refused as it stands.
+        A study that would be refused as it stands.
     """
     _check_rows(study, rows)
     asked = calibrate(study)
@@ -273,12 +275,8 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
     few = [owner for owner in study.owners if rows[owner] < 1]
     if few:
         raise SettingError(f"every owner has at least 1 row, but not {', '.join(few)}")
-    total = sum(rows.values())
-    if total > study.max_rows:
-        raise RangeError(
-            f"{total} rows together, but study {study.name} allows {study.max_rows}: give it a "
-            "larger max_rows"
-        )
+    for owner in study.owners:
+        study.require_room(owner, rows[owner])
 
 
 def _result_bytes(study: Study, k: int) -> int:

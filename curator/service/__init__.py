@@ -22,4 +22,4 @@ def add_services(
 ) -> None:
     """Serve both services."""
     rpc.add_FederationServicer_to_server(FederationService(studies, limits, refusals), server)
-    rpc.add_AdminServicer_to_server(AdminService(studies, refusals), server)
+    rpc.add_AdminServicer_to_server(AdminService(studies, limits, refusals), server)

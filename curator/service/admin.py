@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 from dppca.common.errors import LimitError
 from dppca.common.study_document import study_from_canonical
@@ -11,6 +12,7 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
+from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
     owner_status,
@@ -20,9 +22,10 @@ from dppca.curator.service.answers import (
     settlement_to_wire,
     study_summary,
 )
-from dppca.curator.service.calls import Caller, answers
+from dppca.curator.service.calls import Caller, answers, streams
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
+from dppca.curator.study.admission import largest_contribution
 from dppca.curator.study.sealed_set import missing_openers
 from dppca.curator.study.study_record import StudyRecord
 
@@ -30,9 +33,10 @@ from dppca.curator.study.study_record import StudyRecord
 class AdminService(rpc.AdminServicer):
     """What operators call."""
 
-    def __init__(self, studies: StudyCoordinator, refusals: RecentRefusals) -> None:
+    def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
         self._studies = studies
+        self._limits = limits
 
     @answers(Role.OPERATOR)
     async def CreateStudy(  # noqa: N802
@@ -44,6 +48,13 @@ class AdminService(rpc.AdminServicer):
                 f"{len(request.document)} bytes; a study has at most {MAX_DOCUMENT_BYTES}"
             )
         study = await asyncio.to_thread(study_from_canonical, request.document)
+        # Owners would be charged first, and then refused for ever.
+        size = await asyncio.to_thread(largest_contribution, study)
+        if size > self._limits.max_contribution_bytes:
+            raise LimitError(
+                f"a contribution to study {study.name} has up to {size} bytes; this curator takes "
+                f"{self._limits.max_contribution_bytes}"
+            )
         record, existed = await self._studies.create(study)
         log_event(
             "study created",
@@ -90,15 +101,16 @@ class AdminService(rpc.AdminServicer):
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
 
-    @answers(Role.OPERATOR)
+    @streams(Role.OPERATOR)
     async def ShowOwner(  # noqa: N802
         self,
         request: pb.ShowOwnerRequest,
         caller: Caller,  # noqa: ARG002 - any operator
-    ) -> pb.ShowOwnerResponse:
+    ) -> AsyncGenerator[pb.ShowOwnerResponse]:
         """What has been seen of an owner."""
         store = self._studies.store
-        return seen_owner(request.name, store.history(request.name), store.studies())
+        for page in seen_owner(request.name, store.history(request.name), store.studies()):
+            yield page
 
     @answers(Role.OPERATOR)
     async def SettleLedger(  # noqa: N802

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from dppca.common.errors import UnknownStudyError
 from dppca.common.messages import Form
@@ -17,6 +17,9 @@ from dppca.curator.study.study_record import (
     Settlement,
     StudyRecord,
 )
+
+PAGE = 1000
+"""Entries of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
 
 
 def is_visible(caller: Caller, record: StudyRecord) -> bool:
@@ -76,26 +79,25 @@ def held_contribution(
 
 def seen_owner(
     owner: str, history: OwnerHistory, records: Iterable[StudyRecord]
-) -> pb.ShowOwnerResponse:
+) -> Iterator[pb.ShowOwnerResponse]:
     """What has been seen of an owner, contributions in the order in which they came."""
     length, head = chain_to_wire(history.chain)
+    yield pb.ShowOwnerResponse(ledger_length=length, ledger_head=head)
+    held = [(r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None]
     contributions = [
-        (r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None
+        pb.SeenContribution(
+            study=name,
+            received_s=c.received_s,
+            ledger_length=c.chain.length,
+            ledger_head=c.chain.head,
+        )
+        for name, c in sorted(held, key=lambda pair: pair[1].received_s)
     ]
-    return pb.ShowOwnerResponse(
-        ledger_length=length,
-        ledger_head=head,
-        contributions=[
-            pb.SeenContribution(
-                study=name,
-                received_s=c.received_s,
-                ledger_length=c.chain.length,
-                ledger_head=c.chain.head,
-            )
-            for name, c in sorted(contributions, key=lambda pair: pair[1].received_s)
-        ],
-        settlements=[settlement_to_wire(each) for each in history.settlements],
-    )
+    settlements = [settlement_to_wire(each) for each in history.settlements]
+    for at in range(0, max(len(contributions), len(settlements)), PAGE):
+        yield pb.ShowOwnerResponse(
+            contributions=contributions[at : at + PAGE], settlements=settlements[at : at + PAGE]
+        )
 
 
 def settlement_to_wire(settlement: Settlement) -> pb.Settlement:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -24,7 +25,7 @@ from dppca.common.transport.tls import Identity, Role, peer_identity
 from dppca.curator.observability.log import LOGGER, LineLimiter, log_event
 from dppca.curator.service.recent_refusals import RecentRefusals
 
-_REFUSALS = LineLimiter(60, clock=time.monotonic)
+_FAILURES = LineLimiter(60, clock=time.monotonic)
 
 
 class Refusing(Protocol):
@@ -100,13 +101,13 @@ def answers(
 def streams(
     *roles: Role,
 ) -> Callable[
-    [Callable[[_Service, _Request, Caller], AsyncIterator[_Response]]],
+    [Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]]],
     Callable[[_Service, _Request, _Context], AsyncIterator[_Response]],
 ]:
     """A handler with many responses, for callers of some roles."""
 
     def decorate(
-        handler: Callable[[_Service, _Request, Caller], AsyncIterator[_Response]],
+        handler: Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]],
     ) -> Callable[[_Service, _Request, _Context], AsyncIterator[_Response]]:
         @wraps(handler)
         async def call(
@@ -114,8 +115,10 @@ def streams(
         ) -> AsyncIterator[_Response]:
             boundary = _Boundary(handler.__name__, context, service.refusals)
             try:
-                async for response in handler(service, request, boundary.admit(roles)):
-                    yield response
+                # Closed with this call, not when it is collected: it may hold a caller's place.
+                async with aclosing(handler(service, request, boundary.admit(roles))) as responses:
+                    async for response in responses:
+                        yield response
             except (asyncio.CancelledError, AbortError, GeneratorExit):
                 raise
             except Exception as error:
@@ -160,11 +163,12 @@ class _Boundary:
                 study=self._study,
                 began=self._began,
             )
-        LOGGER.error(
-            "call failed",
-            exc_info=error,
-            extra={"fields": {"method": self._method, "party": self._party or "unknown"}},
-        )
+        if _FAILURES.take((self._party, self._method)) is not None:
+            LOGGER.error(
+                "call failed",
+                exc_info=error,
+                extra={"fields": {"method": self._method, "party": self._party or "unknown"}},
+            )
         failed = PeerError(f"{self._method} failed")
         self._refusals.add(failed, party=self._party, study=self._study, method=self._method)
         await abort(self._context, failed)
@@ -185,20 +189,17 @@ async def refuse(
 ) -> NoReturn:
     """Log a refusal, remember it, and end the call with its status.
 
-    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time. Of
-    one party and error 60 lines are written in a minute: nobody fills the disk with refusals.
+    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time.
     """
     refusals.add(error, party=party, study=study, method=method)
-    unlogged = _REFUSALS.take((party, type(error)))
-    if unlogged is not None:
-        log_event(
-            "call refused",
-            level=logging.WARNING,
-            method=method,
-            party=party or "unknown",
-            error=type(error).__name__,
-            reason=str(error),
-            ms=round(1000 * (time.monotonic() - began)),
-            **({"unlogged": unlogged} if unlogged else {}),
-        )
+    log_event(
+        "call refused",
+        level=logging.WARNING,
+        limit=(party, type(error)),
+        method=method,
+        party=party or "unknown",
+        error=type(error).__name__,
+        reason=str(error),
+        ms=round(1000 * (time.monotonic() - began)),
+    )
     await abort(context, error)

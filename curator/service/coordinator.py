@@ -481,6 +481,9 @@ class StudyCoordinator:
             await asyncio.wait([task])
             if not task.cancelled() and task.exception() is not None:
                 log_event(
-                    "step failed, caller gone", level=logging.WARNING, error=str(task.exception())
+                    "step failed, caller gone",
+                    level=logging.WARNING,
+                    limit=("caller gone", type(task.exception())),
+                    error=str(task.exception()),
                 )
             raise

@@ -8,7 +8,7 @@ said, the rules are applied again and the result stored; only then it is acknowl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,6 +47,7 @@ from dppca.curator.service.masked_sums import (
     require_identity,
     set_for,
 )
+from dppca.curator.service.place_limiter import PlaceLimiter
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.service.transfer import (
     iterate_chunks,
@@ -55,7 +56,6 @@ from dppca.curator.service.transfer import (
     receive_chunks,
     receive_header,
 )
-from dppca.curator.service.upload_limiter import UploadLimiter
 from dppca.curator.store import Spool
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
@@ -80,9 +80,13 @@ class FederationService(rpc.FederationServicer):
         self.refusals = refusals
         self._studies = studies
         self._limits = limits
-        self._upload_limiter = UploadLimiter(
-            max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
+        self._upload_limiter = PlaceLimiter(
+            "uploads", max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
         )
+        self._download_limiter = PlaceLimiter(
+            "downloads of a set or of rows", max_total=limits.max_calls, per_owner=1
+        )
+        self._one_result = asyncio.Lock()
         # One each: no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
@@ -149,16 +153,18 @@ class FederationService(rpc.FederationServicer):
                     check = partial(check_upload, spool.path, record.study, caller.name, header)
                     await asyncio.get_running_loop().run_in_executor(self._threads, check)
                 record, verdict = await self._studies.contribute(caller.name, header, spool)
+        stored_before = verdict is UploadDecision.ALREADY_STORED
         log_event(
             "contribution",
+            limit=(caller.identity, "contribution") if stored_before else None,
             study=record.study.name,
             owner=caller.name,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
         )
         return pb.ContributeResponse(
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
             state=state_to_wire(record.state),
             acknowledgement=self._studies.acknowledgement(caller.name, header.study_digest, header),
         )
@@ -166,14 +172,15 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER)
     async def DownloadSealed(  # noqa: N802
         self, request: pb.DownloadSealedRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """The sealed set, as the caller is shown it."""
         record = self._require_visible(request.study_digest, caller)
         require_opener(record, caller.name)
         require_sealed(record)
-        shown = await asyncio.to_thread(set_for, self._studies.store, record, caller.name)
-        async for chunk in iterate_chunks(iter([shown])):
-            yield chunk
+        with self._download_limiter.take(caller.name):
+            pieces = set_for(self._studies.store, record, caller.name)
+            async for chunk in iterate_chunks(pieces):
+                yield chunk
 
     @answers(Role.OWNER)
     async def Open(  # noqa: N802
@@ -185,7 +192,7 @@ class FederationService(rpc.FederationServicer):
         header = _opening_header(first.header)
         record = self._require_visible(header.study_digest, caller)
         terms = require_opener(record, caller.name)
-        verdict = None
+        verdict, new_vote = None, bool(header.vote) and record.find_vote(caller.name) is None
         if header.vote:
             record = await self._studies.vote(caller.name, header.study_digest, header.vote)
         if header.total_bytes:
@@ -208,13 +215,15 @@ class FederationService(rpc.FederationServicer):
             require_sealed(record)
         wanted = wanted_streams(record, caller.name)
         if header.vote or header.total_bytes:
+            stored = verdict is OpeningDecision.ACCEPT
             log_event(
                 "opening",
+                limit=None if stored or new_vote else (caller.identity, "opening"),
                 study=record.study.name,
                 opener=caller.name,
                 voted=bool(header.vote),
                 bytes=header.total_bytes,
-                stored=verdict is OpeningDecision.ACCEPT,
+                stored=stored,
                 wanted=len(wanted),
             )
         return pb.OpenResponse(
@@ -249,7 +258,7 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadComponents(  # noqa: N802
         self, request: pb.DownloadComponentsRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """The result file."""
         record = self._require_visible(request.study_digest, caller)
         path = self._studies.store.content(lifecycle.require_result(record).sha256)
@@ -288,21 +297,23 @@ class FederationService(rpc.FederationServicer):
                     ),
                 )
                 record, verdict = await self._studies.publish(caller.name, header, spool)
+        stored_before = verdict is UploadDecision.ALREADY_STORED
         log_event(
             "synthetic rows",
+            limit=(caller.identity, "synthetic rows") if stored_before else None,
             study=record.study.name,
             owner=caller.name,
             form=header.form.value,
             rows=header.n_rows,
             bytes=header.total_bytes,
-            already_stored=verdict is UploadDecision.ALREADY_STORED,
+            already_stored=stored_before,
         )
-        return pb.PublishSyntheticResponse(already_stored=verdict is UploadDecision.ALREADY_STORED)
+        return pb.PublishSyntheticResponse(already_stored=stored_before)
 
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadSynthetic(  # noqa: N802
         self, request: pb.DownloadSyntheticRequest, caller: Caller
-    ) -> AsyncIterator[pb.Chunk]:
+    ) -> AsyncGenerator[pb.Chunk]:
         """All owners' synthetic rows of one form as one table."""
         record = self._require_visible(request.study_digest, caller)
         form = form_from_wire(request.form)
@@ -314,14 +325,16 @@ class FederationService(rpc.FederationServicer):
                 f"no {form.value} rows have been published for study {record.study.name}"
             )
         calibration = await self._studies.calibration(record)
-        receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
-        async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
-            yield chunk
+        with self._download_limiter.take(caller.name):
+            async with self._one_result:  # it is in memory until the receipt is made
+                receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
+            async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
+                yield chunk
 
     @streams(Role.OWNER)
     async def ListContributions(  # noqa: N802
         self, _: pb.ListContributionsRequest, caller: Caller
-    ) -> AsyncIterator[pb.HeldContribution]:
+    ) -> AsyncGenerator[pb.HeldContribution]:
         """The caller's own contributions, as they came, each acknowledged."""
         for record in reversed(self._studies.store.studies()):
             contribution = record.find_contribution(caller.name)
@@ -343,6 +356,7 @@ class FederationService(rpc.FederationServicer):
         if made is not None:
             log_event(
                 "ledger recovered",
+                limit=(caller.identity, "ledger recovered"),
                 owner=caller.name,
                 seen_length=made.seen.length,
                 ledger_length=chain.length,

@@ -1,6 +1,7 @@
 """Masked contributions and openings as files: checked as they come, shown to openers, added up.
 
-Whole vectors are read one at a time, and none to show a set or to seal it.
+Whole vectors are read one at a time, and none to show a set or to seal it. Of a set that is shown
+only the part of one owner is in memory.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from dppca.common.aggregation.pooling import show_set
 from dppca.common.aggregation.sum_messages import (
     Opening,
     SignedOpening,
+    SignedSeal,
     Upload,
     Vote,
     head_limit,
+    read_statement,
+    seal_bytes,
     set_digest,
+    set_pieces,
+    statement_limit,
 )
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
@@ -111,29 +116,41 @@ def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
 
 def digest_set(store: Store, record: StudyRecord) -> bytes:
     """SHA-256 that names the set of a study's contributions, 32 bytes."""
-    return bytes.fromhex(set_digest(head.statement for head in read_heads(store, record)))
+    first = make_terms(record.study).openers[0]
+    return bytes.fromhex(set_digest(each.statement for each in read_seals(store, record, first)))
 
 
-def set_for(store: Store, record: StudyRecord, opener: str) -> bytes:
-    """The sealed set as an opener is shown it."""
-    return show_set(make_terms(record.study), read_heads(store, record), opener=opener).to_bytes()
+def set_for(store: Store, record: StudyRecord, opener: str) -> Iterator[bytes]:
+    """The sealed set as an opener is shown it, in pieces."""
+    seals = read_seals(store, record, opener)
+    return set_pieces(opener, len(record.contributions), seals)
 
 
-def read_heads(store: Store, record: StudyRecord) -> list[Upload]:
-    """The contributions of a study without their vectors, in the order of the owners' names."""
+def read_seals(store: Store, record: StudyRecord, opener: str) -> Iterator[SignedSeal]:
+    """What an opener is shown of each contribution, in the order of the owners' names.
+
+    Raises
+    ------
+    StoreError
+        A contribution cannot be read, or is damaged.
+    """
     terms = make_terms(record.study)
-    heads = []
+    place, size = terms.openers.index(opener), seal_bytes(terms)
     for contribution in record.contributions:
         path = store.content(contribution.sha256)
         try:
             with path.open("rb") as file:
-                content = file.read(head_limit(terms))
-            heads.append(Upload.read_head(content, terms))
+                content = file.read(statement_limit(terms))
+                statement, signature, seals_at = read_statement(content, terms)
+                file.seek(seals_at + place * size)
+                seal = file.read(size)
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror}") from error
         except (UploadError, LimitError) as error:
             raise _damaged(contribution) from error
-    return heads
+        if hashlib.sha256(seal).digest() != statement.seals_sha256[place]:
+            raise _damaged(contribution)
+        yield SignedSeal(statement, signature, seal)
 
 
 def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
@@ -160,7 +177,8 @@ def read_evidence(store: Store, record: StudyRecord) -> SumEvidence:
     terms, chosen = make_terms(record.study), require_sealed(record).set_digest.hex()
     return SumEvidence(
         statements=tuple(
-            SignedStatement(head.statement, head.signature) for head in read_heads(store, record)
+            SignedStatement(each.statement, each.signature)
+            for each in read_seals(store, record, terms.openers[0])
         ),
         votes=tuple(Vote.from_bytes(vote.content, terms) for vote in record.votes),
         openings=tuple(

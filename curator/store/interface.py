@@ -64,7 +64,10 @@ class Store(Protocol):
         """
 
     def settle(self, owner: str, settlement: Settlement) -> None:
-        """Set aside what was seen of an owner's chain; all or nothing, as `save`."""
+        """Set aside what was seen of an owner's chain; all or nothing, as `save`.
+
+        It takes the place of the settlement of its kind.
+        """
 
     def spool(self) -> Spool:
         """A new file for bytes that are arriving; a context manager."""

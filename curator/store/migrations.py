@@ -169,6 +169,15 @@ CREATE TABLE openings (
 """,
         ),
     ),
+    Migration(
+        6,
+        "one settlement of a party for each number of releases: the last",
+        (
+            "DELETE FROM settlements WHERE rowid NOT IN "
+            "(SELECT max(rowid) FROM settlements GROUP BY owner, releases, settled_by)",
+            "CREATE UNIQUE INDEX settlement_kinds ON settlements (owner, releases, settled_by)",
+        ),
+    ),
 )
 
 STORE_VERSION = MIGRATIONS[-1].version

@@ -162,10 +162,10 @@ class SqliteStore:
             self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
 
     def settle(self, owner: str, settlement: Settlement) -> None:
-        """Set aside what was seen of an owner's chain."""
+        """Set aside what was seen of an owner's chain; see `Store.settle`."""
         with self._transaction() as database:
             database.execute(
-                "INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 settlement_row(owner, settlement),
             )
         self._histories[owner] = self.history(owner).settled(settlement)

@@ -109,11 +109,13 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
 
 def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
     """What has been seen of each owner: contributions and settlements in their order."""
+    contributed: defaultdict[str, list[tuple[bytes, LedgerHead]]] = defaultdict(list)
+    settlements: defaultdict[str, list[Settlement]] = defaultdict(list)
     try:
-        contributions = database.execute(
+        for owner, release_id, length, head in database.execute(
             "SELECT owner, release_id, ledger_length, ledger_head FROM contributions ORDER BY rowid"
-        ).fetchall()
-        settlements: defaultdict[str, list[Settlement]] = defaultdict(list)
+        ):
+            contributed[owner].append((release_id, LedgerHead(length, head)))
         for (
             owner,
             settled_s,
@@ -136,18 +138,10 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
         raise StoreError(
             f"the database cannot be read: {error}: restore the state folder from a copy"
         ) from error
-    histories: defaultdict[str, OwnerHistory] = defaultdict(OwnerHistory)
-
-    def settle(owner: str) -> None:
-        """Take the settlements that were made when so many releases were held."""
-        waiting = settlements[owner]
-        while waiting and waiting[0].releases == len(histories[owner].releases):
-            histories[owner] = histories[owner].settled(waiting.pop(0))
-
-    for owner, release_id, length, head in contributions:
-        histories[owner] = histories[owner].contributed(release_id, LedgerHead(length, head))
-        settle(owner)
-    return dict(histories)
+    return {
+        owner: OwnerHistory.replay(releases, settlements[owner])
+        for owner, releases in contributed.items()
+    }
 
 
 def settlement_row(owner: str, settlement: Settlement) -> tuple[object, ...]:

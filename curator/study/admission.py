@@ -9,7 +9,8 @@ Rules for a contribution, in the order in which they are applied:
    acknowledgement was lost asks again. Other bytes, or another release, from an owner that has
    contributed are refused; so is a release that was made for another study.
 4. The study is open and its deadline has not passed.
-5. An owner has at least one row, and all owners together no more than the study's ``max_rows``.
+5. An owner has at least one row, and no more than its part of the study's ``max_rows``. So what an
+   owner may bring follows from the study alone, and nobody can take another's room.
 6. The owner's ledger is not shorter than this curator has ever seen it, in any study, and where it
    is as long, it is the same; but for what a settlement has set aside
    (`dppca.curator.study.settlement`). A longer chain may still be another one: the curator has no
@@ -117,7 +118,8 @@ def admit(
 
     Raises
     ------
-    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, ChainError
+    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, ChainError,
+    TooManyRowsError
         By the rule that is broken.
     """
     study = record.study
@@ -133,9 +135,9 @@ def admit(
     next_state(record, Transition.CONTRIBUTE)
     if study.deadline_passed(now):
         raise StudyStateError(f"the deadline of study {study.name} has passed")
-    room = study.max_rows - record.n_rows
-    if not 1 <= header.n_rows <= room:
-        raise UploadError(f"{header.n_rows} rows from {owner}; 1 to {room} can be taken (max_rows)")
+    if header.n_rows < 1:
+        raise UploadError(f"{header.n_rows} rows from {owner}; it must have at least 1")
+    study.require_room(owner, header.n_rows)
     _check_chain(owner, LedgerHead(header.ledger_length, header.ledger_head), history.chain)
     _check_receipt(study, calibration, header)
     return UploadDecision.ACCEPT
@@ -224,6 +226,13 @@ def require_named(record: StudyRecord, owner: str) -> None:
         raise UnknownStudyError(f"study {record.study.name} does not name {owner}")
 
 
+def largest_contribution(study: Study) -> int:
+    """Most bytes of one owner's contribution to a study."""
+    if study.trust is Trust.AGGREGATE:
+        return upload_limit(make_terms(study))
+    return 8 * study.table.layout.n_entries
+
+
 def require_masked(
     study: Study, owner: str, header: Header, upload: Upload, payload_sha256: bytes
 ) -> None:
@@ -254,9 +263,9 @@ def require_masked(
 
 def _check_size(study: Study, owner: str, header: Header) -> None:
     """The end of rule 2."""
-    least, most = 8 * header.n_entries, 8 * header.n_entries
+    least, most = 8 * header.n_entries, largest_contribution(study)
     if study.trust is Trust.AGGREGATE:
-        least, most = 8 * make_terms(study).n_words, upload_limit(make_terms(study))
+        least = 8 * make_terms(study).n_words
         if header.total_bytes > most:
             raise LimitError(f"{header.total_bytes:,} bytes from {owner}; {most:,} are allowed")
     if not least <= header.total_bytes <= most:

@@ -11,8 +11,9 @@ Rules, in the order in which they are applied:
 6. An opening is no longer than one can be. It is the caller's, over this set, of streams that the
    caller holds, and signed by its key in the study. Another sum of the same streams is refused.
 7. ``open_by`` has not passed.
-8. All its streams are wanted. An opening of others is not stored, and that is no error: another
-   opener was faster. The answer says what is wanted instead.
+8. Its streams are all that are wanted of the opener. An opening of others is not stored, and that
+   is no error: another opener was faster. The answer says what is wanted instead. So an opener has
+   one opening in a study: a sum for each of a thousand streams would fill a disk.
 
 They are applied before the first byte of a sum is taken, as far as the header tells, and once more
 in one transaction with what is stored: of two openings of one stream, one is stored.
@@ -131,7 +132,7 @@ def store_opening(
                 return record, OpeningDecision.ALREADY_STORED
             raise ConflictError(f"{opener} has opened the same streams with another sum")
     _require_time(record, now)
-    if not set(said.streams) <= set(wanted_streams(record, opener)):
+    if said.streams != wanted_streams(record, opener):
         return record, OpeningDecision.NOT_WANTED
     accepted = StoredOpening(
         opener=opener,

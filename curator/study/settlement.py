@@ -9,11 +9,15 @@ A curator takes no contribution whose ledger is shorter than it has seen
   owner's new chain takes the old one's place (`continue_chain`) where its ledger accounts for every
   release that is held; a ledger that has forgotten one does not know its identifier.
 
-Both are kept for ever, with who did it, when and why. Contributions are not touched.
+Both are kept for ever, with who did it, when and why. Contributions are not touched. Of the chains
+that an owner goes on with between two releases the last is kept, as one settlement, which sets
+aside the chain that was there before the first of them. So an owner has at most two settlements,
+one of its own and one of an operator, for each release that is held.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from dppca.common.errors import ChainError, InputError
@@ -73,5 +77,13 @@ def continue_chain(
         raise ChainError(f"the ledger of {owner} does not account for every release that is held")
     if history.chain is None or history.chain == chain:
         return None
-    by, moment = f"owner:{owner}", int(now.timestamp())
-    return Settlement(moment, by, CONTINUED, history.chain, chain, len(history.releases))
+    made = Settlement(
+        int(now.timestamp()),
+        f"owner:{owner}",
+        CONTINUED,
+        history.chain,
+        chain,
+        len(history.releases),
+    )
+    before = next((each for each in history.settlements if each.kind == made.kind), made)
+    return replace(made, seen=before.seen)

@@ -7,8 +7,11 @@ Nothing here is computed from a row without noise, and no value changes: a step 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Self
 
 from dppca.common.messages import Form, StudyState
 from dppca.common.study import Study
@@ -231,6 +234,11 @@ class Settlement:
     chain: LedgerHead | None
     releases: int
 
+    @property
+    def kind(self) -> tuple[str, int]:
+        """Party and number of releases: of each kind an owner has one settlement, the last."""
+        return self.by, self.releases
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerHistory:
@@ -244,22 +252,39 @@ class OwnerHistory:
     releases
         Identifiers of its releases, 16 bytes each.
     settlements
-        In order.
+        In order; one of each kind.
     """
 
     chain: LedgerHead | None = None
     releases: frozenset[bytes] = frozenset()
     settlements: tuple[Settlement, ...] = ()
 
+    @classmethod
+    def replay(
+        cls, contributed: Sequence[tuple[bytes, LedgerHead]], settlements: Sequence[Settlement]
+    ) -> Self:
+        """The history in which releases came, each with a chain, and settlements were made.
+
+        Both are in order; the time grows with their number.
+        """
+        chain, waiting = None, deque(settlements)
+        for held, (_, said) in enumerate(contributed, 1):
+            chain = _longer(chain, said)
+            while waiting and waiting[0].releases == held:
+                chain = waiting.popleft().chain
+        return cls(chain, frozenset(each for each, _ in contributed), tuple(settlements))
+
     def contributed(self, release_id: bytes, chain: LedgerHead) -> OwnerHistory:
         """With one more release, and the chain that came with it."""
-        longest = self.chain is None or chain.length >= self.chain.length
         return replace(
-            self,
-            chain=chain if longest else self.chain,
-            releases=self.releases | {release_id},
+            self, chain=_longer(self.chain, chain), releases=self.releases | {release_id}
         )
 
     def settled(self, settlement: Settlement) -> OwnerHistory:
-        """With one more settlement."""
-        return replace(self, chain=settlement.chain, settlements=(*self.settlements, settlement))
+        """With a settlement, in the place of the one of its kind."""
+        others = (each for each in self.settlements if each.kind != settlement.kind)
+        return replace(self, chain=settlement.chain, settlements=(*others, settlement))
+
+
+def _longer(seen: LedgerHead | None, said: LedgerHead) -> LedgerHead:
+    return said if seen is None or said.length >= seen.length else seen

@@ -41,7 +41,8 @@ from dppca.curator.study.study_record import Publication
 
 SPARE_LABELS, DICTIONARY_BYTES = 1 << 10, 1 << 20
 """Labels a dictionary may have that the attribute has not, and its largest size."""
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 13
+"""Rows of a joined table that are in memory at once; readers take no batches below 4096 rows."""
 
 
 def check_rows(path: Path, schema: Schema, form: Form, *, n_rows: int) -> None:

@@ -114,9 +114,9 @@ def run_study(
 
     Raises
     ------
-    StudyError, RangeError, UploadError
-        The study cannot begin, its integers could leave 64 bits, or there are more rows than it
-        allows.
+    StudyError, RangeError, TooManyRowsError
+        The study cannot begin, its integers could leave 64 bits, or an owner has more rows than its
+        part of ``max_rows``.
     """
     study, noise = parties.study, calibrate(parties.study)
     record = lifecycle.create(None, study, now=now)

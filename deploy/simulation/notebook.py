@@ -259,7 +259,7 @@ def simulate(
 
     Raises
     ------
-    SettingError, DataError, StudyError, RangeError, UploadError
+    SettingError, DataError, StudyError, RangeError
         An argument, a table or a number of the study does not fit; the message says what to change.
 
     Examples

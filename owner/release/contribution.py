@@ -34,7 +34,7 @@ import numpy as np
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.errors import BudgetExceededError, RangeError, StudyStateError
+from dppca.common.errors import BudgetExceededError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
@@ -252,8 +252,8 @@ def require_possible(
     ------
     StudyStateError
         The study takes no more contributions.
-    RangeError
-        More rows than the study allows.
+    TooManyRowsError
+        More rows than the site's part of the study's ``max_rows``.
     BudgetExceededError, SettingError, LedgerError
         See `dppca.owner.ledger.chain.admit_charge`.
     """
@@ -270,11 +270,7 @@ def require_possible(
             f"the deadline of study {study.name} has passed; nothing was drawn or charged by "
             "this command"
         )
-    if planned.n_rows > study.max_rows:
-        raise RangeError(
-            f"{planned.n_rows} rows, but study {study.name} allows {study.max_rows} of "
-            "all owners together: ask the operator for a study with a larger max_rows"
-        )
+    study.require_room("this site", planned.n_rows)
     admit_charge(history, planned.request)
 
 

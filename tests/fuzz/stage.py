@@ -314,8 +314,9 @@ class Stage:
         self._store = SqliteStore(state)
         self._studies = StudyCoordinator(self._store, lambda: make_signer(self._hub))
         refusals = RecentRefusals(utc_now)
-        self._federation = FederationService(self._studies, Limits(max_wait_s=0.01), refusals)
-        self._admin = AdminService(self._studies, refusals)
+        limits = Limits(max_wait_s=0.01)
+        self._federation = FederationService(self._studies, limits, refusals)
+        self._admin = AdminService(self._studies, limits, refusals)
 
     def _close_store(self) -> None:
         self._studies.close()

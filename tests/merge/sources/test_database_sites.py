@@ -183,7 +183,7 @@ def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
     insert = "INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2"
     monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
     code, message = error_of(site.run("contribute", study.name))
-    assert code == 23, message
+    assert code == 37, message
     assert not (site.folder / "ledger.sqlite").exists()
 
 

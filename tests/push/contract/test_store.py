@@ -147,7 +147,7 @@ def test_the_longest_chain_is_remembered_over_all_studies(opener: Opener) -> Non
 
 def test_a_masked_sum_is_as_it_was_after_a_restart(opener: Opener, tmp_path: Path) -> None:
     masked = MaskedRecords(make_masked_study(4, 4, spares=1))
-    openings = [masked.opening("owner-2", (0, 3)), masked.opening("owner-1", (2,))]
+    openings = [masked.opening("owner-2"), masked.opening("owner-1", (2,))]
     record = masked.voted
     for opening in openings:
         record = masked.opened(record, opening)

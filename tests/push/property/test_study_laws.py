@@ -28,7 +28,7 @@ from tests.support.examples import examples
 from tests.support.studies import make_study
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
-STUDY = make_study(quorum=2, deadline=(START + timedelta(hours=4)).isoformat(), max_rows=2500)
+STUDY = make_study(quorum=2, deadline=(START + timedelta(hours=4)).isoformat(), max_rows=3000)
 NOISE = calibrate(STUDY)
 OWNERS = st.sampled_from([*STUDY.owners, "stranger"])
 
@@ -113,6 +113,7 @@ class AnyOrder(RuleBasedStateMachine):
         record = self.record
         assert list(record.contributed) == sorted(set(record.contributed))
         assert set(record.contributed) <= set(STUDY.owners)
+        assert all(each.n_rows <= STUDY.rows_per_owner for each in record.contributions)
         assert record.n_rows <= STUDY.max_rows
         assert {*record.contributed, *record.missing} == set(STUDY.owners)
 

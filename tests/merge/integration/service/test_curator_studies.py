@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -15,11 +16,14 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.messages import Form, StudyState
 from dppca.common.results import result_from_bytes
 from dppca.common.study import Study
+from dppca.common.testbed import SERVE
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.study.admission import largest_contribution
 from tests.support.callers import OWNERS, refused
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator, far_moment
+from tests.support.masked import make_masked_study
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
@@ -139,6 +143,26 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
         "RESOURCE_EXHAUSTED",
         "LimitError",
     )
+
+
+def test_a_study_whose_contributions_would_be_refused_is_never_created(tmp_path: Path) -> None:
+    """Else its owners would be charged first, and find no way to send."""
+    plain, masked = make_study(name="plain"), make_masked_study(name="masked").study
+    for fits in (True, False):
+        caps = {each.name: largest_contribution(each) - (not fits) for each in (plain, masked)}
+        for study in (plain, masked):
+            curator = Curator(tmp_path / f"{study.name}-{fits}")
+            try:
+                curator.start(*SERVE, "--max-contribution-bytes", str(caps[study.name]))
+                if fits:
+                    assert not curator.operator().create(study).already_stored
+                else:
+                    assert refused(lambda: curator.operator().create(study)) == (  # noqa: B023
+                        "RESOURCE_EXHAUSTED",
+                        "LimitError",
+                    )
+            finally:
+                curator.stop()
 
 
 def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(

@@ -97,6 +97,7 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
         ({"quorum": 0}, "quorum: "),
         ({"deadline": "2030-01-01T00:00:00"}, "deadline: must have a zone"),
         ({"max_rows": 0}, "max_rows: "),
+        ({"max_rows": 2}, "max_rows is 2, but there are 3 owners"),
         ({"overlap": "true"}, "overlap: must be false, true, or a list of groups"),
         ({"overlap": []}, "overlap: must be false, true, or a list of groups"),
         ({"overlap": [["a"]]}, "overlap: a group is a list of the names of two or more"),

@@ -13,7 +13,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 import dppca
-from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, UploadError
+from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, TooManyRowsError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Trust
 from dppca.common.study_document import study_from_mapping
@@ -238,7 +238,7 @@ def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
     yield {"clinic": owners["clinic"].slice(0, 0)}, {}, DataError, "of clinic has 0 rows"
     yield {"clinic": owners["clinic"].slice(0, 2)}, {"target": "ill"}, DataError, "needs 3 rows"
     yield {"no name": owners["clinic"]}, {}, StudyError, "a name has 1 to 64"
-    yield owners, {"study": make_study("latent", max_rows=700)}, UploadError, "max_rows"
+    yield owners, {"study": make_study("latent", max_rows=700)}, TooManyRowsError, "max_rows"
     yield owners, {"study": study.table}, SettingError, "study_from_yaml"
 
 

@@ -10,7 +10,14 @@ import pytest
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
-from dppca.common.aggregation.sum_messages import Opening, Upload, head_limit, upload_limit
+from dppca.common.aggregation.sum_messages import (
+    Opening,
+    Upload,
+    head_limit,
+    read_statement,
+    statement_limit,
+    upload_limit,
+)
 from dppca.common.errors import SchemaMismatchError, UploadError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
@@ -99,6 +106,12 @@ def test_the_head_of_an_upload_is_read_without_its_vector() -> None:
         whole.seals,
     )
     assert content.endswith(whole.payload)
+    short = content[: statement_limit(made.terms)]
+    statement, signature, place = read_statement(short, made.terms)
+    assert (statement, signature) == (whole.statement, whole.signature)
+    assert content[place:].startswith(b"".join(whole.seals))
+    with pytest.raises(UploadError, match="cut short"):
+        read_statement(short[:40], made.terms)
     with pytest.raises(UploadError, match="cut short"):
         Upload.read_head(content[: limit // 2], made.terms)
 

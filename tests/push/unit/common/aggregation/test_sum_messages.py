@@ -112,11 +112,14 @@ def test_parts_of_another_length_are_refused(changed: Upload) -> None:
 
 
 def test_a_set_has_the_entries_that_it_says() -> None:
-    said = SHOWN.to_bytes().replace(b"\0\0\0\x04\0\0\0\x05", b"\0\0\0\x04\0\0\0\x04")
-    with pytest.raises(LimitError):
-        SealedSet.from_bytes(said, TERMS)
+    for count in (0, 4, 6, 1 << 31):
+        said = b"\0\0\0\x04" + count.to_bytes(4, "big")
+        with pytest.raises((UploadError, LimitError)):
+            SealedSet.from_bytes(SHOWN.to_bytes().replace(b"\0\0\0\x04\0\0\0\x05", said), TERMS)
+    with pytest.raises(UploadError, match="cut short"):
+        SealedSet.from_bytes(replace(SHOWN, entries=SHOWN.entries[:4]).to_bytes()[:-1], TERMS)
     with pytest.raises(UploadError, match="a number: 0 bytes, not 4"):
-        SealedSet.from_bytes(frame("sealed set", b"owner-001", b"", frame("entries")), TERMS)
+        SealedSet.from_bytes(frame("sealed set", b"owner-001", b""), TERMS)
 
 
 def test_an_opening_carries_the_sum_that_it_names() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import RangeError, SettingError
+from dppca.common.errors import RangeError, SettingError, TooManyRowsError
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.study import Study, Trust
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
@@ -196,7 +196,7 @@ def test_rows_that_do_not_fit_the_study_are_refused(rows: dict[str, int], words:
 
 
 def test_more_rows_than_the_study_allows_are_refused() -> None:
-    with pytest.raises(RangeError, match="larger max_rows"):
+    with pytest.raises(TooManyRowsError, match="at most 49 from each of its 2 owners"):
         _plan(_study(max_rows=99), 50)
 
 

@@ -26,8 +26,8 @@ from dppca.curator.service.masked_sums import (
     check_upload,
     digest_set,
     read_evidence,
-    read_heads,
     read_openings,
+    read_seals,
     read_uploads,
     set_for,
 )
@@ -94,9 +94,9 @@ def test_a_set_is_shown_and_sealed_without_its_vectors(store: SqliteStore) -> No
     for owner in STUDY.owners:
         path = blob(store, OPENED, owner)
         path.write_bytes(path.read_bytes()[:-n_bytes])
-    assert set_for(store, OPENED, "owner-2") == shown.to_bytes()
+    assert b"".join(set_for(store, OPENED, "owner-2")) == shown.to_bytes()
     assert digest_set(store, OPENED).hex() == shown.digest
-    assert all(head.payload == b"" for head in read_heads(store, OPENED))
+    assert tuple(read_seals(store, OPENED, "owner-2")) == shown.entries
 
 
 def test_the_evidence_is_what_was_signed(store: SqliteStore) -> None:
@@ -115,7 +115,7 @@ def test_damaged_uploads_are_a_fault_of_the_store(store: SqliteStore, content: b
     path.write_bytes(content)
     for read in (
         lambda: digest_set(store, OPENED),
-        lambda: set_for(store, OPENED, "owner-1"),
+        lambda: list(set_for(store, OPENED, "owner-1")),
         lambda: list(read_uploads(store, OPENED)),
     ):
         with pytest.raises(StoreError, match=r"no masked upload|damaged"):

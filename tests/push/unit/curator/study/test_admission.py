@@ -15,6 +15,7 @@ from dppca.common.errors import (
     DppcaError,
     SchemaMismatchError,
     StudyStateError,
+    TooManyRowsError,
     UnknownStudyError,
     UploadError,
 )
@@ -42,7 +43,7 @@ from tests.support.studies import make_study
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)
 NONE = OwnerHistory()
-STUDY = make_study(deadline=DEADLINE.isoformat(), max_rows=2500)
+STUDY = make_study(deadline=DEADLINE.isoformat(), max_rows=4502)
 NOISE = calibrate(STUDY)
 admit = partial(admission.admit, calibration=NOISE)
 contribute = partial(admission.contribute, calibration=NOISE)
@@ -124,9 +125,9 @@ def test_who_comes_late_is_refused_though_nobody_has_looked_at_the_clock_yet() -
         ("owner-1", {"n_rows": 7}, ConflictError, "another release"),
         ("owner-2", {"n_entries": 3}, SchemaMismatchError, "3 entries from owner-2"),
         ("owner-2", {"total_bytes": 23}, UploadError, "23 bytes from owner-2"),
-        ("owner-2", {"n_rows": 0}, UploadError, "0 rows from owner-2; 1 to 1500"),
-        ("owner-2", {"n_rows": 1501}, UploadError, "1501 rows"),
-        ("owner-2", {"n_rows": 1 << 63}, UploadError, "rows"),
+        ("owner-2", {"n_rows": 0}, UploadError, "0 rows from owner-2; it must have"),
+        ("owner-2", {"n_rows": 1501}, TooManyRowsError, "owner-2 has 1501 rows, .* at most 1500"),
+        ("owner-2", {"n_rows": 1 << 63}, TooManyRowsError, "max_rows"),
         ("owner-2", {"n_rows": 999}, UploadError, "n_rows"),
         ("owner-2", {"sha256": b"x" * 32}, UploadError, "payload_sha256"),
         ("owner-2", {"release_id": b"x" * 16}, UploadError, "release_id"),

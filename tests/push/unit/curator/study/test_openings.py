@@ -169,20 +169,17 @@ def test_rules_are_applied_in_their_order() -> None:
 
 
 def test_another_sum_of_the_same_streams_is_a_conflict() -> None:
-    record = SPARE.opened(SPARE.voted, SPARE.opening("owner-1", (0,)))
-    other = resigned(
-        replace(SPARE.opening("owner-1", (0,)), total=bytes(8 * SPARE.terms.n_words)), SPARE
-    )
+    record = SPARE.opened(SPARE.voted, SPARE.opening("owner-1"))
+    other = resigned(replace(SPARE.opening("owner-1"), total=bytes(8 * SPARE.terms.n_words)), SPARE)
     with pytest.raises(ConflictError, match="the same streams with another sum"):
         store(record, other, of=SPARE)
 
 
 def test_what_somebody_else_has_opened_is_not_wanted_any_more() -> None:
     """Streams of four openers: 123, 124, 134, 234."""
-    record = SPARE.opened(SPARE.voted, SPARE.opening("owner-2", (0, 3)))
-    assert wanted_streams(record, "owner-1") == (1, 2)
+    record = SPARE.opened(SPARE.voted, SPARE.opening("owner-2"))
+    assert wanted_streams(record, "owner-1") == (2,)
     assert store(record, SPARE.opening("owner-1"), of=SPARE) == (record, OpeningDecision.NOT_WANTED)
-    record = SPARE.opened(record, SPARE.opening("owner-1", (1,)))
     assert missing_openers(record) == ("owner-1", "owner-3", "owner-4")
     record = SPARE.opened(record, SPARE.opening("owner-1", (2,)))
     assert missing_openers(record) == ()
@@ -258,7 +255,7 @@ def test_however_openers_come_every_stream_is_opened_once(
     for opener, streams in tries:
         before = record
         record, verdict = store(before, spare_opening(opener, streams), of=SPARE)
-        wanted = set(streams) <= set(wanted_streams(before, opener))
+        wanted = streams == wanted_streams(before, opener)
         assert (verdict is OpeningDecision.ACCEPT) is wanted
         assert (record != before) is wanted
     for opener in SPARE.terms.openers:
@@ -266,4 +263,6 @@ def test_however_openers_come_every_stream_is_opened_once(
             record = SPARE.opened(record, spare_opening(opener, left))
     opened = [stream for each in record.openings for stream in each.streams]
     assert sorted(opened) == list(range(len(SPARE.terms.holders)))
+    openers = [each.opener for each in record.openings]
+    assert len(set(openers)) == len(openers), "an opener stores one sum"
     assert lifecycle.next_action(record, now=NOW) is NextAction.DECOMPOSE

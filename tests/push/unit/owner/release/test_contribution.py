@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import BudgetExceededError, RangeError, StudyStateError
+from dppca.common.errors import BudgetExceededError, StudyStateError, TooManyRowsError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.moments.moments import compute_moments, unpack
@@ -155,10 +155,11 @@ def test_stored_bytes_are_sent_in_every_state(history: History, state: StudyStat
 
 
 def test_more_rows_than_the_study_allows_are_refused_before_a_charge() -> None:
-    study = make_study("small", max_rows=10)
-    found = review(study, EMPTY, n_rows=11, account=account_of())
-    with pytest.raises(RangeError, match="max_rows"):
-        require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
+    study = make_study("small", max_rows=32, owners=["north", "south", "west"])
+    most, above = (review(study, EMPTY, n_rows=n, account=account_of()) for n in (10, 11))
+    assert require_possible(most, EMPTY, StudyState.OPEN, now=NOW) is None
+    with pytest.raises(TooManyRowsError, match=r"11 rows, .* 10 from each .* max_rows of 33 or"):
+        require_possible(above, EMPTY, StudyState.OPEN, now=NOW)
 
 
 def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:

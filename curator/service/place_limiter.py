@@ -1,4 +1,4 @@
-"""How many uploads may arrive at once, in all and of one owner."""
+"""How many uploads, or downloads of one kind, may run at once: in all and of one owner."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from contextlib import contextmanager
 from dppca.common.errors import BusyError
 
 
-class UploadLimiter:
-    """Limits concurrent uploads; raises `BusyError`, which is safe to retry.
+class PlaceLimiter:
+    """Limits what runs at once; raises `BusyError`, which is safe to retry.
 
     It is used in one event loop, so it has no lock.
 
     Parameters
     ----------
+    what
+        Such as ``uploads``, for the message.
     max_total, per_owner
-        The most uploads at once, in all and of one owner.
+        The most at once, in all and of one owner.
     """
 
-    def __init__(self, *, max_total: int, per_owner: int) -> None:
+    def __init__(self, what: str, *, max_total: int, per_owner: int) -> None:
+        self._what = what
         self._total = max_total
         self._each = per_owner
         self._running: Counter[str] = Counter()
@@ -29,9 +32,9 @@ class UploadLimiter:
     def take(self, owner: str) -> Iterator[None]:
         """Hold a place while the block runs; `BusyError` where there is none."""
         if self._running[owner] >= self._each:
-            raise BusyError(f"{owner} has {self._each} uploads running already")
+            raise BusyError(f"{owner} has {self._each} {self._what} running already")
         if self._running.total() >= self._total:
-            raise BusyError(f"{self._total} uploads are running already")
+            raise BusyError(f"{self._total} {self._what} are running already")
         self._running[owner] += 1
         try:
             yield

@@ -5,11 +5,11 @@ from contextlib import ExitStack
 import pytest
 
 from dppca.common.errors import BusyError
-from dppca.curator.service.upload_limiter import UploadLimiter
+from dppca.curator.service.place_limiter import PlaceLimiter
 
 
 def test_an_owner_has_its_places_and_all_owners_together_theirs() -> None:
-    limiter = UploadLimiter(max_total=3, per_owner=2)
+    limiter = PlaceLimiter("uploads", max_total=3, per_owner=2)
     with ExitStack() as taken:
         for owner in ("a", "a", "b"):
             taken.enter_context(limiter.take(owner))
@@ -23,7 +23,7 @@ def test_an_owner_has_its_places_and_all_owners_together_theirs() -> None:
 
 
 def test_a_place_is_free_again_after_a_failure() -> None:
-    limiter = UploadLimiter(max_total=1, per_owner=1)
+    limiter = PlaceLimiter("uploads", max_total=1, per_owner=1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), limiter.take("a"):
             raise ZeroDivisionError
