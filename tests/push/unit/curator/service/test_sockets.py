@@ -176,9 +176,8 @@ def test_a_connection_is_looked_at_once(stage: Stage, monkeypatch: pytest.Monkey
 
 
 def test_many_closed_connections_make_one_line_a_minute(
-    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("dppca.curator"), "propagate", True)
     with caplog.at_level(logging.INFO, "dppca.curator"):
         for _ in range(20):
             stage.connect()
@@ -194,7 +193,6 @@ def test_many_closed_connections_make_one_line_a_minute(
 def test_a_system_that_does_not_list_descriptors_is_told_so(
     stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("dppca.curator"), "propagate", True)
     monkeypatch.setattr(sockets, "DESCRIPTORS", tmp_path / "none")
     with caplog.at_level(logging.INFO, "dppca.curator"):
         stage.watch.run()  # comes back
