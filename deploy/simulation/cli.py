@@ -27,7 +27,7 @@ from dppca.common.errors import SettingError
 from dppca.common.files import read_text
 from dppca.common.names import is_party_name
 from dppca.common.packages import require_package
-from dppca.common.study import Trust
+from dppca.common.study import Study, Trust
 from dppca.common.text_tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.containers.subnets import DEFAULT_RANGE
@@ -215,7 +215,7 @@ def run_command(
     if keep and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
     said = study_from_yaml(read_text(study_file))
-    rows, names, split = _choose_rows(own, data, owners, split)
+    rows, names, split = _choose_rows(said, own, data, owners, split)
     request = ExperimentRequest(
         command="run",
         study=with_owners(said, names),
@@ -326,26 +326,29 @@ def compose_command(
     from dppca.deploy.simulation.experiment import with_owners
 
     said = study_from_yaml(read_text(study_file))
-    files, names, split = _choose_rows(own, data, owners, split)
+    files, names, split = _choose_rows(said, own, data, owners, split)
     study = with_owners(said, names)
     aggregation = choose_aggregation(
         said, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
-    counts = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
+    held = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
+    counts = {owner: table.num_rows for owner, table in held.owners.items()}
     document: ComposeDocument = {
         "command": "compose",
         "study": study.name,
         "digest": study.digest if aggregation is None else None,
         "folder": str(output),
         "owners": [{"name": name, "rows": count} for name, count in counts.items()],
+        "alarms": [*held.alarms],
     }
     rows = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    lines = (
-        f"wrote {output}; rows: {rows}\n"
-        f"next: cd {output} && docker compose up && dppca-simulate report ."
-    )
-    emit(document, lines, as_json=as_json)
+    lines = [
+        *held.alarms,
+        f"wrote {output}; rows: {rows}",
+        f"next: cd {output} && docker compose up && dppca-simulate report .",
+    ]
+    emit(document, "\n".join(lines), as_json=as_json)
 
 
 @cli.command("report")
@@ -450,10 +453,14 @@ def _simulate_in_containers(
 
 
 def _choose_rows(
-    own: tuple[str, ...], data: Path | None, owners: int | None, split: str | None
+    study: Study,
+    own: tuple[str, ...],
+    data: Path | None,
+    owners: int | None,
+    split: str | None,
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
     """The rows, the owners' names or number, and the split, from the options that say them."""
-    from dppca.deploy.simulation.holdings import count_groups
+    from dppca.deploy.simulation.holdings import count_groups, split_column
 
     if own:
         if data is not None or owners is not None or split is not None:
@@ -467,9 +474,10 @@ def _choose_rows(
         )
     split = split or "iid"
     if owners is None:
-        if not split.startswith("by:"):
+        column = split_column(split)
+        if not column:
             raise SettingError("--data needs --owners M, or --split by:COLUMN")
-        owners = count_groups(data, split.removeprefix("by:"))
+        owners = count_groups(data, study.table, column)
         if owners > _MOST_GROUPS:
             raise SettingError(
                 f"--split {split} would make {owners:,} owners, one for each value: say --owners"

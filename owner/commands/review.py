@@ -58,7 +58,7 @@ def command(
     from dppca.common.console import progress
     from dppca.common.errors import TooManyFaultsError
     from dppca.owner.commands.look import look
-    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.faults import with_counts
     from dppca.owner.render.review import review_text
     from dppca.owner.site.config import load_site
 
@@ -73,7 +73,7 @@ def command(
     )
     rule = looked.study.faults
     text = review_text(looked.review, looked.state, looked.forecast, looked.agreement)
-    text += f"\n{counts_text(looked.counted, rule)}"
+    text = with_counts(text, looked.counted, rule)
     if looked.refusal is not None:
         text += f"\nNOT ALLOWED, `contribute` would refuse: {looked.refusal}"
     emit(looked.document(), text, as_json=as_json)

@@ -38,6 +38,7 @@ from dppca.owner.commands.studies import list_standings
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import decide_step, require_possible
+from dppca.owner.render.faults import alarm_lines
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
@@ -214,6 +215,7 @@ class StewardPages(Pages):
             seen=seen,
             review=seen.document(),
             live=seen.review.is_live,
+            alarms=alarm_lines(seen.counted),
             faults=fault_rows(seen.counted),
             above=seen.counted.above(seen.study.faults),
             spectrum=spectrum(seen),

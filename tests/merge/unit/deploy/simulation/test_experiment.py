@@ -84,8 +84,10 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
     tmp_path: Path, options: list[str], error: type[Exception], says: str
 ) -> None:
     rows, study = tmp_path / "rows.csv", tmp_path / "study.yaml"
-    rows.write_text("x\n" + "".join(f"{n}\n" for n in range(60)))
-    study.write_bytes(make_study("latent", owners=["a"]).canonical_bytes())
+    made = make_study("latent", owners=["a"])
+    names = [attribute.name for attribute in made.table.attributes]
+    rows.write_text(",".join([*names, "x"]) + "\n" + "".join(f"0,0,0,0,,,{n}\n" for n in range(60)))
+    study.write_bytes(made.canonical_bytes())
     given = [option.replace("ROWS", str(rows)) for option in options]
     fixed = ["run", "--study", str(study), "--output", str(tmp_path / "out")]
     with pytest.raises(error, match=says):
