@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dppca.common.errors import DppcaError
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.commands.counting import counted_faults
+from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
 from dppca.owner.render.review import ReviewDocument, review_document
-from dppca.owner.site.agreement import Agreement, agree, find_refusal
+from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
-from dppca.owner.site.policy import load_policy
+from dppca.owner.site.policy import DataSet, load_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Look:
     ----------
     agreement
         On the keys of a study with ``trust: aggregate``; None else.
-    refusal
-        Why policy.yaml refuses it; None where it does not.
+    refusals
+        Why `contribute` would refuse it, all reasons.
     counted
         Site-only.
     """
@@ -40,7 +42,8 @@ class Look:
     review: Review
     forecast: Forecast
     agreement: Agreement | None
-    refusal: str | None
+    refusals: tuple[DppcaError, ...]
+    data_set: DataSet
     counted: CheckReport
 
     def document(self) -> ReviewDocument:
@@ -48,7 +51,7 @@ class Look:
         return {
             "command": "review",
             **review_document(self.review, self.state, self.forecast, self.agreement),
-            "refused": self.refusal,
+            "refused": "; ".join(map(str, self.refusals)) or None,
             "coded_by_rule": self.counted.counts_document(self.study.faults),
         }
 
@@ -94,6 +97,7 @@ def look(
         review=reviewed,
         forecast=forecast(study, reviewed.calibration, n_rows=reviewed.n_rows),
         agreement=agreement,
-        refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),
+        data_set=data_set,
+        refusals=find_refusals(reviewed, state, data_set, history),
         counted=counted,
     )
