@@ -183,7 +183,7 @@ def _run_once(
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, held)
-    output.mkdir(parents=True, exist_ok=True)
+    _require_writable(output)
     with _folder_of_parties(request) as folder:
         rows = {
             owner: write_table(table, folder, stem=owner, like=held.like)
@@ -246,6 +246,18 @@ def _require_place(request: ExperimentRequest) -> None:
         raise SettingError(
             f"{request.output} holds a trial already: name another --output, or say --replace"
         )
+
+
+def _require_writable(folder: Path) -> None:
+    """Make a folder for results; `SettingError` where nothing can be written, before a long run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"nothing can be written in {folder} ({error.strerror}): name another --output"
+        ) from error
 
 
 @contextmanager
