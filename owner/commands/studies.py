@@ -14,6 +14,7 @@ from dppca.common.clock import utc_now
 from dppca.common.console import emit, prints, say
 from dppca.common.errors import (
     BusyError,
+    DppcaError,
     NoPolicyError,
     PrivacyError,
     SettingError,
@@ -93,10 +94,11 @@ def list_standings(
 ) -> list[tuple[OwnStudy, Standing | None]]:
     """As `list_studies`, each with the site's standing; None where its document is refused."""
     summaries, history = client.studies(), read_history(site.ledger)
+    policy: Policy | DppcaError
     try:
         policy = load_policy(site)
-    except NoPolicyError:  # there is none yet
-        policy = Policy((), ())
+    except (NoPolicyError, SettingError) as error:
+        policy = error
     return [_list(site, client, each, history, policy, known) for each in summaries]
 
 
@@ -105,7 +107,7 @@ def _list(
     client: CuratorQueries,
     found: StudySummary,
     history: History,
-    policy: Policy,
+    policy: Policy | DppcaError,
     known: dict[str, Study],
 ) -> tuple[OwnStudy, Standing | None]:
     listed: OwnStudy = {
@@ -133,7 +135,10 @@ def _list(
         listed["seconds_left"] = max(0, int((study.deadline - now).total_seconds()))
     step, uncovered = decide_step(history, study.digest), ""
     if found.state is StudyState.OPEN and step is NextStep.RESERVE:
-        uncovered = "; ".join(map(str, find_uncovered(study, policy, history)))
+        refusals = (
+            find_uncovered(study, policy, history) if isinstance(policy, Policy) else [policy]
+        )
+        uncovered = "; ".join(map(str, refusals))
     record = record_for(history.openers, study, site.name)
     standing = Standing(
         state=found.state,
