@@ -42,7 +42,7 @@ from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from dppca.deploy.simulation.holdings import divide, read_table, write_table
+from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
 from dppca.owner.models.features import make_reader
 from dppca.owner.models.training import read_rows
@@ -138,7 +138,7 @@ def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
     study = study_from_mapping(document)
     rows = folder / "rows.csv"
     write_csv(asked.data, rows)
-    table = read_table(rows)
+    table, _ = read_cells(rows, study.table)
     division = divide(table, owners=asked.owners, seed=seed, split="iid")
     held_out = write_table(table.take(division.held_out), folder, stem="held-out", like=rows)
     models: list[Trained] = []

@@ -105,6 +105,8 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
         detail = str(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else ""
         _fail(detail or "interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name == "--json":
+            error = click.UsageError("put --json after the command", error.ctx)
         if not as_json:
             usage = io.StringIO()
             error.show(file=usage)

@@ -245,7 +245,7 @@ class FaultRule(_Strict):
     ----------
     refuse_if_above
         A share of the rows. `check` and `review` refuse where more values of one attribute are
-        faults, or more rows have a wrong number of fields. No release depends on it.
+        faults, or more rows of a CSV file are malformed. No release depends on it.
     """
 
     refuse_if_above: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]

@@ -52,10 +52,13 @@ def study_from_yaml(text: str | Path) -> Study:
     except NotYamlError as error:
         raise StudyError(f"the study file is not YAML: {error}") from error
     if not isinstance(document, dict):
+        hint = ""
+        if isinstance(document, str):
+            hint = "; this is a word: give the file's text, or its pathlib.Path"
+            if "\n" in text.strip():
+                hint = "; this is other text, such as a table: a study is YAML"
         raise StudyError(
-            "the study file must be a mapping with name, owners, privacy, components, schema"
-            + "; this is a word: give the file's text, or its pathlib.Path"
-            * isinstance(document, str)
+            f"the study file must be a mapping with name, owners, privacy, components, schema{hint}"
         )
     return study_from_mapping(document, text=text)
 

@@ -96,6 +96,14 @@ class _Loader(yaml.SafeLoader):
         self._sizes[id(node)] = size
         return node
 
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        """Refuse what has a date's form and is none, such as 2023-13-45."""
+        try:
+            return super().construct_yaml_timestamp(node)
+        except ValueError:
+            words = "there is no such day: correct the date, or put a label into quotes"
+            raise _OursError(None, None, words, node.start_mark) from None
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Refuse a key given twice: the last would silently win, also over a privacy parameter."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -105,6 +113,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
 _PLAIN_SCALARS = {
     "tag:yaml.org,2002:bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "tag:yaml.org,2002:int": (r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),

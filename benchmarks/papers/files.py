@@ -29,11 +29,14 @@ from benchmarks.papers.rows import (
 )
 from benchmarks.studies import PublicData
 from dppca.common.errors import DataError, SettingError
-from dppca.deploy.simulation.holdings import read_table
+from dppca.common.schema.columns import cell_texts
+from dppca.owner.records.joined import open_files
+from dppca.owner.records.stored_files import StoredFile
 
 FORMATS = ("csv", "libsvm")
 _CONTRIBUTION_RATE = 0.90
 _MOST_LABELS = 64
+_BATCH_ROWS = 1 << 16
 
 
 def file_source(path: Path, *, format_: str, label: str | None) -> PaperSource:
@@ -150,25 +153,32 @@ def _check_labels(source: PaperSource, name: str, values: list[str]) -> None:
 
 def _csv_columns(source: PaperSource) -> tuple[list[str], list[list[str]]]:
     path = _path(source)
-    table = read_table(path)
-    if source.label is not None and source.label not in table.column_names:
-        raise DataError(
-            f"{path.name} has no column {source.label}: {', '.join(table.column_names)}"
-        )
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    (file,) = open_files([StoredFile(str(path), path.name)])
+    names = [*file.names]
+    if source.label is not None and source.label not in names:
+        raise DataError(f"{path.name} has no column {source.label}: {', '.join(names)}")
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(
             f"{path.name} has more than one column called {', '.join(twice)}: rename them"
         )
-    columns: list[list[str]] = [column.to_pylist() for column in table.columns]
-    for name, text in zip(table.column_names, columns, strict=True):
+    if not file.n_rows:
+        raise DataError(f"{path.name} has no rows")
+    if file.malformed.count:
+        raise DataError(
+            f"{path.name} has {file.malformed.count} lines that do not fit its header, or are not "
+            "UTF-8: mend them"
+        )
+    parts = zip(*file.read(names, _BATCH_ROWS), strict=True)
+    columns = [[text for cells in each for text in cell_texts(cells)] for each in parts]
+    for name, text in zip(names, columns, strict=True):
         missing = sum(not field.strip() for field in text)
         if missing:
             raise DataError(
                 f"column {name} of {source.name} has {missing} empty fields: fill them in, or drop "
                 "their rows"
             )
-    return table.column_names, columns
+    return names, columns
 
 
 def _numbers(source: PaperSource, name: str, text: list[str]) -> NDArray[np.float64] | None:

@@ -7,7 +7,7 @@ the report.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ from dppca.common.console import (
 )
 from dppca.common.errors import SettingError
 from dppca.common.files import read_text
-from dppca.common.names import is_party_name
+from dppca.common.names import is_party_name, nearest_name
 from dppca.common.packages import require_package
-from dppca.common.study import Trust
+from dppca.common.study import Study, Trust
 from dppca.common.text_tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.containers.subnets import DEFAULT_RANGE
@@ -64,6 +64,11 @@ def _row_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             metavar="NAME=FILE",
             help="An owner and its rows: .csv, .csv.gz or .parquet, with a header; once for each.",
+        ),
+        click.option(
+            "--rename-owners",
+            is_flag=True,
+            help="With --owner: the names take the place of the study's owners.",
         ),
         click.option(
             "--data",
@@ -186,6 +191,7 @@ def run_command(
     image: str,
     subnet: str,
     *,
+    rename_owners: bool,
     replace: bool,
     keep: bool,
     as_json: bool,
@@ -215,7 +221,7 @@ def run_command(
     if keep and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
     said = study_from_yaml(read_text(study_file))
-    rows, names, split = _choose_rows(own, data, owners, split)
+    rows, names, split = _choose_rows(said, own, data, owners, split, rename=rename_owners)
     request = ExperimentRequest(
         command="run",
         study=with_owners(said, names),
@@ -304,6 +310,8 @@ def compose_command(
     spares: int | None,
     image: str,
     subnet: str | None,
+    *,
+    rename_owners: bool,
     as_json: bool,
 ) -> None:
     """Write a folder in which `docker compose up` runs a study, every party a container.
@@ -326,26 +334,29 @@ def compose_command(
     from dppca.deploy.simulation.experiment import with_owners
 
     said = study_from_yaml(read_text(study_file))
-    files, names, split = _choose_rows(own, data, owners, split)
+    files, names, split = _choose_rows(said, own, data, owners, split, rename=rename_owners)
     study = with_owners(said, names)
     aggregation = choose_aggregation(
         said, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
-    counts = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
+    held = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
+    counts = {owner: table.num_rows for owner, table in held.owners.items()}
     document: ComposeDocument = {
         "command": "compose",
         "study": study.name,
         "digest": study.digest if aggregation is None else None,
         "folder": str(output),
         "owners": [{"name": name, "rows": count} for name, count in counts.items()],
+        "alarms": [*held.alarms],
     }
     rows = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    lines = (
-        f"wrote {output}; rows: {rows}\n"
-        f"next: cd {output} && docker compose up && dppca-simulate report ."
-    )
-    emit(document, lines, as_json=as_json)
+    lines = [
+        *held.alarms,
+        f"wrote {output}; rows: {rows}",
+        f"next: cd {output} && docker compose up && dppca-simulate report .",
+    ]
+    emit(document, "\n".join(lines), as_json=as_json)
 
 
 @cli.command("report")
@@ -450,16 +461,27 @@ def _simulate_in_containers(
 
 
 def _choose_rows(
-    own: tuple[str, ...], data: Path | None, owners: int | None, split: str | None
+    study: Study,
+    own: tuple[str, ...],
+    data: Path | None,
+    owners: int | None,
+    split: str | None,
+    *,
+    rename: bool,
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
     """The rows, the owners' names or number, and the split, from the options that say them."""
-    from dppca.deploy.simulation.holdings import count_groups
+    from dppca.deploy.simulation.holdings import count_groups, split_column
 
     if own:
         if data is not None or owners is not None or split is not None:
             raise SettingError("--owner NAME=FILE says it all: leave out --data, --owners, --split")
         files = _owner_files(own)
-        return files, list(files), "own"
+        if rename:
+            return files, list(files), "own"
+        _require_owners(study, files)
+        return files, list(study.owners), "own"
+    if rename:
+        raise SettingError("--rename-owners is for --owner NAME=FILE")
     if data is None:
         raise SettingError(
             "say whose rows these are: --owner NAME=FILE for each owner, or --data FILE with "
@@ -467,14 +489,33 @@ def _choose_rows(
         )
     split = split or "iid"
     if owners is None:
-        if not split.startswith("by:"):
+        column = split_column(split)
+        if not column:
             raise SettingError("--data needs --owners M, or --split by:COLUMN")
-        owners = count_groups(data, split.removeprefix("by:"))
+        owners = count_groups(data, study.table, column)
         if owners > _MOST_GROUPS:
             raise SettingError(
                 f"--split {split} would make {owners:,} owners, one for each value: say --owners"
             )
     return data, owners, split
+
+
+def _require_owners(study: Study, files: Mapping[str, Path]) -> None:
+    """Refuse files of other owners than the study's: it would be another study."""
+    strange = [name for name in files if name not in study.owners]
+    lacking = [name for name in study.owners if name not in files]
+    if strange:
+        near = nearest_name(strange[0], lacking)
+        meant = "" if near is None else f" (did you mean {near}?)"
+        wrong = f"{', '.join(strange)}: no owner of the study{meant}"
+    elif lacking:
+        wrong = f"no file of {', '.join(lacking)}"
+    else:
+        return
+    raise SettingError(
+        f"--owner: {wrong}. The study's owners are {', '.join(study.owners)}; with "
+        "--rename-owners the names that you give take their place"
+    )
 
 
 def _owner_files(own: tuple[str, ...]) -> dict[str, Path]:

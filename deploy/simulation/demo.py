@@ -8,6 +8,7 @@ names; nothing else is changed.
 
 from __future__ import annotations
 
+import csv
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,15 +46,14 @@ def demo_table() -> Any:
     """
     import pyarrow as pa
 
-    from dppca.deploy.simulation.holdings import read_table
-
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
         raise SettingError("the demo's rows ship inside statsmodels: pip install statsmodels")
     package = Path(next(iter(spec.submodule_search_locations)))
-    table = read_table(package / "datasets" / "randhie" / "randhie.csv")
-    column = table.column_names.index("lncoins")
-    labels = [PLANS.get(value) for value in table["lncoins"].to_pylist()]
+    with (package / "datasets" / "randhie" / "randhie.csv").open(newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    labels = [PLANS.get(value) for value in columns["lncoins"]]
     if None in labels:
         raise DataError("statsmodels' randhie.csv holds a coinsurance that this demo does not know")
-    return table.set_column(column, "lncoins", pa.array(labels))
+    return pa.table({**columns, "lncoins": labels})

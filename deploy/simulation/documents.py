@@ -117,6 +117,7 @@ class SimulationDocument(Document):
     seed: Annotated[int, "what decides who holds which rows"]
     split: Annotated[str, "how rows were divided"]
     rows: Annotated[SimulatedRows, "number of rows"]
+    alarms: Annotated[list[str], "what each owner would be told first of its file"]
     coded_by_rule: Annotated[CodedByRule, "values of all owners that coding replaced"]
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[list[SimulatedOwner], "one entry for each owner"]
@@ -155,6 +156,7 @@ class ComposeDocument(Document):
     ]
     folder: Annotated[PathText, "the folder"]
     owners: Annotated[list[ComposedOwner], "one entry for each owner"]
+    alarms: Annotated[list[str], "what each owner would be told first of its file"]
 
 
 class LeftoverRun(TypedDict):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.pages.rendering import check_report
@@ -44,7 +44,7 @@ from dppca.deploy.simulation.figures import (
     scree_figure,
     variation_figure,
 )
-from dppca.deploy.simulation.holdings import Holdings, hold_rows, read_table, write_table
+from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
 from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report_page import make_page
 from dppca.deploy.simulation.run_report import Findings, make_document, make_markdown
@@ -177,13 +177,13 @@ def _run_once(
     held = hold_rows(
         request.data,
         study.owners,
-        columns=[attribute.name.strip() for attribute in schema.attributes],
+        schema=schema,
         seed=request.seed,
         split=request.split,
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, held)
-    output.mkdir(parents=True, exist_ok=True)
+    _require_writable(output)
     with _folder_of_parties(request) as folder:
         rows = {
             owner: write_table(table, folder, stem=owner, like=held.like)
@@ -226,6 +226,7 @@ def write_findings(
             )
         ],
         held_out=read_columns(schema, held.held_out),
+        alarms=held.alarms,
         started=started,
     )
     document = make_document(findings)
@@ -245,6 +246,18 @@ def _require_place(request: ExperimentRequest) -> None:
         raise SettingError(
             f"{request.output} holds a trial already: name another --output, or say --replace"
         )
+
+
+def _require_writable(folder: Path) -> None:
+    """Make a folder for results; `SettingError` where nothing can be written, before a long run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"nothing can be written in {folder} ({error.strerror}): name another --output"
+        ) from error
 
 
 @contextmanager
@@ -269,9 +282,6 @@ def read_columns(schema: Schema, table: Any) -> list[Column]:
     """Rows of a ``pyarrow.Table`` as a site reads them: what `encode` takes."""
     from dppca.common.schema.columns import parse_column
 
-    missing = [a.name for a in schema.attributes if a.name not in table.column_names]
-    if missing:
-        raise DataError(f"the data have no column {', '.join(missing)}")
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
@@ -316,15 +326,17 @@ def _evaluate(
     *,
     training: list[Column],
     held_out: list[Column],
+    alarms: Sequence[str],
     started: float,
 ) -> Findings:
     from dppca.common.results import result_from_bytes
-    from dppca.owner.records import FaultCounts
+    from dppca.owner.records import FaultCounts, open_table
     from dppca.owner.synthesis.visible_relations import judge_result
 
     study, schema, output = run.study, request.study.table, request.output
     result = result_from_bytes(run.components.read_bytes(), study)
-    decoded = read_columns(schema, read_table(run.decoded))
+    batches = open_table(run.decoded, schema).batches()
+    decoded = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     coded_training = encode(schema, training)
     covariance = compute_pooled_covariance(schema, coded_training)
     tally = FaultCounts(schema)
@@ -365,6 +377,7 @@ def _evaluate(
         split=request.split,
         owners=run.owners,
         n_held_out=len(held_out[0]),
+        alarms=alarms,
         coded_by_rule=tally.report().counts_document(study.faults),
         count=result.header.count,
         vectors=result.vectors,
@@ -391,7 +404,9 @@ def _evaluate(
 
 
 def _coded_synthetic(schema: Schema, path: Path) -> NDArray[np.float64]:
-    table = read_table(path)
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
     return np.column_stack(
         [np.asarray(table[name].to_numpy(), np.float64) for name in schema.column_names]
     )

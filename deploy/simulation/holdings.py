@@ -14,7 +14,9 @@ by:COLUMN
 
 The seed decides who holds which row and nothing else: noise never comes from it.
 
-CSV is read and written as text, so owners get the fields as they stand in the file.
+Files are read by the reader of a site, so that a simulation says of a file what its owner would be
+told. Cells are not converted: owners get them as they stand in the file. A line of a CSV file that
+does not fit its header is written with the fields that were read of it.
 """
 
 from __future__ import annotations
@@ -28,9 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.schema import Schema
+from dppca.owner.records import FaultCounts, open_table
+from dppca.owner.records.stored_files import CSV_SUFFIXES
+from dppca.owner.render.faults import alarm_lines
 
 HELD_OUT_SHARE = 0.2
-_PARQUET = (".parquet", ".pq")
+_BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +72,21 @@ class Holdings:
         Rows that no owner ever sees.
     like
         A file of the format in which owners get theirs.
+    alarms
+        What a steward would be told first of a file.
     """
 
     owners: Mapping[str, Any]
     held_out: Any
     like: Path
+    alarms: Sequence[str] = ()
 
 
 def hold_rows(
     data: Path | Mapping[str, Path],
     owners: Sequence[str],
     *,
-    columns: Sequence[str],
+    schema: Schema,
     seed: int,
     split: str = "iid",
     hold_out: bool = True,
@@ -88,8 +97,6 @@ def hold_rows(
     ----------
     data
         One file, which is divided among ``owners``; or a file for each of them.
-    columns
-        Names that each owner's own file must have.
     split
         How one file is divided: ``iid`` or ``by:COLUMN``.
     hold_out
@@ -98,33 +105,28 @@ def hold_rows(
     Raises
     ------
     SettingError, DataError
-        As of `read_table` and `divide`; or files of owners do not fit together.
+        As of `read_cells` and `divide`; or files of owners do not fit together.
     """
+    names = [attribute.name for attribute in schema.attributes]
     if isinstance(data, Path):
-        table = read_table(data)
+        table, alarms = read_cells(data, schema, column=split_column(split))
         division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
+        table = table.select(names)
         parts = zip(owners, division.owners, strict=True)
         return Holdings(
-            {owner: table.take(part) for owner, part in parts}, table.take(division.held_out), data
+            {owner: table.take(part) for owner, part in parts},
+            table.take(division.held_out),
+            data,
+            alarms,
         )
-    kept, apart = {}, []
+    kept, apart, alarms = {}, [], []
     for owner in owners:
-        table = _own_table(owner, data[owner], columns)
+        table, found = read_cells(data[owner], schema)
         division = divide(table, owners=1, seed=seed, hold_out=hold_out)
         kept[owner] = table.take(division.training)
         apart.append(table.take(division.held_out))
-    return Holdings(kept, _joined(apart), data[owners[0]])
-
-
-def _own_table(owner: str, path: Path, columns: Sequence[str]) -> Any:
-    table = read_table(path)
-    absent = [name for name in columns if table.column_names.count(name) != 1]
-    if absent:
-        raise DataError(
-            f"the file of {owner} has no column {', '.join(absent)}, or more than one of a name: "
-            f"{path}"
-        )
-    return table.select(columns)
+        alarms += [f"{owner}: {line}" for line in found]
+    return Holdings(kept, _joined(apart), data[owners[0]], alarms)
 
 
 def _joined(tables: Sequence[Any]) -> Any:
@@ -139,62 +141,64 @@ def _joined(tables: Sequence[Any]) -> Any:
         ) from error
 
 
-def count_groups(path: Path, column: str) -> int:
+def count_groups(path: Path, schema: Schema, column: str) -> int:
     """How many values a column has, for one owner each."""
-    return int(_groups(read_table(path), column).max()) + 1
+    return int(_groups(read_cells(path, schema, column=column)[0], column).max()) + 1
 
 
-def read_table(path: Path) -> Any:
-    """Read a data file into a ``pyarrow.Table``.
+def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, list[str]]:
+    """Read a data file as a site does.
 
     Parameters
     ----------
-    path
-        ``.csv`` or ``.csv.gz`` (every field as text), ``.parquet`` or ``.pq``.
+    column
+        One more column than the schema names.
+
+    Returns
+    -------
+    pyarrow.Table
+        Cells as they are in the file, a column for each attribute and the one more.
+    list of str
+        What a site's steward is told first (`alarm_lines`).
 
     Raises
     ------
     DataError
-        Missing, of another kind, damaged, or without rows.
+        As of `open_table` and `Table.cells`.
     """
     import pyarrow as pa
-    from pyarrow import csv, parquet
 
-    if not path.exists():
-        raise DataError(f"there is no data file {path}")
-    try:
-        if path.suffix in _PARQUET:
-            table = parquet.read_table(path)
-        elif path.name.endswith((".csv", ".csv.gz")):
-            # Arrow's own streams: a thread that reads ahead from one of Python's aborts the process
-            # if that ends meanwhile.
-            with pa.input_stream(str(path)) as stream, csv.open_csv(stream) as reader:
-                names = reader.schema.names
-            text = csv.ConvertOptions(column_types={name: pa.string() for name in names})
-            with pa.input_stream(str(path)) as stream:
-                table = csv.read_csv(stream, convert_options=text)
-        else:
-            raise DataError(f"{path.name} is neither .csv, .csv.gz nor .parquet")
-    except (OSError, EOFError, pa.ArrowException) as error:
-        raise DataError(
-            f"the data file {path} cannot be read: give a readable CSV or Parquet file"
-        ) from error
-    if table.num_rows == 0:
-        raise DataError(f"the data file {path} has no rows")
-    return table
+    table, tally, parts = open_table(path, schema), FaultCounts(schema), []
+    for cells in table.cells(_BATCH_ROWS, key=column):
+        tally.add(cells.columns())
+        arrays = {**cells.arrays, column: cells.keys} if column else cells.arrays
+        parts.append(pa.table({name: _plain(array) for name, array in arrays.items()}))
+    return pa.concat_tables(parts), alarm_lines(tally.report(table))
+
+
+def _plain(cells: Any) -> Any:
+    """Cells without a dictionary, which each batch may have of its own."""
+    import pyarrow as pa
+
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
-    """Write rows as Parquet where ``like`` is Parquet, else as CSV; the new file's path."""
+    """Write rows as CSV where ``like`` is CSV, else as Parquet; the new file's path."""
     from pyarrow import csv, parquet
 
-    if like.suffix in _PARQUET:
-        path = folder / f"{stem}.parquet"
-        parquet.write_table(table, path)
-    else:
+    if like.name.lower().endswith(CSV_SUFFIXES):
         path = folder / f"{stem}.csv"
         csv.write_csv(table, path)
+    else:
+        path = folder / f"{stem}.parquet"
+        parquet.write_table(table, path)
     return path
+
+
+def split_column(split: str) -> str:
+    """The column of ``by:COLUMN``; empty for another split."""
+    return split.removeprefix("by:") if split.startswith("by:") else ""
 
 
 def divide(
@@ -229,8 +233,8 @@ def divide(
     training, held_out = order[: n_rows - n_held_out], order[n_rows - n_held_out :]
     if split == "iid":
         parts = np.array_split(training, owners)
-    elif split.startswith("by:"):
-        groups = _groups(table, split.removeprefix("by:"))
+    elif column := split_column(split):
+        groups = _groups(table, column)
         parts = _by_group(training, groups[training], owners, split)
     else:
         raise SettingError(f'the split is "iid" or "by:COLUMN", not "{split}"')

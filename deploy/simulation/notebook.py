@@ -48,6 +48,7 @@ from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.records import CheckReport, FaultCounts
+from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.synthesis.visible_relations import judge_result
 
@@ -107,6 +108,8 @@ class Simulation:
         † Share of the variance of real rows that the best k directions capture, in [0, 1].
     faults
         † What coding had to mend in the real rows.
+    alarms
+        † What each owner would be told first of its table.
     target
         Attribute that ``utility`` is about.
     """
@@ -120,6 +123,7 @@ class Simulation:
     relations: VisibleRelationsDocument | None
     captured_variance: float
     faults: CheckReport
+    alarms: tuple[str, ...]
     target: str | None
     _spectrum: NDArray[np.float64]
     _values: tuple[tuple[ValueCounts, ...], tuple[ValueCounts, ...]]
@@ -182,6 +186,7 @@ class Simulation:
         """A few lines for people."""
         components, promise = self.components, self.guarantee
         lines = [
+            *(f"{line} †" for line in self.alarms),
             f"Simulation of {self.study.name}: {len(self.owners)} owners, {components.n_rows} rows",
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
@@ -208,6 +213,7 @@ class Simulation:
             f"{self.guarantee.delta}. {' '.join(self.guarantee.assumptions)}"
         )
         parts = [
+            *(f"<p><strong>{html_text(line)} †</strong></p>" for line in self.alarms),
             f"<p><strong>{html_text(SIMULATED)}</strong></p>",
             html_table(head, charges, caption=f"Simulation of {self.study.name}"),
             f"<p>{html_text(promise)}</p>",
@@ -328,10 +334,19 @@ def simulate(
         relations=judge_result(result, study),
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),
+        alarms=tuple(
+            f"{name}: {line}" for name, rows in training.items() for line in _alarms(schema, rows)
+        ),
         target=target,
         _spectrum=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
         _values=(count_values(schema, pooled), count_values(schema, decoded)),
     )
+
+
+def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
+    tally = FaultCounts(schema)
+    tally.add(rows)
+    return alarm_lines(tally.report())
 
 
 def _divide(

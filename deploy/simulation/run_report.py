@@ -38,6 +38,7 @@ from dppca.deploy.simulation.runner import OwnerRun
 
 SIMULATION_ONLY = (
     "rows",
+    "alarms",
     "coded_by_rule",
     "components.captured_variance",
     "components.captured_by_chance",
@@ -63,6 +64,8 @@ class Findings:
         As it was run, owners renamed.
     n_held_out
         Real rows that no owner had.
+    alarms
+        What a steward would be told first of a file.
     coded_by_rule
         What coding had to mend in the rows of all owners (`CheckReport.counts_document`).
     vectors
@@ -89,6 +92,7 @@ class Findings:
     split: str
     owners: Sequence[OwnerRun]
     n_held_out: int
+    alarms: Sequence[str]
     coded_by_rule: CodedByRule
     count: int
     vectors: NDArray[np.float64]
@@ -119,6 +123,7 @@ def make_document(findings: Findings) -> SimulationDocument:
             "training": sum(owner.n_rows for owner in f.owners),
             "held_out": f.n_held_out,
         },
+        "alarms": list(f.alarms),
         "coded_by_rule": f.coded_by_rule,
         "privacy": {
             "mechanism": cost.mechanism.value,
@@ -177,6 +182,7 @@ def make_markdown(document: SimulationDocument) -> str:
     shown = eigenvalues[:_MOST_EIGENVALUES]
     parts = [
         f"# Simulation of {document['study']}",
+        *(f"**{line}.** †".replace("<", "&lt;") for line in document["alarms"]),
         f"Study `{document['digest']}`. Seed {document['seed']}, split `{document['split']}`, "
         f"{'no target' if target is None else f'target `{target}`'}: "
         f"{document['rows']['training']:,} rows at "

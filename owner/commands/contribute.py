@@ -50,7 +50,7 @@ from dppca.owner.release.contribution import (
     review,
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
-from dppca.owner.render.faults import counts_text
+from dppca.owner.render.faults import alarm_lines, counts_text
 from dppca.owner.render.outcomes import ContributionDocument, ContributionSeconds, contribution_text
 from dppca.owner.site.agreement import (
     Agreement,
@@ -207,6 +207,8 @@ def _release(
         moments, counted = _read(used, table, dialogue, seconds)
     # Shown, never decided by: what is released may not depend on a count of faults.
     read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted, study.faults)
+    for line in alarm_lines(counted):
+        dialogue.tell(line)
     asked = dialogue.require_consent(read, moments, state, agreement, faults)
     if asked and table.is_live:  # what is released is of one moment, and of one after consent
         moments, counted = _read(LocalEngine(), table, dialogue, seconds)

@@ -23,12 +23,17 @@ from dppca.common.errors import (
     IdentityError,
     LedgerError,
     OpeningRefusedError,
+    PrivacyError,
+    SettingError,
+    StudyError,
+    UploadError,
 )
 from dppca.common.files import open_to_others
 from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials
 from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
+from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
@@ -36,8 +41,8 @@ from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
-from dppca.owner.release.contribution import remaining, require_possible, review, spent
-from dppca.owner.site.agreement import agree, read_peers, require_allowed
+from dppca.owner.release.contribution import remaining, review, spent
+from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off
 from dppca.owner.site.kept_studies import keeps_study
@@ -49,6 +54,7 @@ class State(StrEnum):
     """How bad it is."""
 
     OK = "ok"
+    INFO = "info"
     WARNING = "warning"
     BROKEN = "broken"
     SKIPPED = "skipped"
@@ -112,7 +118,7 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     }
     policy_findings, policy = _policy(site)
     ledger_findings, history = _ledger(site, held)
-    served = _data(site, policy, contributing, history, now)
+    served = _data(site, policy, contributing, history)
     engines = _engines(site, policy, offline=offline)
     findings += [*connection, *policy_findings, *served, *engines, *ledger_findings]
     findings += _peers(site)
@@ -169,25 +175,29 @@ def _connection(
     if offline or not accepted:
         why = "asked to stay offline" if offline else "what is broken above has to be mended first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, Held()
+    awaited: dict[str, _Waiting] = {}
+    refused: list[Diagnosis] = []
     try:
         with open_client(site, load_site_credentials(site)) as client:
             client.require_serving()
             studies, held = client.studies(), client.held()
-            awaited = {
-                each.name: _Waiting(
-                    client.study(each.name, stored=keeps_study(site, each.name))[0],
-                    each.state is StudyState.OPEN,
-                    each.contributed,
-                )
-                for each in studies
-                if each.state in (StudyState.OPEN, StudyState.SEALED)
-            }
+            for each in studies:
+                if each.state not in (StudyState.OPEN, StudyState.SEALED):
+                    continue
+                try:
+                    study, _ = client.study(each.name, stored=keeps_study(site, each.name))
+                except (StudyError, PrivacyError, SettingError, UploadError) as error:
+                    message = f"study {each.name}: its document is refused ({error}); tell the "
+                    refused.append(Diagnosis("connection", State.INFO, f"{message}operator"))
+                else:
+                    is_open = each.state is StudyState.OPEN
+                    awaited[each.name] = _Waiting(study, is_open, each.contributed)
     except DppcaError as error:
         return [_broken("connection", error)], {}, Held()
     open_studies = [n for n, each in awaited.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
-    return [Diagnosis("connection", State.OK, message)], awaited, held
+    return [Diagnosis("connection", State.OK, message), *refused], awaited, held
 
 
 def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
@@ -223,7 +233,6 @@ def _data(
     policy: Policy | None,
     waiting: dict[str, Study],
     history: History | None,
-    now: datetime,
 ) -> Iterator[Diagnosis]:
     """Whether each data set can be read, and `contribute` would accept one for each open study."""
     if policy is None or not policy.data_sets:
@@ -247,18 +256,19 @@ def _data(
         for each in policy.data_sets:
             try:
                 table = open_table(each.source, study.table)
-                if history is not None:
-                    _require_possible(site, study, each, table, history, now)
-                fitting.append(f"{each.name} ({table.n_rows} rows)")
+                found = _refusals(site, study, each, table, history) if history is not None else ()
             except DppcaError as error:
-                refusals.append(error)
+                found = (error,)
+            refusals += found
+            if not found:
+                fitting.append(f"{each.name} ({table.n_rows} rows)")
         if fitting:
             yield Diagnosis("data", State.OK, f"study {name} can be served by {', '.join(fitting)}")
         else:
+            # No fault of the site's: whatever an operator proposes, its monitoring stays quiet.
             reasons = "; ".join(str(error) for error in refusals)
             message = f"no data set can serve study {name}: {reasons}"
-            kinds = {type(error) for error in refusals}
-            yield _broken("data", (kinds.pop() if len(kinds) == 1 else DataError)(message))
+            yield Diagnosis("data", State.INFO, message)
 
 
 def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Diagnosis]:
@@ -299,10 +309,10 @@ def _database(name: str, facts: DatabaseFacts) -> Iterator[Diagnosis]:
         yield Diagnosis("data", State.WARNING, message)
 
 
-def _require_possible(
-    site: Site, study: Study, data_set: DataSet, table: Table, history: History, now: datetime
-) -> None:
-    """Refuse what `contribute` would refuse, by the same decision."""
+def _refusals(
+    site: Site, study: Study, data_set: DataSet, table: Table, history: History
+) -> tuple[DppcaError, ...]:
+    """What `contribute` would refuse, by the same decisions; `DppcaError` for keys that differ."""
     planned = review(
         study,
         history,
@@ -310,10 +320,8 @@ def _require_possible(
         account=data_set.account,
         query_sha256=table.query_sha256,
     )
-    require_possible(planned, history, StudyState.OPEN, now=now)
-    agreement = agree(site, study, digest=None)
-    if agreement is not None:
-        require_allowed(study, agreement.terms, data_set)
+    agree(site, study, digest=None)
+    return find_refusals(planned, StudyState.OPEN, data_set, history)
 
 
 def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
@@ -331,7 +339,7 @@ def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
         if site.ledger.exists()
         else Diagnosis("ledger", State.OK, "none yet: the first contribution makes it")
     ]
-    if site.ledger.exists() and not newest:
+    if history.reservations and not newest:
         message = (
             "ledger.sqlite was restored or moved, or is of an earlier version: the next command "
             "that charges something compares it with the curator first, so the curator must be "
@@ -372,7 +380,10 @@ def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Ite
                 f"this site is an opener of study {name}, and cannot open it: its opener key is "
                 f"not {'in the ledger' if record is None else 'here any more'}. Tell the operator"
             )
-            yield _broken("opener", OpeningRefusedError(message))
+            if record is None and not each.contributed:  # nothing but the study says so
+                yield Diagnosis("opener", State.WARNING, message)
+            else:
+                yield _broken("opener", OpeningRefusedError(message))
         elif not each.is_open and not record.is_done:
             message = f"study {name} waits for its openers: run `dppca-owner open {name}`"
             yield Diagnosis("opener", State.WARNING, message)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dppca.common.errors import DppcaError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.commands.counting import read_rows
+from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
 from dppca.owner.render.review import ReviewDocument, review_document
-from dppca.owner.site.agreement import Agreement, agree, find_refusal
+from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
-from dppca.owner.site.policy import load_policy
+from dppca.owner.site.policy import DataSet, load_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class Look:
     ----------
     agreement
         On the keys of a study with ``trust: aggregate``; None else.
-    refusal
-        Why policy.yaml refuses it; None where it does not.
+    refusals
+        Why `contribute` would refuse it, all reasons.
     moments, counted
         Of the rows as they were read; site-only.
     """
@@ -42,7 +44,8 @@ class Look:
     moments: Moments
     forecast: Forecast
     agreement: Agreement | None
-    refusal: str | None
+    refusals: tuple[DppcaError, ...]
+    data_set: DataSet
     counted: CheckReport
 
     def document(self) -> ReviewDocument:
@@ -50,7 +53,7 @@ class Look:
         return {
             "command": "review",
             **review_document(self.review, self.state, self.forecast, self.agreement),
-            "refused": self.refusal,
+            "refused": "; ".join(map(str, self.refusals)) or None,
             "coded_by_rule": self.counted.counts_document(self.study.faults),
         }
 
@@ -97,6 +100,7 @@ def look(
         moments=moments,
         forecast=forecast(study, reviewed.calibration, n_rows=reviewed.n_rows),
         agreement=agreement,
-        refusal=None if agreement is None else find_refusal(study, agreement.terms, data_set),
+        data_set=data_set,
+        refusals=find_refusals(reviewed, state, data_set, history),
         counted=counted,
     )

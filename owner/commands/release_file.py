@@ -32,7 +32,7 @@ from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import Table, open_table
 from dppca.owner.release.contribution import NextStep, compute_budget_status, decide_step
 from dppca.owner.release.path import FilePlan, store_release
-from dppca.owner.render.faults import counts_text
+from dppca.owner.render.faults import with_counts
 from dppca.owner.render.releases import LeavingFile, ReleasedFile, offer_text
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder
@@ -126,7 +126,7 @@ def make_file(
     if not yes:
         require_terminal(look="look at `dppca-owner budget`")
     counted = counted_faults(table, LocalEngine(), progress=partial(progress, enabled=not quiet))
-    text = f"{text}\n{counts_text(counted, study.faults)}"
+    text = with_counts(text, counted, study.faults)
     if not yes:
         ask(text, f"Make this {offer.noun}?")
     elif not quiet:

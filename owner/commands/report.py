@@ -148,7 +148,7 @@ def command(
         return
     from dppca.common.pages.faces import study_face
     from dppca.common.pages.rendering import check_report
-    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.faults import with_counts
     from dppca.owner.synthesis.report.page import quality_page
 
     check_report()
@@ -174,7 +174,7 @@ def command(
             "relations": relations,
             "seconds": round(time.perf_counter() - started, 6),
         }
-        text = f"{quality_text(document)}\n{counts_text(counted, study.faults)}"
+        text = with_counts(quality_text(document), counted, study.faults)
         emit(document, text, as_json=as_json)
 
 

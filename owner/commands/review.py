@@ -41,7 +41,8 @@ def command(
 
     The rows are read once, to count the values that are coded by rule (missing, unknown, out of
     bounds). Those counts stay at this site. Exits with 28 if there are more faults than the study
-    allows (faults: refuse_if_above); `contribute` shows the same counts and asks you.
+    allows (faults: refuse_if_above); `contribute` shows the same counts and asks you. Exits with
+    what `contribute` would end with if it would refuse, such as 21 for a budget that is too small.
 
     For a study with trust: aggregate it also shows who takes part and who opens, against whom the
     sums are protected, and what is left if more owners collude. Give --digest as another owner's
@@ -58,7 +59,7 @@ def command(
     from dppca.common.console import progress
     from dppca.common.errors import TooManyFaultsError
     from dppca.owner.commands.look import look
-    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.faults import with_counts
     from dppca.owner.render.review import review_text
     from dppca.owner.site.config import load_site
 
@@ -72,9 +73,15 @@ def command(
         progress=partial(progress, enabled=not as_json),
     )
     rule = looked.study.faults
-    text = review_text(looked.review, looked.state, looked.forecast, looked.agreement)
-    text += f"\n{counts_text(looked.counted, rule)}"
-    if looked.refusal is not None:
-        text += f"\nNOT ALLOWED, `contribute` would refuse: {looked.refusal}"
+    text = review_text(
+        looked.review,
+        looked.state,
+        looked.forecast,
+        looked.agreement,
+        refusals=[*map(str, looked.refusals)],
+    )
+    text = with_counts(text, looked.counted, rule)
     emit(looked.document(), text, as_json=as_json)
+    if looked.refusals:
+        return looked.refusals[0].exit_code
     return TooManyFaultsError.exit_code if looked.counted.above(rule) else 0

@@ -14,20 +14,24 @@ from dppca.common.clock import utc_now
 from dppca.common.console import emit, prints, say
 from dppca.common.errors import (
     BusyError,
+    DppcaError,
+    NoPolicyError,
     PrivacyError,
     SettingError,
     StudyError,
     UnreachableError,
     UploadError,
 )
+from dppca.common.messages import StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.owner.client.questions import POLL_S, CuratorQueries, StudySummary
 from dppca.owner.client.session import connect
+from dppca.owner.commands.coverage import find_uncovered
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.release.contribution import decide_step
+from dppca.owner.release.contribution import NextStep, decide_step
 from dppca.owner.render.studies import (
     OwnStudiesDocument,
     OwnStudy,
@@ -37,6 +41,7 @@ from dppca.owner.render.studies import (
 )
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import components_path, keeps_study
+from dppca.owner.site.policy import Policy, load_policy
 
 
 @click.command("studies")
@@ -89,7 +94,12 @@ def list_standings(
 ) -> list[tuple[OwnStudy, Standing | None]]:
     """As `list_studies`, each with the site's standing; None where its document is refused."""
     summaries, history = client.studies(), read_history(site.ledger)
-    return [_list(site, client, each, history, known) for each in summaries]
+    policy: Policy | DppcaError
+    try:
+        policy = load_policy(site)
+    except (NoPolicyError, SettingError) as error:
+        policy = error
+    return [_list(site, client, each, history, policy, known) for each in summaries]
 
 
 def _list(
@@ -97,6 +107,7 @@ def _list(
     client: CuratorQueries,
     found: StudySummary,
     history: History,
+    policy: Policy | DppcaError,
     known: dict[str, Study],
 ) -> tuple[OwnStudy, Standing | None]:
     listed: OwnStudy = {
@@ -122,14 +133,21 @@ def _list(
     if study.deadline is not None:
         listed["deadline"] = study.deadline.astimezone(UTC).isoformat()
         listed["seconds_left"] = max(0, int((study.deadline - now).total_seconds()))
+    step, uncovered = decide_step(history, study.digest), ""
+    if found.state is StudyState.OPEN and step is NextStep.RESERVE:
+        refusals = (
+            find_uncovered(study, policy, history) if isinstance(policy, Policy) else [policy]
+        )
+        uncovered = "; ".join(map(str, refusals))
     record = record_for(history.openers, study, site.name)
     standing = Standing(
         state=found.state,
         is_held=found.contributed,
-        step=decide_step(history, study.digest),
+        step=step,
         is_over=study.deadline_passed(now),
         opens=site.name in (study.openers or {}) and (record is None or not record.is_done),
         has_components=components_path(site, study.name).exists(),
+        uncovered=uncovered,
     )
     document: OwnStudy = {
         **listed,

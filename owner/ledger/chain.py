@@ -214,7 +214,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
 
 def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
     """Refuse to draw anything but what was reserved; errors as in `admit_charge`."""
-    require_account(before, request.account)
+    _require_account(before, request.account)
     if before.charge != request.charge:
         raise LedgerError(
             f"{request.title} was reserved at epsilon {before.charge.epsilon} and rho "
@@ -258,7 +258,7 @@ def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
         )
 
 
-def require_account(reserved: ReleaseRequest, account: Account) -> None:
+def _require_account(reserved: ReleaseRequest, account: Account) -> None:
     """Refuse to draw from other rows, or for other people, than were charged; `SettingError`."""
     before = reserved.account
     changed = []

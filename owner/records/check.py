@@ -41,6 +41,7 @@ from dppca.owner.records.faults import (
     FaultKind,
     TargetReport,
     coded_as,
+    form_of,
 )
 from dppca.owner.records.table import Table
 
@@ -132,7 +133,9 @@ class FaultCounts:
             n_rows=self._n_rows,
             limit=self._limit,
             attributes=tuple(
-                AttributeReport(a.name, _allows_missing(a), coded_as(a), self._found[a.name])
+                AttributeReport(
+                    a.name, _allows_missing(a), coded_as(a), form_of(a), self._found[a.name]
+                )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
             ),

@@ -79,8 +79,10 @@ def open_csv(file: StoredFile) -> CsvSource:
         names = _names(file.title, header)
         for index, block in enumerate(blocks):
             lines = split_lines(block)
-            if not _is_sound(block, lines, len(names)):
+            sound = _is_sound(block, lines, len(names))
+            if not sound:
                 by_line.add(index)
+            if not sound or not _is_utf8(block):
                 for number, line in enumerate(block.splitlines(), start=n_rows + 1):
                     fault = _fault(line, len(names))
                     if fault is not None:
@@ -156,7 +158,19 @@ def _fault(line: bytes, n_columns: int) -> LineFault | None:
     fields, closed = split_fields(line, n_columns)
     if not closed:
         return LineFault.OPEN_QUOTE
-    return None if len(fields) == n_columns else LineFault.FIELDS
+    if len(fields) != n_columns:
+        return LineFault.FIELDS
+    return None if _is_utf8(line) else LineFault.ENCODING
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from dppca.common.documents import CodedAttribute, CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Attribute, Categorical, Numeric
-from dppca.common.schema.attributes import Ordinal
+from dppca.common.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.study import FaultRule
 
 WARNING = (
@@ -53,6 +53,8 @@ class LineFault(StrEnum):
     """A quote that the line does not close, such as by a line break inside quotes."""
     TOO_LONG = "too-long"
     """More bytes than are read of a line."""
+    ENCODING = "encoding"
+    """Bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,19 @@ class AttributeReport:
         The attribute says what a missing value is taken for, so it is no fault.
     coded_as
         What is put in the place of a value that is not known.
+    form
+        What a value has to be, such as a number.
     """
 
     name: str
     missing_allowed: bool
     coded_as: str
+    form: str
     found: Mapping[FaultKind, FaultCount]
+
+    def count(self, kind: FaultKind) -> int:
+        """Values of one kind."""
+        return self.found.get(kind, FaultCount()).count
 
     @property
     def by_rule(self) -> int:
@@ -93,8 +102,7 @@ class AttributeReport:
     @property
     def faults(self) -> int:
         """Values coded by rule that the schema does not provide for."""
-        allowed = self.found.get(FaultKind.MISSING) if self.missing_allowed else None
-        return self.by_rule - (allowed.count if allowed else 0)
+        return self.by_rule - self.missing_allowed * self.count(FaultKind.MISSING)
 
     @property
     def faultless(self) -> bool:
@@ -129,6 +137,7 @@ _FoundLines = TypedDict(
     {
         "open-quote": NotRequired[Annotated[FoundRows, "a quote that the line does not close"]],
         "too-long": NotRequired[Annotated[FoundRows, "more bytes than are read of a line"]],
+        "encoding": NotRequired[Annotated[FoundRows, "bytes that are not UTF-8"]],
     },
 )
 _FoundBounds = TypedDict(
@@ -319,6 +328,13 @@ def coded_as(attribute: Attribute) -> str:
     if isinstance(attribute, Categorical) and attribute.unknown is not None:
         return f"{label}, a label of its own"
     return f"{label}, {'as the schema says' if attribute.missing else 'the first label'}"
+
+
+def form_of(attribute: Attribute) -> str:
+    """What a value of the attribute has to be, in words."""
+    if isinstance(attribute, Date):
+        return "a date as YYYY-MM-DD"
+    return "a number" if list_labels(attribute) is None else "one of its labels"
 
 
 def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:

@@ -1,16 +1,19 @@
 """Files of one version of a Delta or Iceberg table, by the library of its format.
 
 The library says which files a version is made of, and nothing more: they are read as any Parquet
-files are. A column that a file does not have yet is missing in it, or has the value of its
-partition. What would need more than a list of files is refused: rows that are marked as deleted
-inside of a file, and columns that were renamed.
+files are. Each has to lie in the table's folder, because the folder is what tells that another data
+set has the same rows (`LakeLocation.marks`); and each is listed once. A column that a file does not
+have yet is missing in it, or has the value of its partition. What would need more than a list of
+files is refused: rows that are marked as deleted inside of a file, and columns that were renamed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
+from posixpath import normpath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -19,7 +22,7 @@ import pyarrow as pa
 from dppca.common.errors import DataError
 from dppca.common.packages import require_package
 from dppca.owner.records.locations import LakeLocation
-from dppca.owner.records.stored_files import StoredFile, open_system
+from dppca.owner.records.stored_files import StoredFile, count_repeats, open_system
 
 _DELTA_FEATURES: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """What a table may ask of its readers and a list of files still is."""
@@ -31,13 +34,22 @@ def list_lake_files(place: LakeLocation) -> list[StoredFile]:
     Raises
     ------
     DataError
-        There is no such table or version, or it is more than a list of files.
+        There is no such table or version, it is more than a list of files, or a file of it lies
+        outside of its folder or is listed twice.
     SettingError
         The library is not installed.
     """
     require_package("deltalake" if place.kind == "delta" else "pyiceberg", purpose=place.title)
     with _asking(place):
         files = _delta_files(place) if place.kind == "delta" else _iceberg_files(place)
+        system, _, root = _find_store(place.folder)
+    _require_in_folder(place, files, system, root)
+    n_repeats = count_repeats(place.title, [path for path, _, _, _ in files], system)
+    if n_repeats:
+        raise DataError(
+            f"{place.title} lists {n_repeats} files a second time, so their rows would count "
+            "twice: write the table again with each file once"
+        )
     if not files:
         raise DataError(f"{place.title} has no rows in this version")
     many = len(files) > 1
@@ -83,7 +95,8 @@ def _delta_files(place: LakeLocation) -> list[_Found]:
             raise DataError(f"{place.title} has files of another table: rewrite it as one table")
         values = {name: _text(action[f"partition.{name}"]) for name in partitions}
         filled = tuple({**columns, **values}.items())
-        files.append((f"{root}/{path}", system, store, filled))
+        path = f"{root}/{path}" if system is None else normpath(f"{root}/{path}")
+        files.append((path, system, store, filled))
     return files
 
 
@@ -127,6 +140,26 @@ def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
         )
 
 
+def _require_in_folder(
+    place: LakeLocation, files: Sequence[_Found], root_system: Any, root: str
+) -> None:
+    """Refuse rows that may be another data set's, which `LakeLocation.marks` would not show."""
+
+    def resolved(path: str) -> PurePath:
+        return PurePath(os.path.realpath(path) if root_system is None else path)
+
+    folder = resolved(root)
+    n_outside = sum(
+        system != root_system or folder not in resolved(path).parents
+        for path, system, _, _ in files
+    )
+    if n_outside:
+        raise DataError(
+            f"{place.title} lists {n_outside} files that are outside of its folder, such as files "
+            "of another table or of a folder that was added to it: copy their rows into the table"
+        )
+
+
 def _find_store(address: str) -> tuple[Any, str, str]:
     """The file system of an address and what opens it (None, empty: this machine), and the path."""
     if "://" not in address:
@@ -134,7 +167,7 @@ def _find_store(address: str) -> tuple[Any, str, str]:
     if urlsplit(address).scheme == "file":
         return None, "", unquote(urlsplit(address).path)
     system, path = open_system(address)
-    return system, address, path
+    return system, address, normpath(path)
 
 
 def _text(value: Any) -> str | None:

@@ -144,6 +144,24 @@ def find_files(address: str, title: str) -> list[StoredFile]:
     ]
 
 
+def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
+    """How many of the paths lead to a file that another one of them leads to.
+
+    On this machine (``system`` None) by what the files are: links and linked folders give one file
+    many names. In a store by the paths.
+
+    Raises
+    ------
+    DataError
+        A file is not there.
+    """
+    if system is not None:
+        return len(paths) - len({*paths})
+    with reaching(title):
+        files = {(status.st_dev, status.st_ino) for status in map(os.stat, paths)}
+    return len(paths) - len(files)
+
+
 @contextmanager
 def reaching(title: str) -> Iterator[None]:
     """Turn what a file system raises into a `DataError`; its own message may quote an address."""
@@ -239,11 +257,10 @@ def _require_once(title: str, kinds: Mapping[str, pa.fs.FileType]) -> None:
             f"{title} holds {odd} names that lead to no file, such as links to what is gone: "
             "remove them"
         )
-    with reaching(title):  # by what they are: links and linked folders give one file many names
-        distinct = {(status.st_dev, status.st_ino) for status in map(os.stat, kinds)}
-    if len(distinct) < len(kinds):
+    n_repeats = count_repeats(title, [*kinds])
+    if n_repeats:
         raise DataError(
-            f"{title} holds {len(kinds) - len(distinct)} links to files that it holds already, so "
+            f"{title} holds {n_repeats} links to files that it holds already, so "
             "their rows would count twice: remove the links, or name the files by a pattern"
         )
 

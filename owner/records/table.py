@@ -159,7 +159,10 @@ class Table:
         if key and key not in names:
             names.append(key)
             if self.source.names.count(key) != 1:
-                raise DataError(f"{self.title} has no one column {key}, which policy.yaml names")
+                raise DataError(
+                    f"{self.title} has no column {key}, or more than one of that name: correct its "
+                    "header, or the name of the column"
+                )
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # Without a column to convert, the rows still have to be counted.
         n_rows = 0

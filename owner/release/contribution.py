@@ -44,7 +44,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import History, admit_charge, require_account, require_data_set
+from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.site.policy import DataSet, Policy
@@ -217,17 +217,8 @@ def review(
     ``terms`` are those of a study with ``trust: aggregate``, ``engine`` what the ledger will say.
 
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
-
-    Raises
-    ------
-    SettingError
-        It was reserved for other rows, or for other people.
     """
     request = request_contribution(study, account=account, query_sha256=query_sha256, engine=engine)
-    step = decide_step(history, study.digest)
-    reserved = history.reservation_for(study.digest)
-    if step is NextStep.DRAW and reserved is not None:
-        require_account(reserved.request, account)
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,
@@ -237,7 +228,7 @@ def review(
         request=request,
         calibration=calibrate(study),
         budget_status=compute_budget_status(history, request),
-        step=step,
+        step=decide_step(history, study.digest),
     )
 
 

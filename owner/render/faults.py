@@ -40,7 +40,38 @@ _LINE_FAULTS = {
     LineFault.OPEN_QUOTE: "leave a quote open (each line is a row, also inside quotes: remove line "
     "breaks from cells, or export Parquet)",
     LineFault.TOO_LONG: f"are longer than {LINE_BYTES >> 20} MiB and are read up to there",
+    LineFault.ENCODING: "hold bytes that are not UTF-8",
 }
+_MANY = 0.1
+"""Share of the rows from which on a column that cannot be read is told first."""
+
+
+def alarm_lines(report: CheckReport) -> list[str]:
+    """What makes a whole column or file be read wrongly; to be said above everything else."""
+    encoding = report.malformed.get(LineFault.ENCODING)
+    lines = []
+    if encoding is not None:
+        lines.append(
+            f"NOT UTF-8: {_share(encoding.count, report.n_rows)} rows hold bytes that are not "
+            "UTF-8, so labels with such letters are not known: save the data as CSV in UTF-8"
+        )
+    for attribute in report.attributes:
+        n_wrong = attribute.count(FaultKind.TEXT)
+        n_present = report.n_rows - attribute.count(FaultKind.MISSING)
+        if n_wrong and (n_wrong == n_present or n_wrong >= _MANY * report.n_rows):
+            what = (
+                f"no value of {attribute.name} is {attribute.form}"
+                if n_wrong == n_present
+                else f"{_share(n_wrong, report.n_rows)} values of {attribute.name} are not "
+                f"{attribute.form}"
+            )
+            lines.append(f"NOT READ: {what}; each is {describe_coding(attribute, FaultKind.TEXT)}")
+    return [*map(one_line, lines)]
+
+
+def with_counts(text: str, report: CheckReport, rule: FaultRule | None) -> str:
+    """A text about rows, after what is told first, and before the counts of `counts_text`."""
+    return "\n".join([*alarm_lines(report), text, counts_text(report, rule)])
 
 
 def counts_text(report: CheckReport, rule: FaultRule | None) -> str:
@@ -79,7 +110,7 @@ def above_lines(report: CheckReport, rule: FaultRule | None) -> list[str]:
 
 def check_text(report: CheckReport, rule: FaultRule | None) -> str:
     """Every fault, by attribute."""
-    lines = [f"{report.n_rows} rows"]
+    lines = [*alarm_lines(report), f"{report.n_rows} rows"]
     if report.extra_columns:
         lines.append(
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"

@@ -20,14 +20,20 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.render.charges import charge_text, charged_text
 
-_MARKS = {"ok": "ok     ", "warning": "WARNING", "broken": "BROKEN ", "skipped": "skipped"}
+_MARKS = {
+    "ok": "ok     ",
+    "warning": "WARNING",
+    "broken": "BROKEN ",
+    "skipped": "skipped",
+    "info": "info   ",
+}
 
 
 DoctorFinding = TypedDict(
     "DoctorFinding",
     {
         "area": Annotated[str, "what was looked at"],
-        "state": Annotated[str, "`ok`, `warning`, `broken` or `skipped`"],
+        "state": Annotated[str, "`ok`, `info`, `warning`, `broken` or `skipped`"],
         "message": Annotated[str, "what was found, and what to do"],
         "class": Annotated[str | None, "the error's class; null unless it is broken"],
         "exit_code": Annotated[int, "the error's exit code; 0 unless it is broken"],

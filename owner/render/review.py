@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from dppca.common.amounts import decimal_text
@@ -116,14 +117,16 @@ class Reviewed(CostFields):
     sigma_squared: Annotated[int | None, "variance of Gaussian noise, in squared integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[ReviewedBudget, "the population's lifetime budget"]
-    next: Annotated[NextStep, "what `contribute` would do next"]
+    next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
     forecast: Annotated[ReviewForecast, "what may be found"]
 
 
 class ReviewDocument(Document, Reviewed):
     """What a contribution would hold and cost."""
 
-    refused: Annotated[str | None, "why policy.yaml refuses trust: aggregate; null if it does not"]
+    refused: Annotated[
+        str | None, "why `contribute` would refuse it, all reasons; null if it would not"
+    ]
     coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
 
 
@@ -243,6 +246,8 @@ def review_text(
     state: StudyState,
     expected: Forecast | None,
     agreement: Agreement | None = None,
+    *,
+    refusals: Sequence[str] = (),
 ) -> str:
     """What would leave, what it costs, against whom, what it may be good for."""
     request, study = found.request, found.study
@@ -265,11 +270,15 @@ def review_text(
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
         *_federation_lines(found),
         *([] if agreement is None else _aggregate_lines(found, agreement)),
-        f"Next: {_NEXT[found.step]}",
+        *(_refused_lines(refusals) if refusals else [f"Next: {_NEXT[found.step]}"]),
     ]
     if expected is not None:
         lines += _forecast_lines(found, expected)
     return "\n".join(lines)
+
+
+def _refused_lines(refusals: Sequence[str]) -> list[str]:
+    return ["Next: nothing, `contribute` would refuse:", *(f"  {each}" for each in refusals)]
 
 
 def _federation_lines(found: Review) -> list[str]:

@@ -51,6 +51,8 @@ class Standing:
         Whether this site is an opener that has not opened yet.
     has_components
         Whether the components are here.
+    uncovered
+        Why policy.yaml does not cover it, before anything is charged for it; empty where it does.
     """
 
     state: StudyState
@@ -59,6 +61,7 @@ class Standing:
     is_over: bool = False
     opens: bool = False
     has_components: bool = False
+    uncovered: str = ""
 
 
 def advise(name: str, standing: Standing) -> str:
@@ -91,6 +94,8 @@ def _advise_open(name: str, standing: Standing) -> str:
         return "nothing: its deadline has passed"
     if standing.step is NextStep.DRAW:
         return f"`dppca-owner contribute {name}`: it is charged and not drawn (no further charge)"
+    if standing.uncovered:
+        return f"nothing, it is not covered: {standing.uncovered}"
     return f"`dppca-owner review {name}`, then `contribute`"
 
 

@@ -18,7 +18,7 @@ from dppca.common.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.experiment import ExperimentRequest, write_findings
-from dppca.deploy.simulation.holdings import Holdings, read_table
+from dppca.deploy.simulation.holdings import Holdings, read_cells
 from dppca.deploy.simulation.runner import FederationRun, OwnerRun, owner_run
 
 
@@ -42,10 +42,14 @@ def report_folder(folder: Path) -> SimulationDocument:
     study = study_from_mapping(_read(results / "study.json")["document"], stored=True)
     files = {owner: _find_rows(folder / ROWS / owner) for owner in study.owners}
     held_out = folder / ROWS / (HELD_OUT + files[study.owners[0]].suffix)
-    tables = {owner: read_table(path) for owner, path in files.items()}
-    first = tables[study.owners[0]]
+    read = {owner: read_cells(path, study.table) for owner, path in files.items()}
     held = Holdings(
-        tables, read_table(held_out) if held_out.exists() else first.slice(0, 0), held_out
+        {owner: table for owner, (table, _) in read.items()},
+        read_cells(held_out, study.table)[0]
+        if held_out.exists()
+        else read[study.owners[0]][0].slice(0, 0),
+        held_out,
+        [f"{owner}: {line}" for owner, (_, alarms) in read.items() for line in alarms],
     )
     owners = tuple(_owner(results / name, target=trial["target"]) for name in study.owners)
     forms = (results / f"synthetic-{form}.parquet" for form in ("coded", "decoded"))

@@ -14,7 +14,7 @@ from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.containers.subnets import choose_subnets
 from dppca.deploy.simulation.containers.topology import Placement, Topology, compose_text
 from dppca.deploy.simulation.evaluate import check_target
-from dppca.deploy.simulation.holdings import hold_rows, write_table
+from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
 
 LEAST_OWNERS, MOST_OWNERS = 2, 20
 TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
@@ -119,8 +119,8 @@ def write_study(
     seed: int,
     split: str = "iid",
     addresses: str | None = None,
-) -> dict[str, int]:
-    """Write a folder that ``docker compose up`` runs; how many rows each owner holds.
+) -> Holdings:
+    """Write a folder that ``docker compose up`` runs; who holds which rows in it.
 
     Where there is a target, a fifth of the rows is held out, for the report (`answer`).
 
@@ -139,11 +139,10 @@ def write_study(
     study = topology.study
     if topology.target is not None:
         check_target(study.table, topology.target)
-    columns = [attribute.name.strip() for attribute in study.table.attributes]
     held = hold_rows(
         data,
         study.owners,
-        columns=columns,
+        schema=study.table,
         seed=seed,
         split=split,
         hold_out=topology.target is not None,
@@ -179,4 +178,4 @@ def write_study(
         image=topology.image,
     )
     (folder / "README.md").write_text(readme)
-    return {owner: table.num_rows for owner, table in held.owners.items()}
+    return held

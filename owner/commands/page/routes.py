@@ -15,9 +15,8 @@ from starlette.routing import Route
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
-from dppca.common.clock import utc_now
 from dppca.common.console import say
-from dppca.common.errors import CallError, ConsentError, DppcaError, NotReadyError
+from dppca.common.errors import CallError, ConsentError, NotReadyError
 from dppca.common.loadings import component_figures
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard, read_form
@@ -27,6 +26,7 @@ from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import budget_document
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.look import Look, look
 from dppca.owner.commands.opening import look_at_opening, open_sum
@@ -37,7 +37,8 @@ from dppca.owner.commands.report import compare_kept
 from dppca.owner.commands.studies import list_standings
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.release.contribution import decide_step, require_possible
+from dppca.owner.release.contribution import decide_step
+from dppca.owner.render.faults import alarm_lines
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
@@ -214,29 +215,19 @@ class StewardPages(Pages):
             seen=seen,
             review=seen.document(),
             live=seen.review.is_live,
+            alarms=alarm_lines(seen.counted),
             faults=fault_rows(seen.counted),
             above=seen.counted.above(seen.study.faults),
             spectrum=spectrum(seen),
-            refusal=self._find_refusal(seen),
+            refusals=find_refusals(
+                seen.review, seen.state, seen.data_set, read_history(self._site.ledger)
+            ),
             data_set=data_set,
             digest=digest,
             agreed=fingerprint(seen.review, seen.moments),
             wrong=wrong,
             typed_digest=typed_digest,
         )
-
-    def _find_refusal(self, seen: Look) -> str | None:
-        """Why `contribute` would refuse; None where it would not."""
-        if seen.refusal is not None:
-            return seen.refusal
-        if seen.agreement is not None and not seen.agreement.is_verified:
-            return None  # the form asks for the digest
-        try:
-            history = read_history(self._site.ledger)
-            require_possible(seen.review, history, seen.state, now=utc_now())
-        except DppcaError as error:
-            return str(error)
-        return None
 
     def _consent(self, request: Request) -> Response:
         """Begin a contribution, if the steward has typed the study's name."""

@@ -39,6 +39,8 @@ def _next_in_open(standing: Standing) -> str:
         return "Its deadline has passed."
     if standing.step is NextStep.DRAW:
         return "A contribution was charged and not finished: go on with it."
+    if standing.uncovered:
+        return f"Not covered: {standing.uncovered}"
     return "Waits for this site: look at what would leave."
 
 

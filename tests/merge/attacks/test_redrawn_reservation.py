@@ -103,8 +103,8 @@ def test_a_review_says_it_and_the_rows_under_another_name_are_taken(
     study = curator.begin(site.name, "absent", epsilon="1")
     assert site.run("contribute", study.name, "--yes", die_at="reserve")[0] == KILLED
     _state(site, EDITED)
-    code, message = error_of(site.run("review", study.name))
-    assert (code, "draws on population staff" in message) == (REFUSED, True)
+    code, reviewed = site.run("review", study.name)
+    assert (code, "draws on population staff" in reviewed["refused"]) == (REFUSED, True)
     renamed = "crew: {population: staff, path: staff.csv}", EDITED[1][1]
     _state(site, ([PATIENTS, STAFF], [*renamed]))
     code, done = site.run("contribute", study.name, "--yes")

@@ -177,8 +177,23 @@ def test_a_policy_without_a_rule_that_fits_refuses(
     assert reason in message
     _require_untouched(site, before)
     code, reviewed = site.run("review", study.name)
-    assert code == 0
+    assert code == NO_POLICY
     assert reason in reviewed["refused"]
+    standing = site.run("studies")[1]["studies"]
+    assert [each["next"] for each in standing if each["name"] == study.name] == [
+        f"nothing, it is not covered: {reviewed['refused']}"
+    ]
+    policy.write_text(policy.read_text().replace('delta: "1e-6"', 'delta: "0"'))
+    reasons = site.run("review", study.name)[1]["refused"]
+    assert reasons.startswith(reviewed["refused"])
+    assert "at which they have no finite epsilon" in reasons
+
+
+def test_a_ledger_without_a_charge_is_no_warning(federation: MaskedFederation) -> None:
+    for site in federation.sites:
+        _, found = site.run("doctor")
+        ledger = [each for each in found["findings"] if each["area"] == "ledger"]
+        assert [each["state"] for each in ledger] == ["ok"]
 
 
 def test_a_trusted_opener_in_the_study_is_enough(federation: MaskedFederation) -> None:

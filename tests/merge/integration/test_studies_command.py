@@ -50,6 +50,16 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
     assert not (site.folder / "studies").exists(), "nothing is kept, either"
 
 
+def test_a_policy_that_cannot_be_read_is_said_of_each_study_that_waits(
+    curator: Curator, site: OwnerSite
+) -> None:
+    name = curator.begin(site.name).name
+    (site.folder / "policy.yaml").write_text("data_sets: {survey: 5}\n")
+    assert "data_sets.survey: must be a mapping" in listed(site)[name]["next"]
+    (site.folder / "policy.yaml").unlink()
+    assert "without a policy there is no release" in listed(site)[name]["next"]
+
+
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
     alone = curator.begin(site.name)
     shared = curator.begin(site.name, "owner-2")

@@ -35,3 +35,11 @@ def test_what_is_no_yaml_is_refused_and_not_repeated(value: str) -> None:
 def test_a_key_that_is_there_twice_is_named_with_its_line() -> None:
     with pytest.raises(NotYamlError, match="line 2, column 3: epsilon given twice"):
         load_yaml("privacy:\n  epsilon: 1\n  epsilon: 2\n")
+
+
+def test_a_day_that_the_calendar_lacks_is_said_with_its_line() -> None:
+    for day in ("2023-13-45", "2023-02-29", "2023-02-01T25:00:00"):
+        with pytest.raises(NotYamlError, match="line 2, column 8: there is no such day") as raised:
+            load_yaml(f"name: x\nlower: {day}\n")
+        assert day not in str(raised.value)
+    assert str(load_yaml("2023-02-28")) == "2023-02-28"

@@ -462,3 +462,11 @@ def test_predicting_needs_a_model_of_ours(site: OwnerSite) -> None:
     model.write_bytes(b"no model")
     answer = site.run("predict", "--model", str(model), "--data", "rows.csv", "--output", "out.csv")
     assert _error(answer) == (15, "ArtefactError")
+
+
+def test_json_in_front_of_the_command_is_told_where_it_belongs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = _text("--json", "studies", capsys=capsys)
+    assert code == 2
+    assert json.loads(out)["error"]["message"] == "put --json after the command"

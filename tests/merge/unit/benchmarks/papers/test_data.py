@@ -135,7 +135,7 @@ GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
         ("rows.csv", "a,b,y\n" + GOOD + "-inf,1,p\n", "column a of .* holds NaN or infinity"),
         ("rows.csv", "a,a,y\n" + GOOD, "more than one column called a"),
         ("rows.csv", "y\n" + "p\nq\n" * 9, "no column beside the label"),
-        ("rows.csv", "", "cannot be read"),
+        ("rows.csv", "", "is empty"),
         ("rows.csv", "a,b,y\n", "has no rows"),
         ("rows.libsvm", "", "has no rows"),
         ("rows.libsvm", "1 1:0.5\n-1 1:nan\n", "holds NaN or infinity"),

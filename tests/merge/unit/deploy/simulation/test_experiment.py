@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.study import Study
 from dppca.deploy.simulation.cli import cli
-from dppca.deploy.simulation.experiment import PARTIES, REPORT, ExperimentRequest, simulate
+from dppca.deploy.simulation.experiment import (
+    PARTIES,
+    REPORT,
+    ExperimentRequest,
+    simulate,
+    with_owners,
+)
+from dppca.deploy.simulation.runner import FederationRun
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
@@ -75,6 +84,14 @@ def test_a_trial_that_is_there_is_not_written_over(
         (["--data", "ROWS", "--split", "by:z"], DataError, "no column z"),
         (["--owner", "a=ROWS", "--owners", "3"], SettingError, "leave out --data, --owners"),
         (["--owner", "ROWS"], SettingError, "NAME=FILE"),
+        (["--owner", "alpa=ROWS"], SettingError, "no owner of the study .did you mean alpha"),
+        (["--owner", "alpha=ROWS"], SettingError, "no file of beta. The study's owners are alpha"),
+        (
+            ["--owner", "alpha=ROWS", "--owner", "beta=ROWS", "--owner", "gamma=ROWS"],
+            SettingError,
+            "gamma: no owner of the study. The study's owners are alpha, beta",
+        ),
+        (["--data", "ROWS", "--rename-owners", "--owners", "2"], SettingError, "is for --owner"),
         (["--owner", "St Mary=ROWS"], SettingError, "NAME=FILE"),
         (["--owner", "a=ROWS", "--owner", "a=ROWS"], SettingError, "given twice"),
         (["--owner", "a=ROWS", "--keep", "--runtime", "containers"], SettingError, "processes"),
@@ -84,9 +101,52 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
     tmp_path: Path, options: list[str], error: type[Exception], says: str
 ) -> None:
     rows, study = tmp_path / "rows.csv", tmp_path / "study.yaml"
-    rows.write_text("x\n" + "".join(f"{n}\n" for n in range(60)))
-    study.write_bytes(make_study("latent", owners=["a"]).canonical_bytes())
+    made = make_study("latent", owners=["alpha", "beta"])
+    names = [attribute.name for attribute in made.table.attributes]
+    rows.write_text(",".join([*names, "x"]) + "\n" + "".join(f"0,0,0,0,,,{n}\n" for n in range(60)))
+    study.write_bytes(made.canonical_bytes())
     given = [option.replace("ROWS", str(rows)) for option in options]
     fixed = ["run", "--study", str(study), "--output", str(tmp_path / "out")]
     with pytest.raises(error, match=says):
         CliRunner().invoke(cli, [*fixed, *given], catch_exceptions=False)
+
+
+def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    rows, study = save_rows(make_rows(60), tmp_path / "rows.parquet"), tmp_path / "study.yaml"
+    made = make_study("latent", owners=["beta", "alpha"])
+    study.write_bytes(made.canonical_bytes())
+
+    def digest(folder: str, *options: str) -> str:
+        line = ["compose", "--study", str(study), "--output", str(tmp_path / folder), "--json"]
+        done = CliRunner().invoke(cli, [*line, *options], catch_exceptions=False)
+        found: str = json.loads(done.stdout)["digest"]
+        return found
+
+    assert digest("own", "--owner", f"alpha={rows}", "--owner", f"beta={rows}") == made.digest
+    others = ("--owner", f"gamma={rows}", "--owner", f"delta={rows}", "--rename-owners")
+    assert digest("renamed", *others) == with_owners(made, ["gamma", "delta"]).digest != made.digest
+
+
+def test_where_nothing_can_be_written_a_simulation_does_not_begin(tmp_path: Path) -> None:
+    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
+    request = ExperimentRequest(
+        command="run",
+        study=make_study("latent", owners=["a"]),
+        data=rows,
+        target=None,
+        seed=1,
+        split="iid",
+        output=rows / "results",  # below a file
+    )
+    with pytest.raises(SettingError, match="nothing can be written in"):
+        simulate(request, on_step=_no_step, federation=_no_federation)
+
+
+def _no_step() -> None:
+    raise AssertionError
+
+
+def _no_federation(study: Study, **_: object) -> FederationRun:
+    raise AssertionError(study.name)

@@ -13,16 +13,29 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.schema import Schema
 from dppca.deploy.simulation.holdings import (
     count_groups,
     divide,
     hold_rows,
-    read_table,
+    read_cells,
     write_table,
 )
+from dppca.owner.records import open_table
 
 ROWS = st.lists(st.sampled_from("abcdefg"), min_size=40, max_size=120)
 SEEDS = st.integers(0, 2**32)
+
+
+def _schema(number: str, label: str) -> Schema:
+    return Schema.model_validate(
+        {
+            "attributes": [
+                {"name": number, "type": "numeric", "lower": 0, "upper": 10},
+                {"name": label, "type": "binary", "values": ["x", "y"]},
+            ]
+        }
+    )
 
 
 @given(values=ROWS, owners=st.integers(1, 10), seed=SEEDS)
@@ -82,42 +95,55 @@ def test_a_division_that_cannot_be_says_why(
 
 def test_fields_of_a_csv_reach_an_owner_as_they_stand(tmp_path: Path) -> None:
     source = tmp_path / "rows.csv"
-    source.write_text('a,b\n1.50,"x, y"\n,NaN\n007,é\n')
-    copy = write_table(read_table(source), tmp_path, stem="copy", like=source)
+    source.write_text('b,a,c\n"x, y",1.50,\nNaN,,1\né,"0""7",2\n')
+    rows, alarms = read_cells(source, _schema("a", "b"))
+    copy = write_table(rows, tmp_path, stem="copy", like=source)
     assert copy.suffix == ".csv"
-    assert read_table(copy).to_pydict() == {"a": ["1.50", "", "007"], "b": ["x, y", "NaN", "é"]}
+    cells = {"a": [b"1.50", b"", b'0"7'], "b": [b"x, y", b"NaN", "é".encode()]}
+    assert read_cells(copy, _schema("a", "b"))[0].to_pydict() == rows.to_pydict() == cells
+    assert alarms == [
+        "NOT READ: 1 of 3 (33.33%) values of a are not a number; each is coded as 5, the middle of "
+        "the bounds"
+    ]
 
 
 def test_compressed_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
-    packed, columns = tmp_path / "rows.csv.gz", tmp_path / "rows.parquet"
+    packed, columns, schema = tmp_path / "rows.csv.gz", tmp_path / "rows.parquet", _schema("a", "b")
     packed.write_bytes(gzip.compress(b"a,b\n1,x\n2,y\n"))
-    parquet.write_table(pa.table({"a": ["1", "2"], "b": ["x", "y"]}), columns)
-    assert read_table(packed).to_pydict() == read_table(columns).to_pydict()
-    assert write_table(read_table(columns), tmp_path, stem="c", like=columns).suffix == ".parquet"
+    labels = pa.array(["x", "y"]).dictionary_encode()
+    parquet.write_table(pa.table({"a": [1, 2], "b": labels}), columns)
+    for path in (packed, columns):
+        copy = write_table(read_cells(path, schema)[0], tmp_path, stem="copy", like=path)
+        assert copy.suffix == path.suffixes[0]
+        (batch,) = open_table(copy, schema).batches()
+        assert [column.tolist() for column in batch] == [[1, 2], [0, 1]]
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "said"),
     [
-        ("rows.csv", b""),
-        ("rows.csv", b"a,b\n"),
-        ("rows.csv", b"a,b\n1,2,3\n"),
-        ("rows.csv.gz", b"not gzip"),
-        ("rows.parquet", b"PAR1 not parquet"),
-        ("rows.txt", b"a\n1\n"),
+        ("rows.csv", b"", "is empty: export it again, with a header line"),
+        ("rows.csv", b"a,b\n", "has columns but no rows"),
+        ("rows.csv", "a,b\n1,2\n".encode("utf-16"), "is not text in UTF-8: save it as CSV"),
+        ("rows.csv", b"a;b\n1;2\n", "cells must be separated by commas"),
+        ("rows.csv", b"PK\x03\x04\x00\x00\n", "is not text in UTF-8"),
+        ("rows.csv.gz", b"not gzip", "is damaged or not what its name says"),
+        ("rows.parquet", b"PAR1 not parquet", "is damaged or not what its name says"),
+        ("rows.txt", b"a\n1\n", "is not known by its suffix"),
+        ("rows.csv", None, "there is no data file"),
     ],
 )
-def test_a_file_that_holds_no_table_is_refused_by_name(
-    tmp_path: Path, name: str, content: bytes
+def test_a_simulation_says_of_a_file_what_its_owner_would_be_told(
+    tmp_path: Path, name: str, content: bytes | None, said: str
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=r"rows\."):
-        read_table(tmp_path / name)
-
-
-def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"rows\.csv"):
-        read_table(tmp_path / "rows.csv")
+    path, schema = tmp_path / name, _schema("a", "b")
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=said) as here:
+        hold_rows(path, ["one"], schema=schema, seed=1)
+    with pytest.raises(DataError) as there:
+        open_table(path, schema)
+    assert str(here.value) == str(there.value)
 
 
 def test_each_owner_keeps_four_fifths_of_its_own_file(tmp_path: Path) -> None:
@@ -126,40 +152,58 @@ def test_each_owner_keeps_four_fifths_of_its_own_file(tmp_path: Path) -> None:
         files[name] = tmp_path / f"{name}.csv"
         lines = [f"{name}-{row},{row}" for row in range(n_rows)]
         files[name].write_text("\n".join(["id,age", *lines, ""]))
-    held = hold_rows(files, list(files), columns=["id"], seed=3)
+    schema = _schema("age", "id")
+    held = hold_rows(files, list(files), schema=schema, seed=3)
     assert {name: table.num_rows for name, table in held.owners.items()} == {
         "clinic": 8,
         "hospital": 40,
     }
     everywhere = [*held.owners.values(), held.held_out]
-    assert all(table.column_names == ["id"] for table in everywhere)
+    assert all(table.column_names == ["age", "id"] for table in everywhere)
     ids = [value for table in everywhere for value in table["id"].to_pylist()]
     assert len(ids) == len(set(ids)) == 60
     for name, table in held.owners.items():
-        assert all(value.startswith(name) for value in table["id"].to_pylist())
+        assert all(value.decode().startswith(name) for value in table["id"].to_pylist())
     assert held.like == files["clinic"]
-    all_rows = hold_rows(files, list(files), columns=["id"], seed=3, hold_out=False)
+    all_rows = hold_rows(files, list(files), schema=schema, seed=3, hold_out=False)
     assert (all_rows.owners["hospital"].num_rows, all_rows.held_out.num_rows) == (50, 0)
-
-
-def test_a_file_without_a_column_is_named_with_its_owner(tmp_path: Path) -> None:
-    path = tmp_path / "clinic.csv"
-    path.write_text("age\n" + "1\n" * 10)
-    with pytest.raises(DataError, match="the file of clinic has no column bmi, or more"):
-        hold_rows({"clinic": path}, ["clinic"], columns=["age", "bmi"], seed=1)
 
 
 def test_columns_of_types_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     files = {name: tmp_path / f"{name}.parquet" for name in ("a", "b")}
-    parquet.write_table(pa.table({"x": list(range(10))}), files["a"])
-    parquet.write_table(pa.table({"x": [f"r{n}" for n in range(10)]}), files["b"])
+    parquet.write_table(pa.table({"x": list(range(10)), "y": ["x"] * 10}), files["a"])
+    parquet.write_table(pa.table({"x": ["r"] * 10, "y": ["x"] * 10}), files["b"])
     with pytest.raises(DataError, match="do not fit together"):
-        hold_rows(files, ["a", "b"], columns=["x"], seed=1)
+        hold_rows(files, ["a", "b"], schema=_schema("x", "y"), seed=1)
 
 
 def test_values_of_a_column_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("site\n" + "a\nb\na\nc\n")
-    assert count_groups(path, "site") == 3
+    path, schema = tmp_path / "rows.csv", _schema("a", "b")
+    path.write_text("site,a,b\n" + "a,1,x\nb,1,x\na,1,y\nc,1,x\n" * 3)
+    assert count_groups(path, schema, "site") == 3
     with pytest.raises(DataError, match="no column city"):
-        count_groups(path, "city")
+        count_groups(path, schema, "city")
+    held = hold_rows(path, ["one", "two", "three"], schema=schema, seed=1, split="by:site")
+    assert all(table.column_names == ["a", "b"] for table in held.owners.values())
+
+
+def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
+    tmp_path: Path,
+) -> None:
+    schema = Schema.model_validate(
+        {
+            "attributes": [
+                {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+                {"name": "town", "type": "binary", "values": ["Köln", "Ulm"]},
+            ]
+        }
+    )
+    lines = {"a": "2023-02-17,Ulm", "b": "17/02/2023,Ulm", "c": "2023-02-17,Köln", "d": ",Ulm"}
+    files = {name: tmp_path / f"{name}.csv" for name in lines}
+    for name, line in lines.items():
+        files[name].write_text(f"day,town\n{line}\n" + f"{line}\n" * 9, encoding="latin-1")
+    held = hold_rows(files, list(files), schema=schema, seed=1)
+    assert [line.partition(";")[0].partition(", so")[0] for line in held.alarms] == [
+        "b: NOT READ: no value of day is a date as YYYY-MM-DD",
+        "c: NOT UTF-8: 10 of 10 (100.00%) rows hold bytes that are not UTF-8",
+    ]

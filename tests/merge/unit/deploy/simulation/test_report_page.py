@@ -28,6 +28,7 @@ def document(tmp_path: Path) -> dict[str, Any]:
         "seed": 7,
         "split": "iid",
         "rows": {"training": 12_345, "held_out": 678},
+        "alarms": [f"alpha: NOT READ: no value of {HOSTILE} is a number"],
         "coded_by_rule": {
             "attributes": {
                 HOSTILE: {"unknown": 1234, "share": 0.0764, "coded_as": "free, the first label"}
@@ -89,6 +90,7 @@ the first label|0.4321|0.0987|98.7%|-0.625|0.9811|0.9722|0.9133|0.7444|0.0456|0.
 5 repeats|0.0100|3.50|3,000|No person has rows at two owners|Relations of 19 of 21 pairs"""
     found = [" ".join(text.split()) for text in [*said.split("|"), "ab" * 32]]
     assert [text for text in found if text not in page] == []
+    assert page.index("NOT READ: no value of") < page.index("epsilon 0.75, delta 0")
     assert page.count('src="data:image/png;base64,') == 2  # eigenvalues are drawn by the page
 
 

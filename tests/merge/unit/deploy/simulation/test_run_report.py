@@ -77,6 +77,7 @@ def document() -> dict[str, Any]:
         split="iid",
         owners=owners,
         n_held_out=4038,
+        alarms=["owner-1: NOT READ: no value of <age> is a number"],
         coded_by_rule=COUNTS,
         count=7,
         vectors=VECTORS,
@@ -97,6 +98,14 @@ def document() -> dict[str, Any]:
         seconds=12.3456,
     )
     return make_document(findings)
+
+
+def test_what_an_owner_would_be_told_first_stands_above_everything_else(
+    document: dict[str, Any],
+) -> None:
+    title, first, *_ = make_markdown(document).split("\n\n")
+    assert title.startswith("# ")
+    assert first == "**owner-1: NOT READ: no value of &lt;age> is a number.** †"
 
 
 def test_the_report_prints_the_federations_guarantee_with_its_assumptions(

@@ -30,12 +30,13 @@ from dppca.owner.records import (
     CheckReport,
     FaultCounts,
     FaultKind,
+    LineFault,
     check_table,
     moments_of_table,
     open_table,
 )
-from dppca.owner.records.faults import MALFORMED
-from dppca.owner.render.faults import check_text, counts_text
+from dppca.owner.records.faults import MALFORMED, FaultCount
+from dppca.owner.render.faults import alarm_lines, check_text, counts_text, with_counts
 from tests.golden.make_digests import documents
 from tests.support.examples import examples
 from tests.support.sites import make_trained_site
@@ -258,3 +259,57 @@ def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
 
 def _attribute(schema: Schema) -> Any:
     return schema.attributes[1]
+
+
+DATES = Schema.model_validate(
+    {
+        "attributes": [
+            {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+            {"name": "town", "type": "binary", "values": ["Köln", "Ulm"]},
+        ]
+    }
+)
+
+
+def _told_first(path: Path, lines: list[str], encoding: str) -> list[str]:
+    path.write_text("\n".join(["day,town", *lines, ""]), encoding=encoding)
+    report = check_table(open_table(path, DATES), DATES)
+    found = alarm_lines(report)
+    assert check_text(report, None).splitlines()[: len(found)] == found
+    assert with_counts("What would leave", report, None).splitlines()[: len(found)] == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("n_wrong", "n_missing", "said"),
+    [
+        (20, 0, "no value of day is a date as YYYY-MM-DD"),
+        (1, 19, "no value of day is a date as YYYY-MM-DD"),
+        (2, 0, "2 of 20 (10.00%) values of day are not a date as YYYY-MM-DD"),
+        (1, 0, None),
+        (0, 20, None),
+    ],
+)
+def test_dates_in_another_form_are_told_before_everything_else(
+    tmp_path: Path, n_wrong: int, n_missing: int, said: str | None
+) -> None:
+    days = ["17/02/2023"] * n_wrong + [""] * n_missing
+    days += ["2023-02-17"] * (20 - len(days))
+    found = _told_first(tmp_path / "rows.csv", [f"{day},Ulm" for day in days], "utf-8")
+    middle = "; each is coded as 2023-07-02, the middle of the bounds"
+    assert found == ([] if said is None else [f"NOT READ: {said}{middle}"])
+
+
+@pytest.mark.parametrize("before", [0, 100_000])  # in the first block, and in a later one
+def test_bytes_that_are_not_utf8_are_told_before_everything_else(
+    tmp_path: Path, before: int
+) -> None:
+    lines = ["2023-02-17,Ulm"] * before + ["2023-02-17,Köln", "2023-02-17,Ulm"]
+    path = tmp_path / "rows.csv"
+    assert _told_first(path, lines, "utf-8") == []
+    (line,) = _told_first(path, lines, "latin-1")
+    assert line.startswith(f"NOT UTF-8: 1 of {before + 2} (")
+    table = open_table(path, DATES)
+    assert table.malformed.found == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
+    unknown = check_table(table, DATES).attributes[1].found
+    assert unknown == {FaultKind.UNKNOWN: FaultCount(1, (before + 1,))}

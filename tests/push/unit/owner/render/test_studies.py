@@ -21,6 +21,8 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
     ("standing", "words"),
     [
         (Standing(OPEN, False, RESERVE), "`dppca-owner review s`, then `contribute`"),
+        (Standing(OPEN, False, RESERVE, uncovered="why"), "nothing, it is not covered: why"),
+        (Standing(OPEN, False, RESERVE, uncovered="why", is_over=True), "nothing: its deadline"),
         (Standing(OPEN, False, RESERVE, is_over=True), "nothing: its deadline has passed"),
         (Standing(OPEN, False, DRAW), "`dppca-owner contribute s`: it is charged and not drawn"),
         (Standing(OPEN, False, DRAW, is_over=True), "nothing: its deadline has passed"),

@@ -19,6 +19,10 @@ from dppca.owner.render.studies import Standing
         (Standing(StudyState.ABORTED, is_held=True, step=NextStep.NOTHING), "without a result"),
         (Standing(StudyState.OPEN, is_held=True, step=NextStep.RESERVE), "dppca-owner doctor"),
         (Standing(StudyState.OPEN, is_held=False, step=NextStep.RESERVE), "what would leave"),
+        (
+            Standing(StudyState.OPEN, is_held=False, step=NextStep.RESERVE, uncovered="why"),
+            "Not covered: why",
+        ),
         (Standing(StudyState.OPEN, is_held=False, step=NextStep.DRAW), "go on with it"),
         (Standing(StudyState.OPEN, is_held=False, step=NextStep.SEND), "go on with it"),
         (Standing(StudyState.OPEN, is_held=True, step=NextStep.NOTHING), "wait for the other"),

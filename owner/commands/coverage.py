@@ -1,0 +1,59 @@
+"""What `contribute` would refuse, and why: one answer for every command that says it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dppca.common.aggregation.terms import Terms
+from dppca.common.clock import utc_now
+from dppca.common.errors import DppcaError, NoPolicyError
+from dppca.common.messages import StudyState
+from dppca.common.study import Study, Trust
+from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.release.contribution import (
+    NextStep,
+    Review,
+    request_contribution,
+    require_possible,
+)
+from dppca.owner.site.agreement import find_refusal
+from dppca.owner.site.policy import DataSet, Policy
+
+
+def find_refusals(
+    planned: Review, state: StudyState, data_set: DataSet, history: History
+) -> tuple[DppcaError, ...]:
+    """Why a contribution would be refused: by the policy's rule, and by `require_possible`."""
+    if planned.step is NextStep.SEND:
+        return ()
+    found = [*_refused_by_rule(planned.study, data_set)]
+    try:
+        require_possible(planned, history, state, now=utc_now())
+    except DppcaError as error:
+        found.append(error)
+    return tuple(found)
+
+
+def find_uncovered(study: Study, policy: Policy, history: History) -> list[DppcaError]:
+    """Why the policy covers a study for no data set; empty where it does, or where there is none.
+
+    No row is read: what depends on rows is left out.
+    """
+    found: list[DppcaError] = []
+    for each in policy.data_sets:
+        refusals = [*_refused_by_rule(study, each)]
+        try:
+            admit_charge(history, request_contribution(study, account=each.account))
+        except DppcaError as error:
+            refusals.append(error)
+        if not refusals:
+            return []
+        found += refusals
+    return found
+
+
+def _refused_by_rule(study: Study, data_set: DataSet) -> Iterator[DppcaError]:
+    if study.trust is Trust.AGGREGATE:
+        refusal = find_refusal(study, Terms.from_study(study), data_set)
+        if refusal is not None:
+            yield NoPolicyError(refusal)
