@@ -156,7 +156,7 @@ def test_attribute_at_fault_is_named_by_its_place() -> None:
     ("text", "says"),
     [
         ("", "must be a mapping"),
-        ("study.yaml", "give the file.s text, not its path"),
+        ("study.yaml", "give the file.s text, or its pathlib"),
         ("age,sex\n40,f\n", "other text, such as a table: a study is YAML"),
         ("- a\n- b\n", "must be a mapping"),
         ("name: [", "not YAML"),
