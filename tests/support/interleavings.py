@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from contextvars import Context
@@ -221,15 +221,20 @@ class SteppedCurator:
                     spools.append(stack.enter_context(store.spool()))
                     spools[-1].write(release)
                 store.save(record, *spools)
-        self.start(now)
+        self._start(now, begun)
 
-    def start(self, now: datetime) -> None:
+    def _start(self, now: datetime, known: Iterable[Study]) -> None:
+        """Begin the daemon, which knows the noise of some studies, as if they had been asked of."""
         self.calls: list[asyncio.Task[None]] = []
         self.loop = SteppedLoop(now)
         self.store = SqliteStore(self._folder)
         self.coordinator = StudyCoordinator(
             self.store, _signer, clock=self.loop.clock, check_s=math.inf, stall_s=math.inf
         )
+        for study in known:
+            self.loop.create_task(self.coordinator.calibration(self.record(study)))
+            self.loop.settle()
+            self.loop.work_off()
         self.daemon = self.loop.create_task(self.coordinator.run(tick_s=TICK_S))
         self.loop.settle()
 
@@ -240,7 +245,7 @@ class SteppedCurator:
 
     def restart(self) -> None:
         self.close()
-        self.start(self.loop.now)
+        self._start(self.loop.now, ())
 
     def tick(self, moment: datetime | None = None) -> None:
         """Move the clock by a tick, or to a moment that is later, and let the daemon look."""

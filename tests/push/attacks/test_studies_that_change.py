@@ -42,7 +42,6 @@ def one_tick_before(
 
 def begin_decomposition(curator: SteppedCurator) -> Job:
     """The job in which a complete study is decomposed; it has begun."""
-    curator.loop.finish(curator.loop.jobs[0])  # the study's noise is known
     (job,) = curator.loop.jobs
     curator.loop.go_on(job)
     return job
@@ -133,7 +132,6 @@ def test_the_last_opening_is_being_stored_as_the_time_to_open_passes(tmp_path: P
 def begin_to_store(curator: SteppedCurator, owner: str) -> Job:
     """The job that stores a contribution to the first study; it has read the clock."""
     curator.contribute(FIRST, owner)
-    curator.loop.finish(curator.loop.jobs[0])  # the study's noise is known
     (storing,) = curator.loop.jobs
     curator.loop.go_on(storing)
     return storing

@@ -211,7 +211,6 @@ def test_a_study_that_is_complete_while_another_is_decomposed_waits_for_no_tick(
 ) -> None:
     begun = {FIRST: FIRST.owners, SECOND: SECOND.owners[1:]}
     with closing(SteppedCurator(tmp_path, begun)) as curator:
-        curator.loop.finish(curator.loop.jobs[0])  # the study's noise is known
         (decomposing,) = curator.loop.jobs
         curator.contribute(SECOND, SECOND.owners[0])
         curator.loop.work_off(but=decomposing)
