@@ -31,6 +31,7 @@ from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Role
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
+from dppca.curator.store.sqlite import DATABASE
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.sealed_set import is_opened, wanted_streams
@@ -189,6 +190,7 @@ class SteppedCurator:
     begun
         Studies and the owners that have contributed, oldest first. A study of ``trust: aggregate``
         is `MASKED`'s.
+        They are stored in the folder unless that has a store.
     now
         What the clock says first; `START` unless said.
     """
@@ -202,25 +204,8 @@ class SteppedCurator:
             for study, owners in begun.items()
             for owner in owners
         }
-        with ExitStack() as stack:
-            store = stack.enter_context(closing(SqliteStore(folder)))
-            for study, owners in begun.items():
-                record = lifecycle.create(None, study, now=START)
-                store.create(record)
-                spools = []
-                for owner in owners:
-                    release, header = _release(study, owner)
-                    record, _ = admission.contribute(
-                        record,
-                        owner,
-                        header,
-                        OwnerHistory(),
-                        calibration=calibrate(study),
-                        now=START,
-                    )
-                    spools.append(stack.enter_context(store.spool()))
-                    spools[-1].write(release)
-                store.save(record, *spools)
+        if not (folder / DATABASE).exists():
+            _keep(folder, begun)
         self._start(now, begun)
 
     def _start(self, now: datetime, known: Iterable[Study]) -> None:
@@ -335,6 +320,29 @@ class SteppedCurator:
 
     async def _abort(self, study: Study) -> None:
         await self.coordinator.abort_study(study.name, "no longer wanted")
+
+
+def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
+    """Store studies, and what owners have contributed."""
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(SqliteStore(folder)))
+        for study, owners in begun.items():
+            record = lifecycle.create(None, study, now=START)
+            store.create(record)
+            spools = []
+            for owner in owners:
+                release, header = _release(study, owner)
+                record, _ = admission.contribute(
+                    record,
+                    owner,
+                    header,
+                    OwnerHistory(),
+                    calibration=calibrate(study),
+                    now=START,
+                )
+                spools.append(stack.enter_context(store.spool()))
+                spools[-1].write(release)
+            store.save(record, *spools)
 
 
 @cache

@@ -3,14 +3,19 @@
 An example begins where something is about to happen: contributions are one short of enough, or
 complete; the next tick of the clock is the deadline's, or not. Then some parties call, time passes,
 an operator aborts, the daemon is killed. Between any two of these, jobs of the curator's threads
-go on, in any order that threads may have.
+go on, in any order that threads may have. One event is tried with every order that departs once
+from the usual; several, with orders by chance.
+
+Reference: Emmi, Qadeer, Rakamaric, "Delay-bounded scheduling" (2011).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,6 +47,8 @@ SITUATIONS: dict[str, dict[Study, int]] = {
     "one opening short": {LATER: 1, MASKED_STUDY: 5},
 }
 """How many owners have contributed to each of two studies, of whom two, or four, are enough."""
+SHORT = [situation for situation, come in SITUATIONS.items() if 1 in come.values()]
+"""Where one more contribution makes a quorum."""
 EVENTS = [*("comes 0", "comes 1") * 3, "abort 0", "abort 1", "kill", "tick"]
 
 
@@ -70,6 +77,66 @@ def happen(hub: SteppedCurator, pair: Sequence[Study], event: str) -> None:
         hub.tick()
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a curator in a situation, for copies; made once."""
+
+    @cache
+    def make(situation: str) -> Path:
+        folder = tmp_path_factory.mktemp("situation")
+        SteppedCurator(folder, begun(situation)).close()
+        return folder
+
+    return make
+
+
+def begun(situation: str) -> dict[Study, tuple[str, ...]]:
+    """Studies, and who has contributed."""
+    return {study: study.owners[:number] for study, number in SITUATIONS[situation].items()}
+
+
+def play(
+    prepared: Path, situation: str, events: Sequence[str], schedule: Sequence[int]
+) -> list[int]:
+    """Let events happen and jobs go on until there are none; how many ways each moment had.
+
+    Parameters
+    ----------
+    prepared
+        Folder of the situation.
+    schedule
+        Which way is taken: jobs, oldest first, then the next event. After its end always the first.
+    """
+    studies, waiting, turns, ways = begun(situation), [*events, "tick"], iter(schedule), list[int]()
+    before = DEADLINE - timedelta(seconds=TICK_S)
+    with TemporaryDirectory() as at, ExitStack() as stack:
+        shutil.copytree(prepared, at, dirs_exist_ok=True)
+        hub = stack.enter_context(closing(SteppedCurator(Path(at), studies, now=before)))
+        if LATER in studies:
+            begin_to_open(hub)
+            hub.tick(OPEN_BY - timedelta(seconds=TICK_S))
+        while n_ways := len(jobs := hub.loop.movable) + bool(waiting):
+            ways.append(n_ways)
+            turn = next(turns, 0) % n_ways
+            if turn < len(jobs):
+                hub.loop.go_on(jobs[turn])
+            else:
+                happen(hub, list(studies), waiting.pop(0))
+            hub.require_sound()
+        hub.require_settled()
+    return ways
+
+
+@pytest.mark.parametrize("event", ["comes 0", "comes 1", "abort 1"])
+@pytest.mark.parametrize("situation", SHORT)
+def test_at_every_moment_something_else_may_go_first(
+    situation: str, event: str, prepared: Callable[[str], Path]
+) -> None:
+    for moment, n_ways in enumerate(play(prepared(situation), situation, [event], [])):
+        for way in range(1, n_ways):
+            play(prepared(situation), situation, [event], [*[0] * moment, way])
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 @settings(max_examples=examples(30))
 @given(
@@ -77,20 +144,6 @@ def happen(hub: SteppedCurator, pair: Sequence[Study], event: str) -> None:
     schedule=st.lists(st.integers(0, 11), max_size=16),
 )
 def test_whatever_comes_in_between_no_contribution_no_quorum_and_no_daemon_is_lost(
-    situation: str, events: list[str], schedule: list[int]
+    situation: str, prepared: Callable[[str], Path], events: list[str], schedule: list[int]
 ) -> None:
-    come, waiting, turns = SITUATIONS[situation], [*events, "tick"], iter(schedule)
-    begun = {study: study.owners[:number] for study, number in come.items()}
-    before = DEADLINE - timedelta(seconds=TICK_S)
-    with TemporaryDirectory() as at, closing(SteppedCurator(Path(at), begun, now=before)) as hub:
-        if LATER in begun:
-            begin_to_open(hub)
-            hub.tick(OPEN_BY - timedelta(seconds=TICK_S))
-        while (jobs := hub.loop.movable) or waiting:
-            turn = next(turns, 0) % (len(jobs) + bool(waiting))
-            if turn < len(jobs):
-                hub.loop.go_on(jobs[turn])
-            else:
-                happen(hub, list(begun), waiting.pop(0))
-            hub.require_sound()
-        hub.require_settled()
+    play(prepared(situation), situation, events, schedule)
