@@ -2,8 +2,8 @@
 
 Coordinator and store are the product's. Their event loop runs nothing in other threads: what it is
 given for one is a `Job`, which a test begins, does and hands over the answer of when it likes. The
-thread that writes the store is one, so its jobs keep their order. Time passes when a test says so;
-that a job takes some of it, is that it is done by the clock of when it began.
+thread that writes the store is one, so its jobs keep their order. Time passes when a test says so.
+A job takes time, too: what it does, it does by the clock of when it began.
 """
 
 from __future__ import annotations
@@ -51,21 +51,14 @@ MASKED = MaskedRecords(
         5, 4, spares=1, quorum=4, deadline=DEADLINE.isoformat(), open_by=OPEN_BY.isoformat()
     )
 )
-
 MASKED_STUDY, OPENERS = MASKED.made.study, MASKED.terms.openers
 _MASKED_DIGEST = bytes.fromhex(MASKED_STUDY.digest)
 
 
-def plain_study(name: str, **changes: Any) -> Study:
+def plain_study(name: str, *, deadline: datetime = DEADLINE) -> Study:
     """A study of three owners with ``trust: owner``; two are enough at the deadline."""
-    return make_study("small", name=name, **{**_PLAIN, **changes})
-
-
-_PLAIN: dict[str, Any] = {
-    "owners": ["owner-1", "owner-2", "owner-3"],
-    "quorum": 2,
-    "deadline": DEADLINE.isoformat(),
-}
+    owners = ["owner-1", "owner-2", "owner-3"]
+    return make_study("small", name=name, owners=owners, quorum=2, deadline=deadline.isoformat())
 
 
 @dataclass(eq=False)

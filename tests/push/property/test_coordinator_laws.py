@@ -36,7 +36,7 @@ from tests.support.interleavings import (
 )
 
 PLAIN, OTHER = plain_study("plain"), plain_study("other")
-LATER = plain_study("later", deadline=OPEN_BY.isoformat())
+LATER = plain_study("later", deadline=OPEN_BY)
 SITUATIONS: dict[str, dict[Study, int]] = {
     "both one short of enough": {PLAIN: 1, OTHER: 1},
     "both one short of all": {PLAIN: 2, OTHER: 2},
