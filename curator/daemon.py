@@ -77,6 +77,7 @@ async def _serve(config: DaemonConfig) -> None:
         store,
         ready=lambda: coordinator.serving,
         writable=lambda: coordinator.writable,
+        stopped=lambda: coordinator.n_stopped,
         expiries=lambda: {"curator": authenticator.expires},
         now=utc_now,
     )

@@ -133,6 +133,7 @@ class Metrics:
         *,
         ready: Callable[[], bool],
         writable: Callable[[], bool],
+        stopped: Callable[[], int],
         expiries: Callable[[], Mapping[str, datetime]],
         now: Callable[[], datetime],
     ) -> None:
@@ -142,12 +143,14 @@ class Metrics:
         ----------
         ready, writable
             Whether calls are served, and whether the store could be written last time.
+        stopped
+            How many studies a defect keeps from going on.
         expiries
             When each certificate in use expires; names such as ``curator``, times aware.
         now
             The clock, aware.
         """
-        self.registry.register(_StateCollector(store, ready, writable, expiries, now))
+        self.registry.register(_StateCollector(store, ready, writable, stopped, expiries, now))
 
 
 class _StateCollector(Collector):
@@ -158,12 +161,14 @@ class _StateCollector(Collector):
         store: Store,
         ready: Callable[[], bool],
         writable: Callable[[], bool],
+        stopped: Callable[[], int],
         expiries: Callable[[], Mapping[str, datetime]],
         now: Callable[[], datetime],
     ) -> None:
         self._store = store
         self._ready = ready
         self._writable = writable
+        self._stopped = stopped
         self._expiries = expiries
         self._now = now
         self._measuring = threading.Lock()
@@ -198,6 +203,11 @@ class _StateCollector(Collector):
         yield _gauge("ready", "1 while calls are served, else 0.", self._ready())
         yield _gauge(
             "store_writable", "1 where the store could be written last time.", self._writable()
+        )
+        yield _gauge(
+            "studies_stopped",
+            "Studies that wait on because a defect stopped the work on them.",
+            self._stopped(),
         )
         yield from self._sizes()
         expiry = GaugeMetricFamily(

@@ -3,7 +3,8 @@
 A handler is written for values and raises errors of `dppca.common.errors`. Here its caller is
 identified from the certificate alone, its role is checked before anything is read, and whatever it
 raises is turned into a status by `dppca.common.transport.status`; this is the one place, with
-``main``, where any exception at all is caught. Details go to the log, constants to the caller.
+``main`` and the coordinator's work on a study, where any exception at all is caught. Details go to
+the log, constants to the caller.
 """
 
 from __future__ import annotations

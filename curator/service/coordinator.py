@@ -5,6 +5,11 @@ Every step is the same: in the one writing thread, read the record, let
 decide, store what they return, all or nothing. As there is one writer, nothing changes between a
 decision and its transaction. Then anybody who waits for the study is woken.
 
+What takes long is done between two looks at a study: whether a result, a sealed set or an end for
+lateness still is what the study waits for, its writing step decides, by the record and the clock of
+that moment. What has come to nothing by then is left, and the study is looked at again. Nothing
+that is wrong with one study ends the work on others.
+
 Nothing blocks the event loop: transactions run in the writing thread, decomposition and reading in
 others. A step that has begun is finished even where its caller has gone.
 """
@@ -18,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import numpy as np
@@ -31,12 +36,19 @@ from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import utc_now
-from dppca.common.errors import GarbledSumError, StoreError, UnknownStudyError, UnreachableError
+from dppca.common.errors import (
+    DppcaError,
+    GarbledSumError,
+    StoreError,
+    StudyStateError,
+    UnknownStudyError,
+    UnreachableError,
+)
 from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust
-from dppca.curator.observability.log import log_event
+from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit
 from dppca.curator.service.masked_sums import (
     digest_set,
@@ -63,6 +75,7 @@ RETRY_AFTER_S = 30.0
 CHECK_S = 2.0
 STALL_S = 30.0
 
+_DEFECT = "report this defect; restart the daemon to try again, or abort the study"
 _WAITING = (StudyState.OPEN, StudyState.SEALED)
 _T = TypeVar("_T")
 
@@ -107,7 +120,8 @@ class StudyCoordinator:
         self._advancing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._calibrations: dict[bytes, Calibration] = {}
-        self._retry_not_before: dict[bytes, datetime] = {}
+        self._retry_at_s: dict[bytes, float] = {}  # by the event loop's clock
+        self._defective: set[bytes] = set()
         self._draining = False
         self._writable = True
 
@@ -122,6 +136,12 @@ class StudyCoordinator:
         oldest = min(list(self._started_s.values()), default=None)
         stalled = oldest is not None and time.monotonic() - oldest > self._stall_s
         return self._writable and not stalled
+
+    @property
+    def n_stopped(self) -> int:
+        """How many studies wait on, though a defect keeps what is due from being done."""
+        records = [self.require(digest) for digest in list(self._defective)]
+        return sum(record.state in _WAITING for record in records)
 
     def require(self, digest: bytes) -> StudyRecord:
         """The study of a digest, or `UnknownStudyError`."""
@@ -314,35 +334,25 @@ class StudyCoordinator:
     async def run(self, *, tick_s: float) -> None:
         """Settle what is due, at every tick and whenever something has come; until cancelled."""
         while True:
+            self._wake.clear()  # first: what comes while others are settled is not forgotten
             await self.advance_due()
             if not self._writable or time.monotonic() - self._checked_s >= self._check_s:
                 await self._check_store()
-            self._wake.clear()
             with suppress(TimeoutError):  # the next tick
                 async with asyncio.timeout(tick_s):
                     await self._wake.wait()
 
     async def advance_due(self) -> None:
-        """Do with every study what is due; what fails is tried again later."""
+        """Do with every study what is due.
+
+        What fails is tried again later. A defect of this software, which is any error that is not
+        of `dppca.common.errors`, stops the work on its study until the daemon is started again.
+        """
         async with self._advancing:
-            for record in self.store.studies():
-                now = self._clock()
-                if now < self._retry_not_before.get(record.digest, now):
-                    continue
-                try:
-                    await self._advance(record, lifecycle.next_action(record, now=now))
-                except StoreError as error:
-                    wait = RETRY_AFTER_S
-                    self._retry_not_before[record.digest] = datetime.fromtimestamp(
-                        now.timestamp() + wait, UTC
-                    )
-                    log_event(
-                        "study not settled",
-                        level=logging.ERROR,
-                        study=record.study.name,
-                        reason=str(error),
-                        retry_s=wait,
-                    )
+            for digest in [record.digest for record in self.store.studies()]:
+                waited = self._retry_at_s.get(digest, 0.0) <= asyncio.get_running_loop().time()
+                if waited and digest not in self._defective:
+                    await self._advance(digest)
 
     async def drain(self) -> None:
         """Answer anybody who waits; new waits are answered at once."""
@@ -356,58 +366,85 @@ class StudyCoordinator:
         self._writer.shutdown(wait=True)
         self.store.close()
 
-    async def _advance(self, record: StudyRecord, action: NextAction) -> None:
-        if action is NextAction.ABORT:
-            await self._abort(record, lifecycle.late_reason(record))
-        elif action is NextAction.SEAL:
-            await self._seal(record)
-        elif action is NextAction.DECOMPOSE:
-            await self._decompose(record)
-
-    async def _abort(self, record: StudyRecord, reason: str) -> None:
+    async def _advance(self, digest: bytes) -> None:
+        record = self.require(digest)
         name = record.study.name
-        await self.abort_study(name, reason)
-        late = {"missing": len(record.missing), "missing_openers": len(missing_openers(record))}
-        log_event("study aborted", study=name, reason=reason, **late)
+        try:
+            match lifecycle.next_action(record, now=self._clock()):
+                case NextAction.ABORT:
+                    await self._abort(
+                        digest, lambda before: lifecycle.abort_late(before, now=self._clock())
+                    )
+                case NextAction.SEAL:
+                    await self._seal(record)
+                case NextAction.DECOMPOSE:
+                    await self._decompose(record)
+        except StudyStateError as error:  # nothing is wrong: the next look begins anew
+            log_event("study changed meanwhile", study=name, reason=str(error))
+        except DppcaError as error:
+            self._retry_at_s[digest] = asyncio.get_running_loop().time() + RETRY_AFTER_S
+            log_event(
+                "study not settled",
+                level=logging.ERROR,
+                study=name,
+                reason=str(error),
+                retry_s=RETRY_AFTER_S,
+            )
+        except Exception as error:  # noqa: BLE001 - a defect, which is this study's alone
+            self._defective.add(digest)
+            LOGGER.error(
+                "study stopped", exc_info=error, extra={"fields": {"study": name, "next": _DEFECT}}
+            )
+
+    async def _abort(self, digest: bytes, abort: Callable[[StudyRecord], StudyRecord]) -> None:
+        def step() -> tuple[StudyRecord, StudyRecord]:
+            before = self.require(digest)
+            aborted = abort(before)
+            self.store.save(aborted)
+            return before, aborted
+
+        before, aborted = await self._write(step, changes=digest)
+        late = {"missing": len(before.missing), "missing_openers": len(missing_openers(before))}
+        log_event("study aborted", study=before.study.name, reason=aborted.reason, **late)
 
     async def _seal(self, record: StudyRecord) -> None:
         """Fix the set that is opened: what has come by now."""
         checkpoint("seal")
         set_digest = await asyncio.to_thread(digest_set, self.store, record)
 
-        def step() -> StudyRecord:
+        def step() -> None:
             before = self.require(record.digest)
             sealed = lifecycle.seal(before, record.contributions, set_digest, now=self._clock())
             self.store.save(sealed)
             checkpoint("sealed")
-            return sealed
 
         await self._write(step, changes=record.digest)
         log_event("study sealed", study=record.study.name, owners=len(record.contributions))
 
     async def _decompose(self, record: StudyRecord) -> None:
-        digest, name = record.digest, record.study.name
+        digest, name, taken = record.digest, record.study.name, record.contributions
         checkpoint("decompose")
         try:
             content = await asyncio.to_thread(self._result, record, await self.calibration(record))
         except GarbledSumError:
-            await self._abort(record, lifecycle.GARBLED_REASON)
+            await self._abort(
+                digest, lambda before: lifecycle.abort_garbled(before, taken, now=self._clock())
+            )
             return
         checkpoint("result")
 
-        def step() -> StudyRecord:
+        def step() -> None:
             with self.store.spool() as spool:
                 spool.write(content)
                 result = StoredBlob(spool.n_bytes, spool.sha256)
                 decomposed = lifecycle.decompose(
-                    self.require(digest), record.contributions, result, now=self._clock()
+                    self.require(digest), taken, result, now=self._clock()
                 )
                 self.store.save(decomposed, spool)
             checkpoint("serve")
-            return decomposed
 
         await self._write(step, changes=digest)
-        log_event("study decomposed", study=name, owners=len(record.contributions))
+        log_event("study decomposed", study=name, owners=len(taken))
 
     def _result(self, record: StudyRecord, calibration: Calibration) -> bytes:
         study, contributions, evidence = record.study, record.contributions, None

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dppca.common.checkpoints import checkpoint
-from dppca.common.errors import DppcaError, StoreError, UnknownStudyError
+from dppca.common.errors import DppcaError, UnknownStudyError
 from dppca.common.messages import Header
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.curator.store import Spool, Store
@@ -87,7 +87,7 @@ class GroupCommit:
             group = self._take_group(pending)
             try:
                 self._store_all(group)
-            except StoreError:
+            except Exception:  # a defect that one contribution meets is not told to another
                 if len(group) == 1:
                     raise
                 self._store_all([pending])

@@ -17,9 +17,10 @@ What is contributed, opened and published, and by whom, `dppca.curator.study.adm
 With ``trust: owner`` a study is decomposed when all owners have come, or with a quorum once the
 deadline has passed. With ``trust: aggregate`` it is sealed then, and decomposed once the openers
 have opened every stream; only there may it be sealed, and it cannot be decomposed while open. With
-less than a quorum, or with a stream that nobody opened by ``open_by``, it is aborted. What a site
-says of itself is never passed on: of late and missing owners and openers the others learn the
-names.
+less than a quorum, or with a stream that nobody opened by ``open_by``, it is aborted. A step that
+nobody asked for is refused unless it is due when it is stored: a study may have changed since
+`next_action` was asked. What a site says of itself is never passed on: of late and missing owners
+and openers the others learn the names.
 """
 
 from __future__ import annotations
@@ -141,11 +142,6 @@ def next_action(record: StudyRecord, *, now: datetime) -> NextAction:
     return ready if len(record.contributions) >= record.study.needed else NextAction.ABORT
 
 
-def late_reason(record: StudyRecord) -> str:
-    """Why a study that is due to be aborted is: whom it waited for in vain."""
-    return OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON
-
-
 def seal(
     record: StudyRecord, taken: tuple[Contribution, ...], set_digest: bytes, *, now: datetime
 ) -> StudyRecord:
@@ -208,6 +204,38 @@ def abort(record: StudyRecord, reason: str) -> StudyRecord:
     return replace(record, state=state, reason=reason)
 
 
+def abort_late(record: StudyRecord, *, now: datetime) -> StudyRecord:
+    """The study ended because those for whom it waited did not come in time.
+
+    Raises
+    ------
+    StudyStateError
+        It is not late, or what it waited for has come.
+    """
+    _require_due(record, NextAction.ABORT, record.contributions, now)
+    return abort(record, OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON)
+
+
+def abort_garbled(
+    record: StudyRecord, taken: tuple[Contribution, ...], *, now: datetime
+) -> StudyRecord:
+    """The study ended because its openings do not fit its contributions.
+
+    Parameters
+    ----------
+    taken
+        The contributions with which the openings were compared.
+
+    Raises
+    ------
+    StudyStateError
+        It is not to be decomposed, or other contributions are stored.
+    """
+    next_state(record, Transition.DECOMPOSE)
+    _require_due(record, NextAction.DECOMPOSE, taken, now)
+    return abort(record, GARBLED_REASON)
+
+
 def require_reason(reason: str) -> None:
     """Raise `InputError` unless a reason is one line of 1 to `MAX_REASON_LENGTH` characters."""
     if not 1 <= len(reason) <= MAX_REASON_LENGTH or not reason.isprintable():
@@ -252,6 +280,8 @@ def _require_due(
     record: StudyRecord, action: NextAction, taken: tuple[Contribution, ...], now: datetime
 ) -> None:
     if next_action(record, now=now) is not action:
+        if action is NextAction.ABORT:
+            raise StudyStateError(f"study {record.study.name} is {record.state.value} and not late")
         whom = "openers" if record.state is StudyState.SEALED else "owners"
         raise StudyStateError(f"study {record.study.name} still waits for {whom}")
     if taken != record.contributions:

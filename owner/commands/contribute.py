@@ -214,7 +214,9 @@ def _release(
         moments, counted = _read(LocalEngine(), table, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
-        require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
+    # Reading and asking take long: where the study has ended meanwhile, nothing is charged.
+    _, state = agreed_study(site, client, study.name, study_file=None)
+    require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         with _timed(seconds, "draw"):
             stored = store_release(

@@ -123,7 +123,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.attempt(lambda r: lifecycle.decompose(r, taken, result, now=now))
                 assert self.record.state is StudyState.DECOMPOSED
             case NextAction.ABORT:
-                self.attempt(lambda r: lifecycle.abort(r, lifecycle.late_reason(r)))
+                self.attempt(lambda r: lifecycle.abort_late(r, now=now))
                 assert self.record.state is StudyState.ABORTED
             case NextAction.NOTHING:
                 pass

@@ -76,7 +76,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.attempt(lambda r: lifecycle.decompose(r, taken, result, now=self.now))
                 assert self.record.state is StudyState.DECOMPOSED
             case NextAction.ABORT:
-                self.attempt(lambda r: lifecycle.abort(r, lifecycle.QUORUM_REASON))
+                self.attempt(lambda r: lifecycle.abort_late(r, now=self.now))
                 assert self.record.state is StudyState.ABORTED
             case NextAction.NOTHING:
                 pass

@@ -2,20 +2,39 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import StoreError
+from dppca.common.errors import DppcaError, GarbledSumError, LimitError, StoreError
+from dppca.common.messages import StudyState
+from dppca.common.results import Result
+from dppca.common.study import Study
 from dppca.common.transport.tls import Role
+from dppca.curator.observability.log import LOGGER
+from dppca.curator.service import coordinator
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
+from dppca.curator.study import lifecycle
+from dppca.curator.study.aggregate import aggregate as aggregate_releases
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.certificates import new_authority
+from tests.support.interleavings import (
+    DEADLINE,
+    MASKED_STUDY,
+    OPENERS,
+    SteppedCurator,
+    plain_study,
+)
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
+
+FIRST, SECOND = plain_study("first"), plain_study("second")
 
 
 class Barred(SqliteStore):
@@ -114,3 +133,110 @@ def test_a_disk_that_hangs_is_not_writable_while_it_does(tmp_path: Path) -> None
         assert studies.serving
 
     with_studies(tmp_path, steps, stall_s=0.0)
+
+
+@contextmanager
+def stepped(folder: Path, *complete: Study) -> Iterator[SteppedCurator]:
+    """A curator to whose studies all owners have contributed; it looks at the last one first."""
+    begun = {study: study.owners for study in complete}
+    with closing(SteppedCurator(folder, begun)) as curator:
+        yield curator
+
+
+def fail_for(study: Study, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the decomposition of one study fail, until `MonkeyPatch.undo`."""
+
+    def aggregate(of: Study, *arguments: Any) -> Result:
+        if of == study:
+            raise error
+        return aggregate_releases(of, *arguments)
+
+    monkeypatch.setattr(coordinator, "aggregate", aggregate)
+
+
+def test_a_defect_stops_the_work_on_one_study_until_the_daemon_is_restarted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_for(SECOND, ZeroDivisionError("a defect"), monkeypatch)
+    monkeypatch.setattr(LOGGER, "propagate", True)
+    with stepped(tmp_path, FIRST, SECOND) as curator:
+        curator.loop.work_off()
+        assert curator.record(FIRST).state is StudyState.DECOMPOSED
+        assert curator.record(SECOND).state is StudyState.OPEN
+        assert curator.coordinator.n_stopped == 1
+        assert not curator.daemon.done()
+        (line,) = [each for each in caplog.records if each.message == "study stopped"]
+        assert line.exc_info is not None
+        assert vars(line)["fields"]["study"] == "second"
+        monkeypatch.undo()
+        curator.tick(DEADLINE)
+        assert curator.loop.jobs == [], "it is not tried again"
+        curator.restart()
+        curator.loop.work_off()
+        assert curator.record(SECOND).state is StudyState.DECOMPOSED
+        assert curator.coordinator.n_stopped == 0
+
+
+def test_an_operator_may_abort_a_study_that_a_defect_has_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_for(FIRST, ZeroDivisionError("a defect"), monkeypatch)
+    with stepped(tmp_path, FIRST) as curator:
+        curator.loop.work_off()
+        curator.abort(FIRST)
+        curator.loop.work_off()
+        assert curator.record(FIRST).state is StudyState.ABORTED
+        assert curator.coordinator.n_stopped == 0
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), LimitError("too large")])
+def test_what_fails_is_tried_again_later(
+    error: DppcaError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_for(SECOND, error, monkeypatch)
+    with stepped(tmp_path, FIRST, SECOND) as curator:
+        curator.loop.work_off()
+        assert curator.record(FIRST).state is StudyState.DECOMPOSED
+        monkeypatch.undo()
+        failed = curator.loop.now
+        curator.tick(failed + timedelta(seconds=coordinator.RETRY_AFTER_S - 1))
+        assert curator.loop.jobs == []
+        curator.tick(failed + timedelta(seconds=coordinator.RETRY_AFTER_S))
+        curator.loop.work_off()
+        assert curator.record(SECOND).state is StudyState.DECOMPOSED
+
+
+def test_a_study_that_is_complete_while_another_is_decomposed_waits_for_no_tick(
+    tmp_path: Path,
+) -> None:
+    begun = {FIRST: FIRST.owners, SECOND: SECOND.owners[1:]}
+    with closing(SteppedCurator(tmp_path, begun)) as curator:
+        (decomposing,) = curator.loop.jobs
+        curator.contribute(SECOND, SECOND.owners[0])
+        curator.loop.work_off(but=decomposing)
+        assert curator.record(SECOND).complete
+        curator.loop.work_off()
+        assert curator.record(SECOND).state is StudyState.DECOMPOSED
+
+
+def test_openings_that_do_not_fit_end_a_study_unless_an_operator_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def garbled(*_: object) -> NoReturn:
+        raise GarbledSumError("they do not fit")
+
+    monkeypatch.setattr(coordinator, "aggregate_masked", garbled)
+    for aborted, reason in ((False, lifecycle.GARBLED_REASON), (True, "no longer wanted")):
+        with stepped(tmp_path / str(aborted), MASKED_STUDY) as curator:
+            curator.loop.work_off()
+            curator.vote(*OPENERS[:3])
+            curator.loop.work_off()
+            curator.open(OPENERS[0])
+            curator.loop.work_off()
+            curator.open(OPENERS[-1])
+            curator.loop.finish(curator.loop.jobs[0])
+            if aborted:
+                curator.abort(MASKED_STUDY)
+            curator.loop.work_off()
+            assert curator.record(MASKED_STUDY).reason == reason
+            assert not curator.daemon.done()

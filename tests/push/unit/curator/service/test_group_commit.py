@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from dppca.common.transport.tls import Role
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.group_commit import GroupCommit, PendingContribution
 from dppca.curator.store import Spool, SqliteStore
-from dppca.curator.study import lifecycle
+from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.census import header_of, make_release
@@ -146,6 +147,25 @@ def test_one_that_cannot_be_stored_fails_alone(table: Table) -> None:
     assert set(found.values()) == {UploadDecision.ACCEPT}
     assert table.store.tried[0] == tuple(OWNERS)
     assert table.store.saved == [(owner,) for owner in OWNERS if owner != "owner-3"]
+
+
+def test_a_defect_that_one_meets_is_told_to_it_alone(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def contribute(record: StudyRecord, owner: str, *rest: Any, **named: Any) -> Any:
+        if owner == "owner-3":
+            raise ZeroDivisionError
+        return accept(record, owner, *rest, **named)
+
+    accept = admission.contribute
+    monkeypatch.setattr(admission, "contribute", contribute)
+    waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS)]
+    for each in waiting:
+        if each.owner == "owner-3":
+            with pytest.raises(ZeroDivisionError):
+                table.outcome(each)
+        else:
+            assert table.outcome(each) is UploadDecision.ACCEPT
 
 
 def test_studies_do_not_wait_for_one_another(table: Table) -> None:

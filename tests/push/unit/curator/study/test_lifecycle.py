@@ -205,7 +205,10 @@ def test_a_masked_study_is_sealed_where_another_is_decomposed(
     record = masked_with(*ALL[:come], quorum=3, deadline=DEADLINE, open_by=OPEN_BY)
     assert lifecycle.next_action(record, now=now) is expected
     if expected is NextAction.ABORT:
-        assert lifecycle.late_reason(record) == lifecycle.QUORUM_REASON
+        assert lifecycle.abort_late(record, now=now).reason == lifecycle.QUORUM_REASON
+    else:
+        with pytest.raises(StudyStateError, match="is open and not late"):
+            lifecycle.abort_late(record, now=now)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +228,23 @@ def test_a_sealed_study_is_decomposed_once_every_stream_is_opened(
     record = opened(masked_with(*ALL, state=StudyState.SEALED, open_by=OPEN_BY), *openers)
     assert lifecycle.next_action(record, now=now) is expected
     if expected is NextAction.ABORT:
-        assert lifecycle.late_reason(record) == lifecycle.OPENERS_REASON
+        assert lifecycle.abort_late(record, now=now).reason == lifecycle.OPENERS_REASON
+    else:
+        with pytest.raises(StudyStateError, match="is sealed and not late"):
+            lifecycle.abort_late(record, now=now)
     if expected is NextAction.DECOMPOSE:
         after = lifecycle.decompose(record, record.contributions, RESULT, now=now)
         assert (after.state, after.result) == (StudyState.DECOMPOSED, RESULT)
         assert (after.sealing, after.openings) == (record.sealing, record.openings)
+        garbled = lifecycle.abort_garbled(record, record.contributions, now=now)
+        assert garbled.reason == lifecycle.GARBLED_REASON
+        for other, taken in (
+            (after, record.contributions),
+            (lifecycle.abort(record, "enough"), record.contributions),
+            (record, record.contributions[1:]),
+        ):
+            with pytest.raises(StudyStateError):
+                lifecycle.abort_garbled(other, taken, now=now)
     else:
         with pytest.raises(StudyStateError, match="still waits for openers"):
             lifecycle.decompose(record, record.contributions, RESULT, now=now)
