@@ -11,7 +11,8 @@ WIRE := common/wire
 install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml requirements/dev.lock deploy/setup.sh
-	PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV)
+	@echo "Installing the locked packages into $(VENV), which takes a minute or two"
+	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV)
 	touch $@
 
 demo: install

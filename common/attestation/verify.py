@@ -96,7 +96,8 @@ def verify_file(
     if kind is None:
         raise ArtefactError(
             f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
-            ".parquet or .arrow, models in .skops, quality summaries in .json"
+            ".parquet or .arrow, models in .skops, quality summaries in .json. Keep rows "
+            "that others are to check as .parquet, not as CSV"
         )
     if uploads is not None and kind != _COMPONENTS:
         raise SettingError(f"--uploads adds up a sum, and {path.name} holds none: leave it out")

@@ -78,13 +78,12 @@ _LIMITER = LineLimiter(60, clock=time.monotonic)
 def configure(form: Format | None) -> None:
     """Send the log to standard error; JSON unless that is a terminal, where not said.
 
-    Call it before gRPC is imported: its own lines about failed handshakes, which are not JSON and
-    name nobody, are left out of a JSON log unless ``GRPC_VERBOSITY`` asks for them.
+    Call it before gRPC is imported: its own lines, as of failed handshakes, are neither JSON nor
+    for people and name nobody, so they are left out unless ``GRPC_VERBOSITY`` asks for them.
     """
     if form is None:
         form = "text" if sys.stderr.isatty() else "json"
-    if form == "json":
-        os.environ.setdefault("GRPC_VERBOSITY", "error")
+    os.environ.setdefault("GRPC_VERBOSITY", "none")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     LOGGER.handlers[:] = [handler]

@@ -39,6 +39,7 @@ _OWN_KINDS = {
     "int": EntryType.INTEGER,
     "float": EntryType.NUMBER,
 }
+_LEFT_OUT = {"text": FREE_TEXT, "id": IDENTIFIER, "identifier": IDENTIFIER}
 _OWN_NAMES = {  # other words that tables have for our columns
     "min": "lower",
     "minimum": "lower",
@@ -109,11 +110,16 @@ _Rows = Sequence[tuple[int, Mapping[str, str]]]
 
 def _read_own(rows: _Rows) -> Iterator[Entry | Omission]:
     for number, row in rows:
-        name, kind = row.get("name", ""), _OWN_KINDS.get(row.get("type", "").lower())
+        name, word = row.get("name", ""), row.get("type", "").lower()
+        if name and word in _LEFT_OUT:
+            yield Omission(name, _LEFT_OUT[word])
+            continue
+        kind = _OWN_KINDS.get(word)
         if kind is None or not name:
             raise SettingError(
                 f"line {number} of the data dictionary: name must not be empty, and type is one of "
-                f"{', '.join(EntryType)}. A file that holds rows of people is not for `study new`"
+                f"{', '.join(EntryType)}, or text or id for a column that is left out. A file that "
+                "holds rows of people is not for `study new`"
             )
         labels = tuple(filter(None, (label.strip() for label in row.get("labels", "").split("|"))))
         bounds = {}

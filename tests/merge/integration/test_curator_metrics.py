@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -16,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dppca.common.errors import DppcaError
 from dppca.common.messages import Form
-from dppca.common.testbed import SERVE
+from dppca.common.testbed import CURATOR, SERVE
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
@@ -193,6 +195,20 @@ def test_a_port_in_use_ends_the_daemon_by_name(curator: Watched, tmp_path: Path)
     with pytest.raises(DppcaError, match=r"cannot listen on 127\.0\.0\.1:"):
         other.start(*SERVE, "--metrics-port", port)
     assert other.process.returncode == 10
+
+
+def test_an_address_in_use_is_one_line_of_ours(curator: Watched) -> None:
+    line = ("serve", "--state", "other", "--listen", curator.address, "--log-format", "text")
+    ended = subprocess.run(
+        [sys.executable, "-m", CURATOR, *line, "--credentials", curator.credentials],
+        capture_output=True,
+        text=True,
+        cwd=curator.folder,
+        timeout=WAIT_S,
+    )
+    assert ended.returncode == 10
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith(f"error: cannot listen on {curator.address}")
 
 
 def ready_by_grpc(party: Party) -> bool:

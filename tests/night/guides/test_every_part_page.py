@@ -51,7 +51,7 @@ def test_one_person_plays_everybody(shell: PageShell) -> None:
     first = said.partition("component 1:")[2].partition("component 2:")[0]
     assert re.search(r"\+\S+ +exercise=much", first)
     assert re.search(r"-\S+ +ill=yes", first)
-    assert "joint.csv: 9000 synthetic rows." in shell.run("synthesize")
+    assert "joint.parquet: 9000 synthetic rows." in shell.run("synthesize")
     report = (shell.folder / "hospital/studies/survey/report.html").read_text()
     assert "site-only" in report
     said = shell.run("models")

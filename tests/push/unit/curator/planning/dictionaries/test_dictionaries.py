@@ -14,8 +14,10 @@ from dppca.common.errors import SettingError, StudyError
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
 from dppca.common.yaml_documents import load_yaml
+from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
 from dppca.curator.planning.dictionaries.recognition import read_dictionary
+from dppca.curator.planning.dictionaries.table_forms import read_table
 
 OWN = """\
 name,type,lower,upper,labels,unknown,description,unit
@@ -268,6 +270,15 @@ def test_a_json_schema_is_read(tmp_path: Path) -> None:
     assert found["ill"] == {"type": "binary", "values": ["false", "true"]}
     assert found["stage"] == {"type": "categorical", "categories": ["1", "2", "3"]}
     assert [each.name for each in dictionary.omitted] == ["name", "visits"]
+
+
+def test_what_is_free_text_or_names_a_person_is_left_out_of_our_own_form() -> None:
+    dictionary = read_table("name,type\nage,number\nnotes,Text\npatient,id\ncase,identifier\n")
+    assert [each.name for each in dictionary.entries] == ["age"]
+    reasons = {each.name: each.reason for each in dictionary.omitted}
+    assert reasons == {"notes": FREE_TEXT, "patient": IDENTIFIER, "case": IDENTIFIER}
+    with pytest.raises(SettingError, match="or text or id for a column that is left out"):
+        read_table("name,type\n,text\n")
 
 
 VALUE = "Zebulon"
