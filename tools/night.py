@@ -277,7 +277,7 @@ def _run(name: str, suite: Suite) -> str:
     sys.stdout.write(f"NIGHT {name}: {suite.shows}\n")
     sys.stdout.flush()
     begun, report = time.monotonic(), REPORTS / f"{name}.xml"
-    commit = _head()
+    files = files_of(name)
     report.unlink(missing_ok=True)
     folder = (*(PARALLEL if suite.parallel else PYTEST), f"tests/night/{name}")
     passed = (not suite.prepare or _loud("make", suite.prepare)) and _loud(
@@ -287,19 +287,16 @@ def _run(name: str, suite: Suite) -> str:
     result, tests = "passed" if passed else "failed", _count(report)
     others = [path for path in _uncommitted() if path != PAGE]
     end = f"{result}, {tests or 'no'} tests, {minutes:.1f} min"
-    if others or commit != _head():
-        why = f"{others[0]} is not committed" if others else "another commit was made meanwhile"
+    if others or files != files_of(name):
+        why = f"{others[0]} is not committed" if others else "its files were changed meanwhile"
         return f"{end}; not written down, because {why}"
+    commit = _quiet("git", "rev-parse", "--short=12", "HEAD").stdout.strip()
     date = datetime.now(UTC).date().isoformat()
-    digests = (f"`{files_of(name)}`", f"`{commit}`")
+    digests = (f"`{files}`", f"`{commit}`")
     cells = (f"`{name}`", suite.shows, result, tests, f"{minutes:.1f}", *digests, date)
     row = f"| {' | '.join(cells)} |"
     (ROOT / PAGE).write_text(page_of({**read_rows(), name: row}))
     return end
-
-
-def _head() -> str:
-    return _quiet("git", "rev-parse", "--short=12", "HEAD").stdout.strip()
 
 
 def _count(report: Path) -> str:

@@ -13,14 +13,11 @@ import yaml
 
 import dppca
 from dppca.common.errors import StudyStateError
-from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.release.contribution import Review
-from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import load_site
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
@@ -240,13 +237,11 @@ def test_a_study_that_ends_while_the_steward_is_asked_costs_nothing(
     class Slow(Terminal):
         """A steward who agrees once an operator has aborted the study."""
 
-        def require_consent(
-            self, planned: Review, state: StudyState, agreement: Agreement | None, counts: str
-        ) -> bool:
+        def require_consent(self, *shown: Any) -> bool:
             curator.operator().admin.AbortStudy(
                 pb.AbortStudyRequest(name=study.name, reason="x"), timeout=WAIT_S
             )
-            return super().require_consent(planned, state, agreement, counts)
+            return super().require_consent(*shown)
 
     with pytest.raises(StudyStateError, match="aborted and takes no contribution any more"):
         contribute(

@@ -142,9 +142,8 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
 
     job = Job(study.name, "It", consents=True)
     postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
-    contribute(
-        found, study.name, Growing(job, fingerprint(looked.review)), data_set_name=None, digest=None
-    )
+    agreed = fingerprint(looked.review, looked.moments)
+    contribute(found, study.name, Growing(job, agreed), data_set_name=None, digest=None)
     n_rows = looked.review.n_rows
     assert [note.split(" has ")[1] for note in job.notes] == [
         f"{n_rows + 1} rows now.",

@@ -178,13 +178,13 @@ def test_a_suite_that_ran_on_committed_files_is_written_down(
     commit(git)
 
     def change(*_: str, **__: str) -> bool:
-        (git / "more.md").touch()
+        (git / "more.py").touch()
         commit(git)
         return True
 
     monkeypatch.setattr(night, "_loud", change)
     night.main(["papers"])
-    assert read_rows((git / night.PAGE).read_text()) == rows, "it began on another commit"
+    assert read_rows((git / night.PAGE).read_text()) == rows, "its files were changed"
 
 
 def test_a_suite_that_cannot_run_is_a_line_that_names_what_to_install(
