@@ -6,9 +6,12 @@ large it becomes, and Arrow makes room for that before it looks at the page. So 
 first, by hand, and pages that are larger than our writers make, or in an encoding that can repeat a
 value's bytes without holding them, are refused.
 
+Where the pages lie is read from the footer by hand, too: pyarrow 26 ends the whole process at a
+column whose description contradicts itself, as one changed byte can make it.
+
 Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
-``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``PageHeader``); Thrift
-compact protocol.
+``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``FileMetaData``,
+``PageHeader``); Thrift compact protocol.
 """
 
 from __future__ import annotations
@@ -25,15 +28,30 @@ PAGE_BYTES = 16 << 20
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
 _ARROW = b"ARROW1"
 _BLOCK = struct.Struct("<qi4xq")
-_WRITER = "parquet-cpp-arrow"
+_PARQUET = b"PAR1"
+_WRITER = b"parquet-cpp-arrow"
 _PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
 _ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
 _ENCODING_OF_PAGE = {5: 2, 7: 2, 8: 4}
 """Fields of PageHeader that describe a page (data, dictionary, data of version 2), and the field
 in each that is the encoding."""
 _MAX_DEPTH = 8
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _TEXT, _LIST, _STRUCT = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    12,
+)
 
 Content = bytes | mmap.mmap
+_Struct = dict[tuple[int, int], Any]
+"""Values of a Thrift struct by number and kind of their fields."""
 
 
 def is_compressed(metadata: bytes) -> bool:
@@ -84,13 +102,8 @@ def require_plain_arrow(content: Content) -> None:
                 )
 
 
-def require_small_pages(metadata: Any, content: Content) -> None:
+def require_small_pages(content: Content) -> None:
     """Look at the header of every page of a Parquet file.
-
-    Parameters
-    ----------
-    metadata
-        ``pyarrow.parquet.FileMetaData``.
 
     Raises
     ------
@@ -99,44 +112,54 @@ def require_small_pages(metadata: Any, content: Content) -> None:
     struct.error, IndexError, ValueError
         There is no page where there should be one.
     """
-    if not str(metadata.created_by).startswith(_WRITER):
+    footer = _footer(content)
+    if not _member(footer, 6, _TEXT).startswith(_WRITER):
         raise ArtefactError("the container: the Parquet file was not written by this software")
-    for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
-            column = metadata.row_group(group).column(index)
-            first = column.dictionary_page_offset
-            start = (
-                column.data_page_offset if first is None else min(first, column.data_page_offset)
-            )
-            for page in _pages(content, start, start + column.total_compressed_size):
+    for group in _member(footer, 4, _LIST):
+        for chunk in _member(group, 1, _LIST):
+            column = _member(chunk, 3, _STRUCT)
+            start = _member(column, 9, _I64)
+            if (11, _I64) in column:  # a dictionary lies before the rows
+                start = min(start, column[11, _I64])
+            for page in _pages(content, start, start + _member(column, 7, _I64)):
                 _check_page(page)
 
 
-def _pages(content: Content, place: int, end: int) -> Iterator[dict[int, Any]]:
+def _footer(content: Content) -> _Struct:
+    end = len(content) - 8
+    if content[end + 4 :] != _PARQUET:
+        raise ValueError("not a Parquet file, or an encrypted one")
+    (length,) = struct.unpack_from("<I", content, end)
+    if length > end:
+        raise ValueError("not a Parquet file")
+    footer, stop = _read_struct(content[end - length : end], 0, 0)
+    if stop > length:
+        raise ValueError("the footer does not end")
+    return footer
+
+
+def _pages(content: Content, place: int, end: int) -> Iterator[_Struct]:
     """Headers of pages that lie one after the other."""
     if not 0 <= place <= end <= len(content):
         raise ValueError("a column lies outside the file")
     while place < end:
         page, place = _read_struct(content, place, 0)
         yield page
-        size = page.get(3)
-        if not isinstance(size, int) or size < 0:
+        size = _member(page, 3, _I32)
+        if size < 0:
             raise ValueError("a page has no size")
         place += size
 
 
-def _check_page(page: dict[int, Any]) -> None:
-    size = page.get(2)
-    if not isinstance(size, int) or not 0 <= size <= PAGE_BYTES:
+def _check_page(page: _Struct) -> None:
+    size = page.get((2, _I32))
+    if size is None or not 0 <= size <= PAGE_BYTES:
         raise ArtefactError(
             f"the container: a page of {size} bytes; ours have at most {PAGE_BYTES}"
         )
     for kind, place in _ENCODING_OF_PAGE.items():
-        if kind not in page:
-            continue
-        described = page[kind]
-        encoding = described.get(place) if isinstance(described, dict) else None
-        if not isinstance(encoding, int) or encoding not in _ENCODINGS:
+        described = page.get((kind, _STRUCT))
+        if described is not None and described.get((place, _I32)) not in _ENCODINGS:
             raise ArtefactError("the container: a page is encoded as no page of this software is")
 
 
@@ -159,35 +182,66 @@ def follow(buffer: bytes, position: int) -> int:
     return int(position + struct.unpack_from("<I", buffer, position)[0])
 
 
-# --- Thrift's compact protocol: integers and structs are kept, the rest is passed over
+# --- Thrift's compact protocol: a field is known by its number and its kind, as Arrow knows it
 
 
-def _read_struct(content: Content, place: int, depth: int) -> tuple[dict[int, Any], int]:
-    fields: dict[int, Any] = {}
-    number = 0
+def _member(struct: _Struct, number: int, kind: int) -> Any:
+    try:
+        return struct[number, kind]
+    except KeyError:
+        raise ValueError(f"there is no field {number} of kind {kind}") from None
+
+
+def _read_struct(content: Content, place: int, depth: int) -> tuple[_Struct, int]:
+    fields: _Struct = {}
+    number, seen = 0, set[int]()
     while (head := content[place]) != 0:
         place += 1
         if head >> 4:
             number += head >> 4
         else:
             number, place = _signed(content, place)
-        fields[number], place = _read_value(content, place, head & 15, depth)
+        if number in seen:
+            raise ValueError("a field is there twice")
+        seen.add(number)
+        kind = head & 15
+        fields[number, kind], place = _read_value(content, place, kind, depth)
     return fields, place + 1
 
 
 def _read_value(content: Content, place: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in {1, 2}:  # true, false: no bytes
+    if kind in {_TRUE, _FALSE}:  # no bytes
         return None, place
-    if kind == 3:  # a byte
+    if kind == _BYTE:
         return None, place + 1
-    if kind in {4, 5, 6}:
+    if kind in {_I16, _I32, _I64}:
         return _signed(content, place)
-    if kind == 8:  # a text
+    if kind == _DOUBLE:
+        return None, place + 8
+    if kind == _TEXT:
         size, place = _unsigned(content, place)
-        return None, place + size
-    if kind == 12 and depth < _MAX_DEPTH:
+        return bytes(content[place : place + size]), place + size
+    if kind == _LIST and depth < _MAX_DEPTH:
+        return _read_list(content, place, depth + 1)
+    if kind == _STRUCT and depth < _MAX_DEPTH:
         return _read_struct(content, place, depth + 1)
-    raise ValueError(f"a page's header holds a value of kind {kind}")
+    raise ValueError(f"a header holds a value of kind {kind}")
+
+
+def _read_list(content: Content, place: int, depth: int) -> tuple[list[Any], int]:
+    head, place = content[place], place + 1
+    count, kind = head >> 4, head & 15
+    if count == 15:
+        count, place = _unsigned(content, place)
+    if count > len(content) - place:  # each value has a byte at least
+        raise ValueError("a list is longer than what holds it")
+    values = []
+    for _ in range(count):
+        value, place = _read_value(
+            content, place, _BYTE if kind in {_TRUE, _FALSE} else kind, depth
+        )
+        values.append(value)
+    return values, place
 
 
 def _unsigned(content: Content, place: int) -> tuple[int, int]:
@@ -199,7 +253,7 @@ def _unsigned(content: Content, place: int) -> tuple[int, int]:
         if byte < 128:
             return value, place
         shift += 7
-    raise ValueError("a number of a page's header does not end")
+    raise ValueError("a number of a header does not end")
 
 
 def _signed(content: Content, place: int) -> tuple[int, int]:

@@ -167,7 +167,9 @@ def describe_authority(ca: bytes) -> VouchingAuthority:
 
 def _load_authority(ca: bytes) -> x509.Certificate:
     try:
-        return parse_certificate(ca)
+        document = parse_certificate(ca)
+        _ = document.subject
+        return document
     except x509_faults() as error:
         raise SignatureError(
             "the authority's certificate is not PEM: take ca.pem from the operator"
@@ -184,7 +186,8 @@ def load_certificate(pem: bytes, *, what: str) -> x509.Certificate:
     try:
         document = parse_certificate(pem)
         document.public_key()
-        _ = document.extensions  # parsed lazily; damaged ones are found here
+        # Parsed lazily; damaged ones are found here.
+        _ = document.extensions, document.subject, document.issuer
     except x509_faults() as error:
         raise SignatureError(f"the certificate of {what} cannot be read") from error
     return document

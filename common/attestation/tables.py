@@ -396,9 +396,9 @@ def _opened(path: Path) -> tuple[Any, bytes | None, Iterator[Any]]:
     """Arrow schema, the seal's block, and the batches still to be read."""
     try:
         if path.suffix == ".parquet":
-            footer = pa.parquet.read_metadata(str(path))
             with _mapped(path) as content:
-                require_small_pages(footer, content)
+                require_small_pages(content)
+            footer = pa.parquet.read_metadata(str(path))
             # Labels are never written out for every row, whatever the file says of itself.
             names = [footer.schema.column(i).name for i in range(footer.num_columns)]
             file = pa.parquet.ParquetFile(

@@ -194,7 +194,7 @@ def _owner_clock(fault: Fault) -> Expected:
     foreign = _certificate_refused(fault.offset_s)  # to every command that begins with this clock
     if fault.step is None and foreign:
         return _left_out(charged=0, has_result=False)
-    if _before(fault, "read") and fault.offset_s > 0:  # the deadline seems to have passed
+    if _before(fault, "reserve") and fault.offset_s > 0:  # the deadline seems to have passed
         return _left_out(charged=0, has_result=not foreign)
     return Expected(End.ALL, has_result=not foreign or not _before(fault, "wait"))
 

@@ -170,14 +170,14 @@ def test_a_study_that_ended_leaves_nothing(
 
 
 def test_an_owner_that_fails_is_named_and_nothing_is_left(rows: Path, tmp_path: Path) -> None:
-    poor = tmp_path / "poor.csv"
-    csv.write_csv(csv.read_csv(rows).drop_columns(["mdvis"]), poor)
-    with simulation(poor, tmp_path / "results", "--json") as process:
+    tight = tmp_path / "tight.yaml"
+    tight.write_text(f"max_rows: 100\n{STUDY_FILE.read_text()}")
+    with simulation(rows, tmp_path / "results", "--study", str(tight), "--json") as process:
         stdout, stderr = process.communicate(timeout=HANG_S)
     error = json.loads(stdout)["error"]
-    assert (process.returncode, error["class"]) == (13, "DataError")
+    assert (process.returncode, error["class"]) == (37, "TooManyRowsError")
     assert error["message"].startswith("owner-")
-    assert "mdvis" in error["message"]
+    assert "max_rows is 100" in error["message"]
     assert stderr == f"error: {error['message']}\n"
     assert made_by(process) == NOTHING
 

@@ -30,6 +30,7 @@ PARTS = re.compile(
     r"array \S+: |array \S+, array|column \S+: |column \S+, column|the columns are not those"
     r"|the receipt of |the table (carries|has)|the container|the block with the seal is damaged"
     r"|the seal (is damaged|differs)|the certificate of |the study's document|the file carries no"
+    r"|there is no receipt of the components"
     r"|the header of |the arrays: |the schema in the model|the model (is|carries)"
 )
 """How every message that names a part begins."""
