@@ -37,11 +37,11 @@ def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSit
     """A site with 300 rows in a database."""
     site = make_enrolled_site(curator, tmp_path)
     postgres.run(
-        "DROP VIEW IF EXISTS people",
+        "DROP VIEW IF EXISTS slow_people",
         "DROP TABLE IF EXISTS people_rows",
         "CREATE TABLE people_rows (age int, sex text, work text)",
         _WAIT,
-        "CREATE VIEW people AS SELECT * FROM people_rows WHERE (SELECT wait_for_test())",
+        "CREATE VIEW slow_people AS SELECT * FROM people_rows WHERE (SELECT wait_for_test())",
         "INSERT INTO people_rows SELECT 17 + i % 74, CASE WHEN i % 2 = 0 THEN 'Male' "
         "ELSE 'Female' END, 'state' FROM generate_series(1, 300) i",
     )
@@ -49,7 +49,7 @@ def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSit
     (site.folder / "people.dsn").chmod(0o600)
     (site.folder / "policy.yaml").write_text(
         "data_sets:\n  people:\n    source: {postgresql: {uri: {file: people.dsn}}}\n"
-        "    table: people\n"
+        "    table: slow_people\n"
         '    epsilon: "3"\n    delta: "0"\n'
     )
     return site
