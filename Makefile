@@ -6,7 +6,7 @@ TOOLS := build/tools
 ENGINES := build/engines
 WIRE := common/wire
 
-.PHONY: install demo test test-merge test-night faults bench static check wire image base-image compose-demo fuzz docs clean
+.PHONY: install demo test test-merge test-night bench static check wire image base-image compose-demo fuzz docs clean
 
 install: $(VENV)/.installed
 
@@ -56,12 +56,6 @@ $(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject
 	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Every fault at every step of a study, on processes, written to docs/reference/faults.md; half an
-# hour. FAULTS="--fault owner-2:kill@draw --runtime containers" does one.
-FAULTS ?= --all --output docs/reference/faults.md
-faults: install
-	$(BIN)/dppca-simulate faults $(FAULTS)
-
 # Timings beside a reference, written to docs/reference/performance.json and .md; half an hour.
 bench: install
 	$(BIN)/python -m benchmarks.performance --write
@@ -82,9 +76,9 @@ docs: install
 static: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.wire --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tools.wire --check
 
 # Everything that there is to check.
 check: static docs test test-merge test-night

@@ -7,10 +7,10 @@ the environment names one, a checkpoint does nothing::
     DPPCA_FAULT=kill@STEP   the process ends as by ``kill -9``
     DPPCA_FAULT=hold@STEP   it stops as by ``kill -STOP``, until ``kill -CONT``
 
-Each happens the first time that the step is passed. Nothing else can be asked for: no checkpoint
-changes, skips or repeats anything, and anybody who sets the environment of a process can end or
-stop it anyway. Held, a process has no chance to do anything, so that the network can be cut or the
-disk filled at that moment, from outside.
+Each happens the first time that the step is passed; several steps stand with commas between them.
+Nothing else can be asked for: no checkpoint changes, skips or repeats anything, and anybody who
+sets the environment of a process can end or stop it anyway. Held, a process has no chance to do
+anything, so that the network can be cut or the disk filled at that moment, from outside.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ VARIABLE = "DPPCA_FAULT"
 OwnerStep = Literal[
     "fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge", "wait", "download"
 ]
-"""Steps of an owner, in order; see `tests.fault_injection.catalogue` for what each means."""
+"""Steps of an owner, in order: it asks for the study's document; no row is read; the charge is in
+the ledger; the noise is drawn; the ledger's transaction is not complete; the bytes are stored; the
+header is on its way, its bytes are not; the curator has them, the ledger does not know it; it asks
+for the result; it fetches it."""
 
 OpenerStep = Literal["offer", "check", "vote", "open", "destroy"]
 """Further steps of an owner that is an opener, in order: its key is in the ledger and not yet kept;
@@ -45,8 +48,10 @@ CuratorStep = Literal[
     "serve",
     "close",
 ]
-"""Steps of a curator, in order; a set is about to be sealed, is stored; a vote is stored; an
-opening arrives, is stored."""
+"""Steps of a curator, in order: a contribution is admitted, its bytes are on their way; they are on
+disk, the transaction is not complete; they are stored, the owner has not been told; a set is about
+to be sealed, is stored; a vote is stored; an opening arrives, is stored; nothing is computed; the
+result is computed, is stored; the study is closed, the operator has not been told."""
 
 _passed: set[str] = set()
 
@@ -57,7 +62,7 @@ def checkpoint(step: OwnerStep | OpenerStep | CuratorStep) -> None:
     if setting is None:
         return
     what, _, where = setting.partition("@")
-    if where != step or step in _passed:
+    if step not in where.split(",") or step in _passed:
         return
     _passed.add(step)
     if what == "kill":

@@ -59,11 +59,10 @@ Each class carries
     ├── UnvouchedError              52  `verify` was given no authority that vouches for a file
     ├── StoreError                  60  the curator's disk cannot be written
     │   └── StoreVersionError       61  a newer version of the software wrote the store
-    ├── EngineError                 80  no Docker engine, or it refused (simulations only)
-    │   ├── ImageMissingError       81
-    │   ├── DiskSpaceError          82  the engine's disk is full
-    │   └── AddressSpaceError       83  no free addresses for another network
-    └── BrokenPromiseError          90  a study did not end as it should (`faults` only)
+    └── EngineError                 80  no Docker engine, or it refused (simulations only)
+        ├── ImageMissingError       81
+        ├── DiskSpaceError          82  the engine's disk is full
+        └── AddressSpaceError       83  no free addresses for another network
 """
 
 from __future__ import annotations
@@ -398,10 +397,3 @@ class AddressSpaceError(EngineError):
 
     public = "The container engine has no free addresses."
     exit_code = 83
-
-
-class BrokenPromiseError(DppcaError):
-    """A study to which a fault was done did not end as it should."""
-
-    public = "A promise was broken."
-    exit_code = 90

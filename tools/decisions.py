@@ -1,7 +1,8 @@
 """The index of decisions, made from the decisions themselves.
 
-A decision is a page of ``docs/decisions``, or a section of `PERFORMANCE`. It begins with a heading
-"12. What was decided" and a line "Status: accepted (2026-11-21)". A status names other decisions by
+A decision is a page of ``docs/decisions``, or a section of a page of ``docs/explanation``. It
+begins with a heading "12. What was decided", or "12, 14. What was decided" where one text holds
+several numbers, and a line "Status: accepted (2026-11-21)". A status names other decisions by
 number: "superseded by 73", "accepted, extended by 95".
 """
 
@@ -14,17 +15,18 @@ from dataclasses import dataclass
 from tools.markdown import ROOT, slug
 
 FOLDER = ROOT / "docs/decisions"
-PERFORMANCE = ROOT / "docs/explanation/performance-engineering.md"
+EXPLANATION = ROOT / "docs/explanation"
 _DECISION = re.compile(
-    r"^#+ (?P<heading>(?P<number>[1-9]\d*)\. (?P<title>.+))\n\n"
+    r"^#+ (?P<heading>(?P<numbers>[1-9]\d*(?:, [1-9]\d*)*)\. (?P<title>.+))\n\n"
     r"Status: (?P<status>(?:accepted|superseded)[^\n]*?) \((?P<date>\d{4}-\d\d-\d\d)\)\n",
     re.MULTILINE,
 )
 _HEAD = """# Decisions
 
-What was decided, and why. Each page gives the context, the decision and its consequences. Add a
-page `NNNN-what-was-decided.md` that begins as the others do and run `python -m tools.pages`, which
-makes this index; a test compares it. A decision that is replaced keeps its page and says by which.
+What was decided, and why. A decision that binds whoever changes the code is a page here: context,
+decision, reasons, consequences. A decision that explains a subject is a section of that subject's
+page in `docs/explanation`. Begin either as the others do and run `python -m tools.pages`, which
+makes this index; a test compares it. Nothing of 26 and 33 still holds: these numbers are gone.
 
 | number | decision | status | date |
 | ---: | --- | --- | --- |
@@ -35,7 +37,7 @@ makes this index; a test compares it. A decision that is replaced keeps its page
 class Decision:
     """One line of the index; ``link`` is relative to the folder of decisions."""
 
-    number: int
+    numbers: tuple[int, ...]
     title: str
     status: str
     date: str
@@ -50,8 +52,8 @@ def read_decisions() -> list[Decision]:
     ValueError
         A page does not begin as a decision does, or two have one number.
     """
-    decisions = sorted([*_pages(), *_sections()], key=lambda each: each.number)
-    numbers = [each.number for each in decisions]
+    decisions = sorted([*_pages(), *_sections()], key=lambda each: each.numbers)
+    numbers = [number for each in decisions for number in each.numbers]
     repeated = sorted({number for number in numbers if numbers.count(number) > 1})
     if repeated:
         raise ValueError(f"two decisions have the number {repeated}")
@@ -60,16 +62,15 @@ def read_decisions() -> list[Decision]:
 
 def index() -> str:
     """The whole page."""
-    decisions = read_decisions()
-    links = {str(each.number): each.link for each in decisions}
+    numbered = {number: each for each in read_decisions() for number in each.numbers}
 
     def linked(match: re.Match[str]) -> str:
-        return f"[{match[0]}]({links[match[0]]})"
+        return f"[{match[0]}]({numbered[int(match[0])].link})"
 
     rows = [
-        f"| {each.number} | [{each.title}]({each.link}) "
+        f"| {number} | [{each.title}]({each.link}) "
         f"| {re.sub(r'[0-9]+', linked, each.status)} | {each.date} |\n"
-        for each in decisions
+        for number, each in sorted(numbered.items())
     ]
     return _HEAD + "".join(rows)
 
@@ -77,17 +78,21 @@ def index() -> str:
 def _pages() -> Iterator[Decision]:
     for path in sorted(FOLDER.glob("[0-9]*.md")):
         match = _DECISION.match(path.read_text())
-        if match is None or int(path.name[:4]) != int(match["number"]):
+        if match is None or int(path.name[:4]) not in _numbers(match):
             raise ValueError(f"{path.name} does not begin with its number, title and status")
         yield _decision(match, path.name)
 
 
 def _sections() -> Iterator[Decision]:
-    page = PERFORMANCE.relative_to(ROOT / "docs")
-    for match in _DECISION.finditer(PERFORMANCE.read_text()):
-        yield _decision(match, f"../{page}#{slug(match['heading'])}")
+    for path in sorted(EXPLANATION.glob("*.md")):
+        for match in _DECISION.finditer(path.read_text()):
+            yield _decision(match, f"../explanation/{path.name}#{slug(match['heading'])}")
+
+
+def _numbers(match: re.Match[str]) -> tuple[int, ...]:
+    return tuple(int(number) for number in match["numbers"].split(", "))
 
 
 def _decision(match: re.Match[str], link: str) -> Decision:
     status = re.sub(r"\[(\d+)\]\([^)]*\)", r"\1", match["status"])
-    return Decision(int(match["number"]), match["title"], status, match["date"], link)
+    return Decision(_numbers(match), match["title"], status, match["date"], link)

@@ -19,9 +19,8 @@ from tools.reference import programs, walk
 
 _HEAD = """# JSON output
 
-Made from the types of the commands by `python -m tools.pages`; a test compares them, and the tests
-that run the commands hold every document against its schema, which is in
-[json-output.schema.json](json-output.schema.json).
+Made from the types of the commands. The tests that run the commands hold every document against its
+schema, which is in [json-output.schema.json](json-output.schema.json).
 
 With `--json` a command prints one JSON document to standard output: what its section says or, where
 it fails, an [error](#error). Keys may be added in a later version; none changes its meaning. A
@@ -47,7 +46,7 @@ def documents() -> dict[str, tuple[type, ...]]:
 
 
 def page() -> str:
-    """``docs/reference/json-output.md``."""
+    """Return the page `reference/json-output.md` of the site."""
     commands = documents()
     lines = [_HEAD, "| command | prints |\n| --- | --- |\n"]
     for name, kinds in commands.items():
@@ -56,7 +55,7 @@ def page() -> str:
 
 
 def schema_page() -> str:
-    """``docs/reference/json-output.schema.json``: a definition for each document."""
+    """Return the site's `reference/json-output.schema.json`: a definition for each document."""
     commands = documents()
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

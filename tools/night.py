@@ -105,7 +105,7 @@ SUITES: Mapping[str, Suite] = {
         command=("-m", "tests.fuzz", "--minutes", os.environ.get("MINUTES", "5")),
         missing=_fuzzer,
     ),
-    "faults": Suite("whole studies by processes, each with one fault at one step"),
+    "faults": Suite("whole studies by processes, with every fault at every step"),
     "containers": Suite("studies in containers", prepare="image", missing=_engine, parallel=False),
     "spark": Suite(
         "the engine on Spark",
@@ -182,7 +182,6 @@ TOUCHES: Mapping[str, str] = {
     "owner/synthesis/*": "accuracy pictures",
     # The suites themselves, and what they share.
     **{f"tests/night/{name}/*": name for name, suite in SUITES.items() if not suite.command},
-    "tests/fault_injection/*": "containers faults",
     "tests/fuzz/*": "fuzz",
     "tests/golden/*": "",
     "tests/golden/pages/*": "pictures",
@@ -194,6 +193,7 @@ TOUCHES: Mapping[str, str] = {
     "tests/support/compose_folder.py": "containers",
     "tests/support/containers.py": "containers",
     "tests/support/engines.py": "spark guides",
+    "tests/fault_injection/*": "faults",
     "tests/support/laws.py": "audits",
     "tests/support/page_shell.py": "guides spark",
     "tests/support/pooling.py": "accuracy audits",

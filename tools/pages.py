@@ -1,6 +1,7 @@
 """Writes the pages and the compose file that are made from code, or compares them.
 
-``python -m tools.pages`` writes, with ``--check`` it compares.
+``python -m tools.pages`` writes, with ``--check`` it compares. Pages of the site alone are made
+when it is built.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from tools.reference import page
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/decisions/README.md": index,
-    "docs/reference/cli.md": page,
-    "docs/reference/json-output.md": json_reference.page,
-    "docs/reference/json-output.schema.json": json_reference.schema_page,
     "docs/reference/study-file.md": study_page,
     "docs/reference/site-files.md": site_page,
     "docs/reference/study-file.schema.json": study_schema,
     "docs/reference/site-file.schema.json": site_schema,
     "docs/reference/policy-file.schema.json": policy_schema,
     "docker-compose.yml": demo_compose_text,
+}
+SITE_PAGES: dict[str, Callable[[], str]] = {
+    "reference/cli.md": page,
+    "reference/json-output.md": json_reference.page,
+    "reference/json-output.schema.json": json_reference.schema_page,
 }
 
 

@@ -1,4 +1,4 @@
-"""The page `docs/reference/cli.md`, made from the commands; `tools.pages` writes it."""
+"""The page `reference/cli.md` of the site, made from the commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import click
 _WIDTH = 96
 _HEAD = """# Command line reference
 
-Made from the commands themselves by `python -m tools.pages`; a test compares the two. Exit
-codes are on [the page of errors](errors.md). Every command takes `--json` and then prints one JSON
-document.
+Made from the commands themselves. Exit codes are on [the page of errors](errors.md). Every command
+takes `--json` and then prints one JSON document.
 """
 
 

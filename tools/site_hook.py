@@ -1,6 +1,7 @@
 """What the site needs besides the pages of ``docs``, as a hook of MkDocs (``mkdocs.yml``).
 
 - Pages of the repository's root, such as ARCHITECTURE, and all decisions belong to the site.
+- Pages that are made from code belong to it (`tools.pages`).
 - Notebooks are run, and become pages with what came out (`tools.notebooks`).
 - Links are written for a reader of the repository. Those to files that are no pages become code.
 - Mermaid is drawn when the site is built, because a browser would need a script from elsewhere.
@@ -21,6 +22,7 @@ from mkdocs.structure.files import File
 
 from tools.markdown import ROOT, find_loaded
 from tools.notebooks import list_notebooks, notebook_page, run_notebook
+from tools.pages import SITE_PAGES
 
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,7 +40,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages of the root and the notebooks."""
+    """Add the pages of the root, those that are made from code, and the notebooks."""
+    for name, make in SITE_PAGES.items():
+        files.append(File.generated(config, name, content=make()))
     for path in list_notebooks():
         page = notebook_page(run_notebook(path))
         name = path.relative_to(ROOT / "docs").with_suffix(".md").as_posix()

@@ -1,23 +1,22 @@
 """Generates `common/wire` from the one .proto, or compares: ``python -m tools.wire [--check]``.
 
+The modules are tracked, because a site needs them; their types (``.pyi``) are for mypy alone, and
+are made when it runs.
+
 The mapping ``-Icommon/wire=proto/dppca/v1`` makes protoc believe that the file lies where its
 Python will, so generated imports are right without patching.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = (
-    "federation_pb2.py",
-    "federation_pb2.pyi",
-    "federation_pb2_grpc.py",
-    "federation_pb2_grpc.pyi",
-)
+GENERATED = ("federation_pb2.py", "federation_pb2_grpc.py")
 _PLUGINS = ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
 
 
@@ -42,7 +41,7 @@ def generate(target: Path) -> None:
 
 
 def drift() -> list[str]:
-    """Names of generated files that are not what the .proto makes today."""
+    """Return the modules that are not what the .proto makes today."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
         generate(fresh)
@@ -55,9 +54,18 @@ def drift() -> list[str]:
         ]
 
 
+def write_types() -> None:
+    """Write what mypy reads of the modules."""
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder))
+        for path in Path(folder).rglob("*.pyi"):
+            shutil.copy(path, ROOT / "common/wire")
+
+
 def main() -> int:
     """Entry point."""
     if sys.argv[1:] == ["--check"]:
+        write_types()
         changed = drift()
         for name in changed:
             sys.stderr.write(f"common/wire/{name} differs from the .proto: run make wire\n")

@@ -28,7 +28,7 @@ order of their names, no forgetting, and the sound release in place of the paper
 of a stream.
 
 Both are comparators, so they stand here and not among the product's estimators
-(docs/decisions/0132-side-by-side-with-what-else-there-is.md).
+(docs/explanation/models.md).
 
 References
 ----------

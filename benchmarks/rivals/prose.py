@@ -5,7 +5,7 @@ from __future__ import annotations
 HEAD = """# Beside what you could take instead
 
 Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](comparison.json)
-([why so](../decisions/0132-side-by-side-with-what-else-there-is.md)). Take something else where
+([why so](models.md)). Take something else where
 
 1. **nothing has to be kept private**: scikit-learn has exact components, and real rows need no
    generator;
@@ -40,7 +40,7 @@ ABOUT = {
 *DPPCA* is a study of 16 binaries with Gaussian noise, δ = 1e-9; *DPPCA, δ = 0* has Laplace noise.
 Each owner has noise of its own. *(dpmm)* are dpmm 0.1.9's, with their defaults and δ = 1e-9, for
 one owner with all rows; that their promises hold is taken from their code. *PrivBayes, δ = 0* and
-*DP-SUBN3, δ = 0* are [this software's](../decisions/0131-networks-of-the-papers-are-here.md). SDV's
+*DP-SUBN3, δ = 0* are [this software's](models.md). SDV's
 GaussianCopula has no privacy.
 
 Accuracy is on real rows held out, of a machine trained on the rows: linear, and with an RBF kernel

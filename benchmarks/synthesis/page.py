@@ -28,7 +28,7 @@ _RUNS = 6  # of a cell, unless its row says another number
 _HEAD = """# What synthetic rows are worth
 
 Made by `python -m benchmarks.synthesis --write` from [synthesis.json](synthesis.json)
-([why so](../decisions/0125-synthetic-rows-are-judged-by-a-benchmark.md)).
+([why so](../explanation/synthetic-rows.md)).
 
 Three splits of each data set: a fifth of the rows is held out, the rest dealt to three owners; two
 draws of the noise for each split. Moments, the noise's width, pooling and rows are the product's;
@@ -42,8 +42,8 @@ against the training rows. Behind ± is the standard error of a mean, most of it
 *Plain* is a release without histograms, scores or targets, *shaped* has what is known of each
 numeric, with sums of half weight, *targets* weights what is predicted twice. *8 bins* and *16 bins*
 are plain but for a few numerics, which have `products: bins`
-([130](../decisions/0130-products-of-bins.md)). *Thresholds* are the rows of the decoder before
-[122](../decisions/0122-decoded-rows-are-drawn-from-a-field.md), made of the plain release; a gain
+([130](../explanation/synthetic-rows.md)). *Thresholds* are the rows of the decoder before
+[122](../explanation/synthetic-rows.md), made of the plain release; a gain
 is over them, split by split and draw by draw. The data sets, their public bounds and where they are
 from are in `benchmarks/synthesis/subjects.py`, the forms of a release in `forms.py`, what was asked
 in `asked.py`.
@@ -52,17 +52,17 @@ in `asked.py`.
 those of their shape, or 40. A row that says a number of runs has fewer than six: so many splits and
 draws were made. Seconds are of a machine that was more or less busy: `make bench` has timings.
 
-The field's rows are of [130](../decisions/0130-products-of-bins.md)'s commit, which changed where
+The field's rows are of [130](../explanation/synthetic-rows.md)'s commit, which changed where
 couplings begin; those of the demo, and of Adult with targets and Laplace noise from ε = 0.2 on (0.1
 where the noise is drawn once), are of adacb48. NLTCS and the rows of the decoder before are of
 3640648 and after, and the code that makes them has not changed since. All are from before
-[151](../decisions/0151-chains-stay-where-rows-are.md), after which one split of every form was
+[151](../explanation/synthetic-rows.md), after which one split of every form was
 judged again: accuracies changed by +0.001 (nltcs), -0.003 (demo), -0.004 (fair), +0.005 (adult) and
 +0.004 (diamonds) in the mean over cells. Since
-[155](../decisions/0155-what-noise-hides-is-said.md) shares of labels are others, too. The
-[comparison](../explanation/comparison.md) was made again after both, with the noise and the splits
-it had before: accuracies changed by +0.001 (nltcs), +0.001 (demo) and -0.002 (adult, one split) in
-the mean over its 36 cells of each, two-way tables by -0.0004, +0.0002 and -0.006.
+[155](../decisions/0155-relations-are-reported-above-the-noise.md) shares of labels are others, too.
+The [comparison](../explanation/comparison.md) was made again after both, with the noise and the
+splits it had before: accuracies changed by +0.001 (nltcs), +0.001 (demo) and -0.002 (adult, one
+split) in the mean over its 36 cells of each, two-way tables by -0.0004, +0.0002 and -0.006.
 """
 
 

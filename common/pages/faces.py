@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dppca.common.amounts import decimal_text
 from dppca.common.messages import StudyState
-from dppca.common.pages.rendering import show_time
+from dppca.common.pages.rendering import show_state, show_time
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
@@ -16,7 +16,7 @@ def study_face(study: Study, state: StudyState | None = None) -> list[tuple[str,
     whole = compose_guarantee(study, cost)
     face = [
         ("Study", study.name),
-        ("State", "" if state is None else state.value),
+        ("State", "" if state is None else show_state(state)),
         (
             "Each owner's release",
             f"epsilon {decimal_text(cost.epsilon)}, delta {decimal_text(cost.delta)}",

@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dppca.common.amounts import left_text, spent_text
+from dppca.common.messages import StudyState
 from dppca.common.names import one_line
 from dppca.common.packages import require_package
 from dppca.common.privacy.receipts import SOFTWARE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
+_STATES = {StudyState.DECOMPOSED: "result ready"}
 
 
 def check_report() -> None:
@@ -71,6 +74,11 @@ def show_time(time: str | datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def show_state(state: StudyState) -> str:
+    """A state of a study as people read it."""
+    return _STATES.get(state, state.value)
+
+
 @cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -90,6 +98,9 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "percent": _percent,
         "count": _count,
         "when": show_time,
+        "sentence": _sentence,
+        "coded": _coded,
+        "state": show_state,
     }
     return made
 
@@ -105,6 +116,24 @@ def _figure(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{value:.1%}"
+
+
+def _sentence(text: str) -> str:
+    """Text with one full stop at its end."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _coded(text: str) -> Markup:
+    """Text of a message, with what stands between backquotes as code."""
+    from markupsafe import Markup, escape
+
+    parts = one_line(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape("`".join(parts))
+    code = Markup("<code>{}</code>")
+    return Markup("").join(
+        code.format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
 
 
 def _count(value: int) -> str:

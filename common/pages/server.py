@@ -94,7 +94,6 @@ class Pages:
             status=HTTPStatus.CONFLICT,
             heading=error.public,
             message=str(error),
-            name=type(error).__name__,
         )
 
     def _explain_status(self, request: Request, error: Exception) -> Response:

@@ -49,7 +49,7 @@ class CheckedStudyDocument(Document):
     type=_FILE,
     required=True,
     help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, description), "
-    "REDCap's, OMOP concepts, a Frictionless table schema or a JSON Schema.",
+    "REDCap's, or a Frictionless table schema.",
 )
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."

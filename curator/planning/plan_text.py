@@ -7,6 +7,7 @@ from decimal import Decimal
 from math import sqrt
 
 from dppca.common.amounts import decimal_text
+from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.relations import relations_document, relations_lines
 from dppca.common.text_tables import text_table
 from dppca.curator.planning.choices import Choice
@@ -20,6 +21,7 @@ from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanLine, PlanN
 from dppca.curator.planning.plan import StudyPlan
 
 _SHOWN = 8  # eigenvalues
+_MOMENT_S = 0.1  # below it nobody waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +187,19 @@ def _plain(plan: StudyPlan) -> list[str]:
         f"  {forecast.above} of {p} components would stand above the noise; "
         f"{forecast.count} would be kept",
         "  of each 100 parts of variance that as many components can hold at best, those kept "
-        f"would hold {_parts(forecast.captured)} ({_parts(forecast.captured_low)} to "
-        f"{_parts(forecast.captured_high)} in nine runs of ten); directions drawn at random would "
-        f"hold {_parts(forecast.chance)}",
+        f"would hold {_spread(forecast)}; directions drawn at random would hold "
+        f"{_parts(forecast.chance)}",
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
     ]
+
+
+def _spread(forecast: UtilityForecast) -> str:
+    """The share that is captured, and the range of nine runs of ten where that is another."""
+    least, most = _parts(forecast.captured_low), _parts(forecast.captured_high)
+    found = _parts(forecast.captured)
+    if least == found == most:
+        return f"{found}, as in nine runs of ten"
+    return f"{found} ({least} to {most} in nine runs of ten)"
 
 
 def _parts(share: float) -> str:
@@ -343,10 +353,14 @@ def _costs(plan: StudyPlan, seconds: Seconds) -> list[str]:
     return [
         f"Each owner: charged {per_owner}, once; sends {_size(plan.bytes_up)} and receives about "
         f"{_size(plan.bytes_down)}",
-        f"Time on a machine like this: {seconds.draw:.2g} s for an owner's noise, "
-        f"{seconds.transfer:.2g} s for its bytes at {seconds.megabits:g} Mbit/s, "
-        f"{seconds.decompose:.2g} s for the curator's decomposition",
+        f"Time on a machine like this: {_seconds(seconds.draw)} for an owner's noise, "
+        f"{_seconds(seconds.transfer)} for its bytes at {seconds.megabits:g} Mbit/s, "
+        f"{_seconds(seconds.decompose)} for the curator's decomposition",
     ]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds >= _MOMENT_S else f"less than {_MOMENT_S:g} s"
 
 
 def _size(n_bytes: int) -> str:

@@ -30,14 +30,8 @@ from dppca.common.packages import require_package
 from dppca.common.study import Study, Trust
 from dppca.common.text_tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
-from dppca.deploy.simulation.containers.subnets import DEFAULT_RANGE
-from dppca.deploy.simulation.documents import (
-    CleanDocument,
-    ComposeDocument,
-    LeftoverRun,
-    SimulationDocument,
-)
-from dppca.deploy.simulation.harness import find_faults_command
+from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
+from dppca.deploy.simulation.documents import ComposeDocument, SimulationDocument
 
 if TYPE_CHECKING:
     from dppca.deploy.simulation.experiment import ExperimentRequest
@@ -45,6 +39,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _MOST_GROUPS = 50
+_DRAWS = 4  # of the demo's noise, besides its run: half a second each
 _image_option = click.option(
     "--image",
     envvar="DPPCA_IMAGE",
@@ -166,12 +161,6 @@ def cli() -> None:
 )
 @_trust_options
 @_image_option
-@click.option(
-    "--subnet",
-    default=DEFAULT_RANGE,
-    show_default=True,
-    help="Addresses for the containers' networks: 8 for each owner and 8 more.",
-)
 @prints(SimulationDocument)
 def run_command(
     study_file: Path,
@@ -189,7 +178,6 @@ def run_command(
     openers: int | None,
     spares: int | None,
     image: str,
-    subnet: str,
     *,
     rename_owners: bool,
     replace: bool,
@@ -238,7 +226,7 @@ def run_command(
         replace=replace,
     )
     if runtime == "containers":
-        document = _simulate_in_containers(request, image, subnet, as_json=as_json)
+        document = _simulate_in_containers(request, image, as_json=as_json)
     else:
         document = _simulate(request, as_json=as_json)
     _emit_report(document, as_json=as_json)
@@ -266,9 +254,13 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     from dppca.deploy.simulation.demo import SEED, TARGET, demo_study, demo_table
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.holdings import write_table
+    from dppca.deploy.simulation.redraws import draw_again
     from dppca.deploy.simulation.story import make_story
 
-    with tempfile.TemporaryDirectory(prefix="dppca-demo-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="dppca-demo-") as folder,
+        telling_full_disk(Path(folder), instead=ANOTHER_TMPDIR),
+    ):
         data = write_table(demo_table(), Path(folder), stem="rand-hie", like=Path("rows.csv"))
         request = ExperimentRequest(
             command="demo",
@@ -281,7 +273,12 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
             replace=replace,
         )
         document = _simulate(request, as_json=as_json)
-    emit(document, make_story(document, width=terminal_width()), as_json=as_json)
+        text = ""
+        if not as_json:
+            with terminable(), progress("drawing again", _DRAWS) as bar:
+                draws = draw_again(request, count=_DRAWS, on_draw=bar.advance)
+            text = make_story(document, draws, width=terminal_width())
+    emit(document, text, as_json=as_json)
 
 
 @cli.command("compose")
@@ -293,7 +290,6 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
 )
 @_trust_options
 @_image_option
-@click.option("--subnet", help="Addresses for the networks; without it the engine chooses them.")
 @prints(ComposeDocument)
 def compose_command(
     study_file: Path,
@@ -309,7 +305,6 @@ def compose_command(
     openers: int | None,
     spares: int | None,
     image: str,
-    subnet: str | None,
     *,
     rename_owners: bool,
     as_json: bool,
@@ -340,7 +335,8 @@ def compose_command(
         said, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
-    held = write_study(output, topology, data=files, seed=seed, split=split, addresses=subnet)
+    with telling_full_disk(output, instead=ANOTHER_OUTPUT):
+        held = write_study(output, topology, data=files, seed=seed, split=split)
     counts = {owner: table.num_rows for owner, table in held.owners.items()}
     document: ComposeDocument = {
         "command": "compose",
@@ -377,55 +373,6 @@ def report_command(folder: Path, *, as_json: bool) -> None:
     _emit_report(document, as_json=as_json)
 
 
-@cli.command()
-@click.option("--all", "everything", is_flag=True, help="Also remove those of running simulations.")
-@click.option("--dry-run", is_flag=True, help="Show them and remove nothing.")
-@prints(CleanDocument)
-def clean(*, everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove containers, networks and volumes that a killed simulation left on the engine.
-
-    They are found by their labels. Those of simulations that still run, or that were started on
-    another machine, stay unless --all is given.
-
-    \b
-    Example:
-      dppca-simulate clean
-    """
-    require_package("docker", purpose="what removes containers")
-    from dppca.deploy.simulation.containers.orphans import leftovers, remove_leftovers
-    from dppca.deploy.simulation.containers.project import connect
-
-    client = connect()
-    try:
-        orphans = leftovers(client)
-        removed = () if dry_run else remove_leftovers(client, everything=everything)
-    finally:
-        client.close()
-    gone = {each.run for each in removed}
-    runs: list[LeftoverRun] = [
-        {
-            "run": each.run,
-            "process": each.process,
-            "state": each.state,
-            "containers": each.containers,
-            "networks": each.networks,
-            "volumes": each.volumes,
-            "removed": each.run in gone,
-        }
-        for each in orphans
-    ]
-    lines = [
-        f"run {each.run}: {each.containers} containers, {each.networks} networks, {each.volumes} "
-        f"volumes of {each.process}, {each.state}: {'removed' if each.run in gone else 'kept'}"
-        for each in orphans
-    ]
-    document: CleanDocument = {"command": "clean", "runs": runs}
-    emit(document, "\n".join(lines or ["nothing"]), as_json=as_json)
-
-
-cli.add_command(find_faults_command())
-
-
 def main() -> None:
     """Entry point."""
     run(cli)
@@ -449,13 +396,13 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocumen
 
 
 def _simulate_in_containers(
-    request: ExperimentRequest, image: str, subnet: str, *, as_json: bool
+    request: ExperimentRequest, image: str, *, as_json: bool
 ) -> SimulationDocument:
     require_package("docker", purpose="a run in containers")
     from dppca.deploy.simulation.containers.driver import ContainerFederation
     from dppca.deploy.simulation.experiment import simulate
 
-    federation = ContainerFederation(image=image, addresses=subnet, shown=not as_json)
+    federation = ContainerFederation(image=image, shown=not as_json)
     with terminable():
         return simulate(request, on_step=lambda: None, federation=federation)
 

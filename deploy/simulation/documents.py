@@ -117,7 +117,7 @@ class SimulationDocument(Document):
     seed: Annotated[int, "what decides who holds which rows"]
     split: Annotated[str, "how rows were divided"]
     rows: Annotated[SimulatedRows, "number of rows"]
-    alarms: Annotated[list[str], "what each owner would be told first of its file"]
+    alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
     coded_by_rule: Annotated[CodedByRule, "values of all owners that coding replaced"]
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[list[SimulatedOwner], "one entry for each owner"]
@@ -156,22 +156,4 @@ class ComposeDocument(Document):
     ]
     folder: Annotated[PathText, "the folder"]
     owners: Annotated[list[ComposedOwner], "one entry for each owner"]
-    alarms: Annotated[list[str], "what each owner would be told first of its file"]
-
-
-class LeftoverRun(TypedDict):
-    """What a run of containers left."""
-
-    run: Annotated[str, "identifier of the run"]
-    process: Annotated[str, "process that started it"]
-    state: Annotated[str, "whether it still runs"]
-    containers: Annotated[int, "number of containers"]
-    networks: Annotated[int, "number of networks"]
-    volumes: Annotated[int, "number of volumes"]
-    removed: Annotated[bool, "whether they were removed"]
-
-
-class CleanDocument(Document):
-    """What killed simulations left on the engine."""
-
-    runs: Annotated[list[LeftoverRun], "one entry for each run"]
+    alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]

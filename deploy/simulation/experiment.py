@@ -30,6 +30,7 @@ from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
@@ -144,6 +145,13 @@ def simulate(
         Where the parties are: processes of this machine, unless another way is given.
     """
     _require_place(request)
+    with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
+        return _run_all(request, on_step=on_step, federation=federation)
+
+
+def _run_all(
+    request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
+) -> SimulationDocument:
     first = _run_once(request, on_step=on_step, federation=federation)
     documents = [
         first,
@@ -184,7 +192,8 @@ def _run_once(
     if request.target is not None:
         _require_two_labels(schema, request.target, held)
     _require_writable(output)
-    with _folder_of_parties(request) as folder:
+    instead = ANOTHER_OUTPUT if request.keep else ANOTHER_TMPDIR
+    with _folder_of_parties(request) as folder, telling_full_disk(folder, instead=instead):
         rows = {
             owner: write_table(table, folder, stem=owner, like=held.like)
             for owner, table in held.owners.items()

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
-from dppca.owner.records import FaultCounts, open_table
+from dppca.owner.records import FaultCounts, LineFault, open_table
 from dppca.owner.records.stored_files import CSV_SUFFIXES
-from dppca.owner.render.faults import alarm_lines
+from dppca.owner.render.faults import alarm_lines, malformed_lines
 
 HELD_OUT_SHARE = 0.2
 _BATCH_ROWS = 1 << 16
@@ -73,7 +73,7 @@ class Holdings:
     like
         A file of the format in which owners get theirs.
     alarms
-        What a steward would be told first of a file.
+        What a steward would be told of a file as a whole.
     """
 
     owners: Mapping[str, Any]
@@ -159,7 +159,7 @@ def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, li
     pyarrow.Table
         Cells as they are in the file, a column for each attribute and the one more.
     list of str
-        What a site's steward is told first (`alarm_lines`).
+        What a site's steward is told of the file as a whole.
 
     Raises
     ------
@@ -173,7 +173,10 @@ def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, li
         tally.add(cells.columns())
         arrays = {**cells.arrays, column: cells.keys} if column else cells.arrays
         parts.append(pa.table({name: _plain(array) for name, array in arrays.items()}))
-    return pa.concat_tables(parts), alarm_lines(tally.report(table))
+    report = tally.report(table)
+    malformed = malformed_lines(report)
+    malformed.pop(LineFault.ENCODING, None)  # an alarm already
+    return pa.concat_tables(parts), [*alarm_lines(report), *malformed.values()]
 
 
 def _plain(cells: Any) -> Any:

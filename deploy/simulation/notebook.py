@@ -304,9 +304,9 @@ def simulate(
     sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
     study = parties.study
-    drawn = {form: _draw(result, study, form) for form in Form}
+    drawn = {form: draw_rows(result, study, form) for form in Form}
     coded = np.column_stack([np.asarray(drawn[Form.CODED][name]) for name in schema.column_names])
-    pooled = _joined(list(training.values()))
+    pooled = join_columns(list(training.values()))
     real = encode(schema, pooled)
     covariance = compute_pooled_covariance(schema, real)
     tally = FaultCounts(schema)
@@ -330,7 +330,7 @@ def simulate(
         coded=coded,
         utility=None
         if target is None
-        else _utility(schema, target, pooled, held_out, coded, decoded, result),
+        else measure_utility(schema, target, pooled, held_out, coded, decoded, result),
         relations=judge_result(result, study),
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),
@@ -368,10 +368,10 @@ def _divide(
             raise DataError(f"the table of {name} has {len(order)} rows; it needs {least}")
         training[name] = [column[order[n_held_out:]] for column in columns]
         kept_back.append([column[order[:n_held_out]] for column in columns])
-    return training, _joined(kept_back)
+    return training, join_columns(kept_back)
 
 
-def _utility(
+def measure_utility(
     schema: Schema,
     target: str,
     pooled: list[Column],
@@ -380,6 +380,7 @@ def _utility(
     decoded: list[Column],
     result: Result,
 ) -> Utility:
+    """Accuracies among rows whose target is known; `DataError` where there are none."""
     index = schema.find_index(target)
     attribute = schema.attributes[index]
     known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
@@ -398,7 +399,7 @@ def _utility(
     )
 
 
-def _draw(result: Result, study: Study, form: Form) -> pa.Table:
+def draw_rows(result: Result, study: Study, form: Form) -> pa.Table:
     """As many synthetic rows as all owners contributed, as the first of them would draw them."""
     n_rows = result.header.n_rows
     digest = hashlib.sha256(result_to_bytes(result)).digest()
@@ -407,7 +408,8 @@ def _draw(result: Result, study: Study, form: Form) -> pa.Table:
     return pa.Table.from_batches(rows.batches(), schema=rows.fields)
 
 
-def _joined(parts: list[list[Column]]) -> list[Column]:
+def join_columns(parts: list[list[Column]]) -> list[Column]:
+    """The columns of several tables, one below the other."""
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 

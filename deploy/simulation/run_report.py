@@ -65,7 +65,7 @@ class Findings:
     n_held_out
         Real rows that no owner had.
     alarms
-        What a steward would be told first of a file.
+        What a steward would be told of a file as a whole.
     coded_by_rule
         What coding had to mend in the rows of all owners (`CheckReport.counts_document`).
     vectors

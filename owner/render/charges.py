@@ -51,3 +51,8 @@ def charged_text(population: str, left: str | None) -> str:
         else f"{left_text(left)} is left"
     )
     return f"charged once to population {population} ({known})"
+
+
+def other_owners(count: int) -> str:
+    """Such as "1 other owner" and "2 other owners"."""
+    return f"{count} other owner{'s' if count > 1 else ''}"

@@ -69,6 +69,14 @@ def alarm_lines(report: CheckReport) -> list[str]:
     return [*map(one_line, lines)]
 
 
+def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
+    """How many lines of a CSV file are not rows as its header says, for each kind of fault."""
+    return {
+        kind: f"{_share(found.count, report.n_rows)} rows {_LINE_FAULTS[kind]}"
+        for kind, found in report.malformed.items()
+    }
+
+
 def with_counts(text: str, report: CheckReport, rule: FaultRule | None) -> str:
     """A text about rows, after what is told first, and before the counts of `counts_text`."""
     return "\n".join([*alarm_lines(report), text, counts_text(report, rule)])
@@ -83,10 +91,7 @@ def counts_text(report: CheckReport, rule: FaultRule | None) -> str:
         The study's rule.
     """
     lines = ["Values coded by rule (site-only: this list stays here):"]
-    lines += [
-        f"  {_share(by_rule.count, report.n_rows)} {_LINE_FAULTS[kind]}"
-        for kind, by_rule in report.malformed.items()
-    ]
+    lines += [f"  {line}" for line in malformed_lines(report).values()]
     by_rule = [attribute for attribute in report.attributes if attribute.by_rule]
     lines += [_counts_line(attribute, report.n_rows) for attribute in by_rule]
     if not by_rule and not report.malformed:

@@ -10,6 +10,7 @@ from dppca.common.documents import DecimalText, DigestText, Document, PathText, 
 from dppca.common.privacy.receipts import CostFields
 from dppca.common.text_tables import text_table
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
+from dppca.owner.render.charges import other_owners
 
 
 class LedgerState(TypedDict):
@@ -243,10 +244,10 @@ def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
     ]
     lines += [
         f"Masked: the epsilon of {each['study']} is that of the federation's sum. It holds against "
-        f"the curator with any {each['colluders']} owners, as long as {each['honest']} owners, "
-        "this one among them, run this software."
+        f"the curator with any {other_owners(each['colluders'])}, as long as {each['honest']} "
+        "owners, this one among them, run this software."
         for each in document["releases"]
-        if each["honest"] is not None
+        if each["colluders"] is not None
     ]
     lines += [
         f"Opener key of {each['study']}: {each['state']}, not charged."

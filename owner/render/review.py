@@ -21,7 +21,7 @@ from dppca.common.privacy.receipts import CostFields
 from dppca.common.relations import relations_document, relations_lines
 from dppca.common.study import Study
 from dppca.owner.release.contribution import Forecast, NextStep, Review
-from dppca.owner.render.charges import charge_text, optional_text, standing_lines
+from dppca.owner.render.charges import charge_text, optional_text, other_owners, standing_lines
 from dppca.owner.site.agreement import Agreement
 
 _NEXT = {
@@ -215,8 +215,8 @@ def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
     return [
         "Against whom (trust: aggregate):",
         f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
-        f"curator together with any {_owners(said['colluders'])}, as long as {said['honest']} "
-        "owners, this one among them, run this software",
+        f"curator together with any {other_owners(said['colluders'])}, as long as "
+        f"{said['honest']} owners, this one among them, run this software",
         *more,
         "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
         f"  openers, who come back once by {said['open_by']}: {', '.join(said['openers'])}{spares}",
@@ -224,10 +224,6 @@ def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
         "  digest of the document that this site was sent, to be read to other owners' stewards, "
         f"who compare it with theirs: {found.study.digest}",
     ]
-
-
-def _owners(count: int) -> str:
-    return f"{count} other owner{'s' if count > 1 else ''}"
 
 
 def _verified_line(agreement: Agreement) -> str:

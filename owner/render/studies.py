@@ -11,6 +11,8 @@ from dppca.common.documents import DecimalText, DigestText, Document, TimeText
 from dppca.common.messages import StudyState
 from dppca.owner.release.contribution import NextStep
 
+_DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
+
 
 class OwnStudy(TypedDict):
     """One study of the curator that names this site."""
@@ -127,9 +129,13 @@ def _until(study: OwnStudy) -> str:
 
 
 def _duration(seconds: int) -> str:
-    """About how long: the largest unit, and the next one below it."""
+    """About how long: the largest unit, and the next one below it where there are few."""
     minutes = seconds // 60
     days, hours = minutes // (24 * 60), minutes // 60 % 24
+    if days >= _YEARS:
+        return f"{days // 365} years"
+    if days >= _DAYS:
+        return f"{days} d"
     if days:
         return f"{days} d {hours} h"
     if hours:

@@ -1,1 +1,1 @@
-"""Faults done to a whole study, one at a time, and a check of what each left behind."""
+"""Whole studies by real processes, to which faults are done, and what must hold afterwards."""

@@ -1,146 +1,84 @@
-"""A byte relay: a link between two hosts that can be cut, healed, slowed and hurried.
+"""A link between an owner and its curator that can be cut and slowed.
 
 It passes bytes and understands none, so TLS runs through it end to end. While it is cut, nothing
-passes and nothing is closed, as with a pulled cable: who waits keeps waiting, a new connection is
-neither answered nor refused. Healed, everything goes on where it was, as TCP would have it.
-
-``relay.py --listen 127.0.0.1:7443 --to curator:7443`` runs one by itself;
-SIGUSR1 makes it slow, SIGUSR2 quick again.
+passes and nothing is closed, as with a pulled cable: a new connection is neither answered nor
+refused. Afterwards everything goes on where it was, as TCP would have it.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import signal
+import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 SLOW_BYTES_PER_S = 2000
-_PIECE = 16 << 10
-_SLOW_PIECE = 200
-
-Address = tuple[str, int]
+_PIECE, _SLOW_PIECE = 16 << 10, 200
+_LOOK_EVERY_S = 0.02
 
 
-class Proxy:
-    """One link; make it and use it in a running event loop.
+class Relay:
+    """Listens at ``address`` until it is closed; ``is_cut`` and ``is_slow`` may change any time.
 
     Parameters
     ----------
     to
-        Asked for at every new connection, because the other end may have moved.
+        Address of the other end; asked for at every connection, because a curator that is started
+        again has another one.
     """
 
-    def __init__(self, to: Callable[[], Address]) -> None:
+    def __init__(self, to: Callable[[], str]) -> None:
+        self.is_cut = self.is_slow = False
         self._to = to
-        self._passing = asyncio.Event()
-        self._passing.set()
-        self._slow = False
-        self._open: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._loop = asyncio.new_event_loop()
+        self._listener = self._loop.run_until_complete(
+            asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_PIECE)
+        )
+        self.address = f"127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
 
-    async def listen(self, host: str, port: int) -> Address:
-        """Begin; the address that is listened on."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_PIECE)
-        bound: Address = self._server.sockets[0].getsockname()[:2]
-        return bound
+    def close(self) -> None:
+        """End every connection; nothing is left to end the second time."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
-    def cut(self) -> None:
-        """From now on nothing passes."""
-        self._passing.clear()
-
-    def heal(self) -> None:
-        """Undo `cut`."""
-        self._passing.set()
-
-    def slow(self, *, slow: bool = True) -> None:
-        """From now on `SLOW_BYTES_PER_S` each way and connection, or as quick as can be."""
-        self._slow = slow
-
-    async def close(self) -> None:
-        """End every connection."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._open:
+    async def _end(self) -> None:
+        self._listener.close()
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in serving:
             task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
-        await asyncio.sleep(0)  # what was aborted is told so, and lets go of its socket
+        await asyncio.gather(*serving, return_exceptions=True)
+        await asyncio.sleep(_LOOK_EVERY_S)  # a transport closes its socket in a later round
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise AssertionError  # a server's callback runs in a task
-        self._open.add(task)
-        try:
-            with suppress(OSError):  # either end has gone: so does the connection
-                await self._join(reader, writer)
-        except asyncio.CancelledError:
-            writer.transport.abort()  # what has not been sent is not waited for
-            raise
-        finally:
-            self._open.discard(task)
-            writer.close()
-
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._passing.wait()
-        far_reader, far_writer = await asyncio.open_connection(*self._to(), limit=_PIECE)
-        try:
-            await self._pump_both(reader, writer, far_reader, far_writer)
-        except asyncio.CancelledError:
-            far_writer.transport.abort()
-            raise
-        finally:
-            far_writer.close()
-
-    async def _pump_both(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        far_reader: asyncio.StreamReader,
-        far_writer: asyncio.StreamWriter,
-    ) -> None:
-        try:
-            async with asyncio.TaskGroup() as pumps:
-                pumps.create_task(self._pump(reader, far_writer))
-                pumps.create_task(self._pump(far_reader, writer))
-        except* OSError:
-            pass  # either end has gone: so does the connection
+        with ExitStack() as stack:
+            stack.callback(writer.close)
+            stack.enter_context(suppress(OSError, asyncio.CancelledError))
+            await self._until_whole()
+            host, _, port = self._to().rpartition(":")
+            far_reader, far_writer = await asyncio.open_connection(host, int(port), limit=_PIECE)
+            stack.callback(far_writer.close)
+            ways = (self._pump(reader, far_writer), self._pump(far_reader, writer))
+            # HTTP/2 has no half of a connection: when one end has gone, so has the other.
+            await asyncio.wait(
+                [asyncio.ensure_future(way) for way in ways], return_when="FIRST_COMPLETED"
+            )
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while content := await reader.read(_SLOW_PIECE if self._slow else _PIECE):
-            await self._passing.wait()
-            if self._slow:
-                await asyncio.sleep(len(content) / SLOW_BYTES_PER_S)
-                await self._passing.wait()
-            writer.write(content)
-            await writer.drain()
-        await self._passing.wait()
-        writer.write_eof()
+        with suppress(OSError):  # an end has gone
+            while content := await reader.read(_SLOW_PIECE if self.is_slow else _PIECE):
+                if self.is_slow:
+                    await asyncio.sleep(len(content) / SLOW_BYTES_PER_S)
+                await self._until_whole()
+                writer.write(content)
+                await writer.drain()
+        await self._until_whole()
 
-
-async def _run(listen: Address, to: Address) -> None:
-    relay = Proxy(lambda: to)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGUSR1, relay.slow)
-    loop.add_signal_handler(signal.SIGUSR2, lambda: relay.slow(slow=False))
-    await relay.listen(*listen)
-    await asyncio.Event().wait()
-
-
-def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return host, int(port)
-
-
-def main() -> None:
-    """Entry point; runs until it is killed."""
-    parser = argparse.ArgumentParser(description="Pass bytes from one address to another.")
-    parser.add_argument("--listen", type=_address, required=True, metavar="HOST:PORT")
-    parser.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
-    given = parser.parse_args()
-    asyncio.run(_run(given.listen, given.to))
-
-
-if __name__ == "__main__":
-    main()
+    async def _until_whole(self) -> None:
+        while self.is_cut:
+            await asyncio.sleep(_LOOK_EVERY_S)

@@ -34,7 +34,7 @@ def write_folder(root: Path) -> Path:
     output = root / "written"
     options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
     options += ["--owners", str(N_OWNERS), "--output", str(output)]
-    options += ["--target", "likes $5 'n more", "--subnet", "10.7.0.0/24"]
+    options += ["--target", "likes $5 'n more"]
     done = CliRunner().invoke(cli, ["compose", *options])
     assert done.exit_code == 0, done.output
     return output

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dppca.common.errors import EngineError
-from dppca.deploy.simulation.containers.project import compose_command
+from dppca.deploy.simulation.containers.up import compose_command
 from tests.support.checkout import ROOT
 from tests.support.patience import HANG_S, WAIT_S
 from tests.support.requirements import miss

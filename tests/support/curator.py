@@ -12,7 +12,7 @@ from dppca.common.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role
-from tests.fault_injection import skewed
+from tests.support import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials
 from tests.support.party import Party
 from tests.support.patience import wait_until

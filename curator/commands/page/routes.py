@@ -28,6 +28,7 @@ from dppca.common.study_document import study_from_canonical
 from dppca.curator.operator.client import OperatorClient, OwnerLine, RefusalLine, StudyDetails
 
 TEMPLATES = Path(__file__).parent / "templates"
+_DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
 
 
@@ -177,8 +178,10 @@ def _shown(seconds: int) -> str:
 
 
 def _duration(end: datetime, now: datetime) -> str:
-    """Days, hours and minutes, rounded down."""
+    """Days, hours and minutes, rounded down; days or years alone where there are many."""
     minutes = int((end.astimezone(UTC) - now.astimezone(UTC)).total_seconds()) // 60
     days, hours = divmod(minutes // 60, 24)
+    if days >= _DAYS:
+        return f"{days} d" if days < _YEARS else f"{days // 365} years"
     parts = ((days, "d"), (hours, "h"), (minutes % 60, "min"))
     return " ".join(f"{amount} {unit}" for amount, unit in parts if amount) or "less than 1 min"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
 from dppca.common.errors import SettingError
@@ -70,10 +69,8 @@ def _text(path: Path) -> str:
             f"the file is larger than {MAX_DOCUMENT_BYTES >> 20} MiB: give a dictionary of the "
             "columns that the study is about, not of everything, and no rows"
         )
-    # Spreadsheets write UTF-16, with its mark, where they say "Unicode text".
-    encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
     try:
-        text = content.decode(encoding)
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SettingError(
             "this is no text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"

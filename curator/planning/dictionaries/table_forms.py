@@ -1,4 +1,4 @@
-"""Dictionaries that are tables: DPPCA's own, REDCap's, and concepts of OMOP.
+"""Dictionaries that are tables: DPPCA's own, and REDCap's.
 
 A table is known by its header alone. No message quotes a cell, because the file may turn out to
 hold rows of people.
@@ -28,8 +28,8 @@ OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "descripti
 NO_DICTIONARY = (
     "this is no data dictionary: it looks like a table of rows, which `study new` never reads, "
     "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
-    f"a line for each column, under the header {','.join(OWN_COLUMNS)}; or it is REDCap's, OMOP's "
-    "list of concepts, a Frictionless table schema or a JSON Schema"
+    f"a line for each column, under the header {','.join(OWN_COLUMNS)}; or it is REDCap's, or a "
+    "Frictionless table schema"
 )
 _OWN_KINDS = {
     **{kind.value: kind for kind in EntryType},
@@ -40,15 +40,6 @@ _OWN_KINDS = {
     "float": EntryType.NUMBER,
 }
 _LEFT_OUT = {"text": FREE_TEXT, "id": IDENTIFIER, "identifier": IDENTIFIER}
-_OWN_NAMES = {  # other words that tables have for our columns
-    "min": "lower",
-    "minimum": "lower",
-    "max": "upper",
-    "maximum": "upper",
-    "values": "labels",
-    "categories": "labels",
-    "levels": "labels",
-}
 _REDCAP = {  # the header of the file, and the names of its API
     "Variable / Field Name": "field_name",
     "Field Type": "field_type",
@@ -60,8 +51,6 @@ _REDCAP = {  # the header of the file, and the names of its API
     "Identifier?": "identifier",
 }
 _TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
-_OMOP_COLUMNS = {"concept_id", "concept_name", "domain_id"}
-_OMOP_NAMES = {"meas value": "value_as"}
 
 
 def read_table(text: str) -> Dictionary:
@@ -74,23 +63,15 @@ def read_table(text: str) -> Dictionary:
     """
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)
-    # OMOP's vocabularies are tables by tabs in which a quote is a character like others.
-    bare = separator == "\t" and set(header.lower().split("\t")) >= _OMOP_COLUMNS
-    quotechar = None if bare else '"'
     try:
-        lines = list(
-            csv.reader(StringIO(text), delimiter=separator, quotechar=quotechar, strict=True)
-        )
+        lines = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
     except csv.Error as error:
         raise SettingError("this is no CSV file: a quote is not closed, or stands alone") from error
     names = [_REDCAP.get(name.strip(), name.strip().lower()) for name in lines[0]] if lines else []
     if {"field_name", "field_type"} <= set(names):
         read, form = _read_redcap, "data dictionary of REDCap"
-    elif set(names) >= _OMOP_COLUMNS:
-        read, form = _read_omop, "list of OMOP concepts"
     elif {"name", "type"} <= set(names):
         read, form = _read_own, "data dictionary"
-        names = [name if name in OWN_COLUMNS else _OWN_NAMES.get(name, name) for name in names]
         if len(set(names)) < len(names):
             raise SettingError("the header of the data dictionary says one thing twice")
     else:
@@ -203,21 +184,3 @@ def _choices(row: Mapping[str, str]) -> list[tuple[str, str]]:
     choices = row.get("select_choices_or_calculations", "").split("|")
     parts = [choice.partition(",") for choice in choices if choice.strip()]
     return [(code.strip(), meaning.strip()) for code, _, meaning in parts]
-
-
-def _read_omop(rows: _Rows) -> Iterator[Entry | Omission]:
-    """A column for each domain, as its tables have one; concepts are its labels."""
-    answers: dict[str, list[tuple[str, str]]] = {}
-    for number, row in rows:
-        code, domain = row.get("concept_id", ""), row.get("domain_id", "").lower()
-        if not code.isdecimal() or not domain:
-            raise SettingError(
-                f"line {number} of the list of concepts: concept_id must be a whole number, and "
-                "domain_id must not be empty"
-            )
-        if row.get("standard_concept", "S") == "S" and not row.get("invalid_reason"):
-            answers.setdefault(domain, []).append((code, row.get("concept_name", "")))
-    for domain, pairs in answers.items():
-        name = f"{_OMOP_NAMES.get(domain, domain).replace(' ', '_')}_concept_id"
-        labels = tuple(code for code, _ in pairs)
-        yield Entry(name, EntryType.LABEL, labels=labels, unknown="0", note=name_labels(pairs))

@@ -1,4 +1,4 @@
-"""The report of a study that ``docker compose up`` has run, from the folder it ran in.
+"""What a study that ``docker compose up`` has run left in its folder, and the report of it.
 
 It is the report of `dppca.deploy.simulation.experiment`. Seconds are of the last ``up``, which
 finds what an earlier one has made; those of ``components`` hold the wait for other owners.
@@ -16,6 +16,7 @@ from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
+from dppca.deploy.simulation.disk import telling_full_disk
 from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.experiment import ExperimentRequest, write_findings
 from dppca.deploy.simulation.holdings import Holdings, read_cells
@@ -34,12 +35,8 @@ def report_folder(folder: Path) -> SimulationDocument:
     """
     started = time.monotonic()
     trial = _read(folder / TRIAL)
-    results = folder / RESULTS
-    if not (results / "components.npz").is_file():
-        raise NotReadyError(
-            f"{results} holds no results yet: run `docker compose up` in {folder} to its end first"
-        )
-    study = study_from_mapping(_read(results / "study.json")["document"], stored=True)
+    run = read_run(folder, target=trial["target"])
+    study, results = run.study, folder / RESULTS
     files = {owner: _find_rows(folder / ROWS / owner) for owner in study.owners}
     held_out = folder / ROWS / (HELD_OUT + files[study.owners[0]].suffix)
     read = {owner: read_cells(path, study.table) for owner, path in files.items()}
@@ -51,9 +48,6 @@ def report_folder(folder: Path) -> SimulationDocument:
         held_out,
         [f"{owner}: {line}" for owner, (_, alarms) in read.items() for line in alarms],
     )
-    owners = tuple(_owner(results / name, target=trial["target"]) for name in study.owners)
-    forms = (results / f"synthetic-{form}.parquet" for form in ("coded", "decoded"))
-    coded, decoded = forms
     request = ExperimentRequest(
         command="report",
         study=study,
@@ -63,8 +57,33 @@ def report_folder(folder: Path) -> SimulationDocument:
         split=trial["split"],
         output=results,
     )
-    run = FederationRun(study, owners, results / "components.npz", coded=coded, decoded=decoded)
-    return write_findings(request, run, held, started=started)
+    with telling_full_disk(results, instead="move the folder to another disk"):
+        return write_findings(request, run, held, started=started)
+
+
+def read_run(folder: Path, *, target: str | None) -> FederationRun:
+    """Return what ``docker compose up`` has left in the folder's ``results``.
+
+    Raises
+    ------
+    NotReadyError
+        The study has not been run to its end.
+    ArtefactError
+        An owner's account is missing or damaged.
+    """
+    results = folder / RESULTS
+    if not (results / "components.npz").is_file():
+        raise NotReadyError(
+            f"{results} holds no results yet: run `docker compose up` in {folder} to its end first"
+        )
+    study = study_from_mapping(_read(results / "study.json")["document"], stored=True)
+    return FederationRun(
+        study,
+        tuple(_owner(results / name, target=target) for name in study.owners),
+        results / "components.npz",
+        coded=results / "synthetic-coded.parquet",
+        decoded=results / "synthetic-decoded.parquet",
+    )
 
 
 def _find_rows(folder: Path) -> Path:

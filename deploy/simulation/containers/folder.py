@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dppca.common.errors import SettingError
 from dppca.deploy.simulation.aggregation import write_draft
-from dppca.deploy.simulation.containers.subnets import choose_subnets
-from dppca.deploy.simulation.containers.topology import Placement, Topology, compose_text
+from dppca.deploy.simulation.containers.topology import Topology, compose_text
+from dppca.deploy.simulation.disk import ANOTHER_TMPDIR, is_full_disk, telling_full_disk
 from dppca.deploy.simulation.evaluate import check_target
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
 
@@ -71,15 +71,21 @@ The engine reads `rows` and writes `results`, so it has to be one of this machin
 """
 
 
-def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> None:
-    """Write study, rows and an empty folder for results: all but the compose file and README.
+def write_folder(
+    folder: Path, topology: Topology, rows: Mapping[str, Path], *, held_out: Path | None
+) -> None:
+    """Write the compose file, study, rows and an empty folder for results.
 
     Parameters
     ----------
     folder
         Missing or empty.
+    topology
+        Its names of files of rows are set here.
     rows
         Each owner's data file, which is moved here.
+    held_out
+        Rows that no owner has, on which models are tried; None where nobody tries them.
 
     Raises
     ------
@@ -91,17 +97,25 @@ def write_folder(folder: Path, topology: Topology, rows: Mapping[str, Path]) -> 
         raise SettingError(
             f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {n_owners}"
         )
+    suffix = rows[topology.study.owners[0]].suffix
+    judged = None if held_out is None else HELD_OUT + held_out.suffix
+    topology = replace(topology, rows="rows" + suffix, held_out=judged)
     try:
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty: name a folder that is new")
         (folder / RESULTS).mkdir(parents=True)
+        (folder / "docker-compose.yml").write_text(compose_text(topology))
         (folder / "study.yaml").write_bytes(_study_file(topology))
         (folder / "study.yaml").chmod(0o644)
         (folder / ROWS).mkdir(mode=0o700)
         for owner, path in rows.items():
             (folder / ROWS / owner).mkdir()
             shutil.move(path, folder / ROWS / owner / str(topology.rows))
+        if held_out is not None:
+            shutil.move(held_out, folder / ROWS / str(topology.held_out))
     except OSError as error:
+        if is_full_disk(error):
+            raise
         raise SettingError(f"cannot write {folder}: {error.strerror}") from error
 
 
@@ -118,7 +132,6 @@ def write_study(
     data: Path | Mapping[str, Path],
     seed: int,
     split: str = "iid",
-    addresses: str | None = None,
 ) -> Holdings:
     """Write a folder that ``docker compose up`` runs; who holds which rows in it.
 
@@ -128,13 +141,11 @@ def write_study(
     ----------
     data
         CSV (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
-    addresses
-        Range for the networks; where None, the engine chooses.
 
     Raises
     ------
     SettingError, DataError
-        As of `write_folder`, `divide` and `choose_subnets`; or the target is no label.
+        As of `write_folder` and `divide`; or the target is no label.
     """
     study = topology.study
     if topology.target is not None:
@@ -147,23 +158,21 @@ def write_study(
         split=split,
         hold_out=topology.target is not None,
     )
-    n_networks = len(topology.networks)
-    subnets = () if addresses is None else choose_subnets(addresses, n_networks)
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
-        rows = {
-            owner: write_table(table, Path(name), stem=owner, like=held.like)
-            for owner, table in held.owners.items()
-        }
-        suffix = rows[study.owners[0]].suffix
-        held_out = HELD_OUT + suffix if held.held_out.num_rows else None
-        topology = replace(topology, rows="rows" + suffix, held_out=held_out)
-        write_folder(folder, topology, rows)
-        if held.held_out.num_rows:
-            write_table(held.held_out, folder / ROWS, stem=HELD_OUT, like=held.like)
+        with telling_full_disk(Path(name), instead=ANOTHER_TMPDIR):
+            rows = {
+                owner: write_table(table, Path(name), stem=owner, like=held.like)
+                for owner, table in held.owners.items()
+            }
+            held_out = (
+                write_table(held.held_out, Path(name), stem=HELD_OUT, like=held.like)
+                if held.held_out.num_rows
+                else None
+            )
+        write_folder(folder, topology, rows, held_out=held_out)
     trial = {"target": topology.target, "seed": seed, "split": split}
     (folder / TRIAL).write_text(json.dumps(trial) + "\n")
     (folder / ".env").write_text(_ENVIRONMENT.format(image=topology.image))
-    (folder / "docker-compose.yml").write_text(compose_text(topology, Placement(subnets=subnets)))
     keys = "" if topology.aggregation is None else "; the owners' keys are added in the run"
     readme = _README.format(
         held_out="\n| `rows/held-out.*` | rows that no owner has, for the answer; **not** public |"

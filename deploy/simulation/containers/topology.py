@@ -2,8 +2,7 @@
 
 Everything that runs DPPCA in containers runs this text: ``docker-compose.yml`` in the repository's
 root is the one of three owners and the demo's rows, ``dppca-simulate compose`` writes one for a
-study, and ``dppca-simulate run --runtime containers`` runs one with labels and addresses of its
-own.
+study, and ``dppca-simulate run --runtime containers`` writes one, runs it and removes it.
 
 The text stands in ``compose.template``, in sections, with ``@name`` where a study or an owner fills
 it. It keeps to what Compose 1.29 and Compose v2 both know. Every script writes ``step: NAME``
@@ -16,7 +15,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from textwrap import indent
@@ -42,14 +41,6 @@ _SECTIONS = dict(
         re.MULTILINE | re.DOTALL,
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """What one run adds: labels of everything, and a subnet for each network, curator's first."""
-
-    labels: Mapping[str, str] = field(default_factory=dict)
-    subnets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +104,13 @@ class Topology:
         return tuple(enumerate(self.study.owners, start=1))
 
 
-def compose_text(topology: Topology, placement: Placement | None = None) -> str:
-    """The compose file.
-
-    Parameters
-    ----------
-    placement
-        Placement of one run; nobody's where None: the engine then chooses the addresses.
-    """
-    placement = placement or Placement()
+def compose_text(topology: Topology) -> str:
+    """Return the compose file."""
     numbered, owners = topology.numbered, topology.study.owners
-    labels = json.dumps(dict(placement.labels))
     values = {
         "n_owners": len(owners),
         "made_by": topology.made_by,
         "image": topology.image,
-        "labels": f"  labels: {labels}" if placement.labels else "",
         "build": indent(_filled(_SECTIONS["build"], target="runtime"), "  ")
         if topology.built_here
         else "",
@@ -148,8 +130,8 @@ def compose_text(topology: Topology, placement: Placement | None = None) -> str:
         **_masked(topology),
         "exchanges": _lines(f"- exchange-{n}:/exchange/{owner}" for n, owner in numbered),
         "accounts": _lines(f"- exchange-{n}:/from/{owner}:ro" for n, owner in numbered),
-        "networks": _networks(topology, placement),
-        "volumes": _volumes(len(owners), placement),
+        "networks": "\n".join(f"  {name}: {{internal: true}}" for name in topology.networks),
+        "volumes": "\n".join(f"  {name}:" for name in _volumes(len(owners))),
     }
     parts = [
         _filled(_SECTIONS["head"], **values),
@@ -270,28 +252,7 @@ def _lines(items: Iterable[str]) -> str:
     return "\n".join(f"      {item}" for item in items)
 
 
-def _networks(topology: Topology, placement: Placement) -> str:
-    subnets = placement.subnets or (None,) * len(topology.networks)
-    return "\n".join(
-        f"  {name}: {_flow(internal=True, ipam=_pool(subnet), labels=placement.labels)}"
-        for name, subnet in zip(topology.networks, subnets, strict=True)
-    )
-
-
-def _pool(subnet: str | None) -> object:
-    return subnet and {"config": [{"subnet": subnet}]}
-
-
-def _volumes(n_owners: int, placement: Placement) -> str:
+def _volumes(n_owners: int) -> tuple[str, ...]:
     common = ("authority", "curator-credentials", "curator-state", "operator", "results")
     own = (f"{kind}-{n + 1}" for kind in ("site", "data", "exchange") for n in range(n_owners))
-    settings = f" {_flow(labels=placement.labels)}" if placement.labels else ""
-    return "\n".join(f"  {name}:{settings}" for name in (*common, *own))
-
-
-def _flow(**settings: object) -> str:
-    """Settings on one line, without those that are empty."""
-    environment = {name: value for name, value in settings.items() if value}
-    return yaml.safe_dump(
-        environment, default_flow_style=True, sort_keys=False, width=10_000
-    ).strip()
+    return *common, *own

@@ -45,7 +45,7 @@ class Job:
     notes
         What the steward should know, in order.
     error
-        Why it ended without a result; its class is ``error_name``.
+        Why it ended without a result.
     may_stop
         Whether it is before its point of no return.
     """
@@ -60,7 +60,6 @@ class Job:
     unit: str = ""
     notes: list[str] = field(default_factory=list)
     error: str | None = None
-    error_name: str = ""
     thread: threading.Thread | None = None
     may_stop: bool = True
     stopped: bool = False
@@ -76,14 +75,14 @@ class Job:
         with self._lock:
             if self.may_stop and self.runs and self.error is None:
                 self.stopped = True
-                self.error, self.error_name = _STOPPED, ConsentError.__name__
+                self.error = _STOPPED
             return self.stopped
 
-    def fail(self, error: str, name: str) -> None:
+    def fail(self, error: str) -> None:
         """Say why it ended without a result; what was stopped has said so already."""
         with self._lock:
             if not self.stopped:
-                self.error, self.error_name = error, name
+                self.error = error
 
     def wait(self, most_s: float | None = None) -> None:
         """Wait until it has ended or was stopped, or for so many seconds."""
@@ -142,11 +141,10 @@ def _run(job: Job, work: Callable[[Job], object]) -> None:
     try:
         work(job)
     except DppcaError as error:
-        job.fail(str(error) or error.public, type(error).__name__)
+        job.fail(str(error) or error.public)
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
         say(defect_text(error), err=True)
-        defect = "a defect in this software, please report it with the lines in the terminal"
-        job.fail(defect, type(error).__name__)
+        job.fail("a defect in this software, please report it with the lines in the terminal")
 
 
 class PageDialogue:

@@ -15,7 +15,7 @@ from hatchling.builders.wheel import WheelBuilder
 from tests.support.checkout import ROOT
 from tests.support.unpacking import unpack
 
-OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "faults", "fault_injection", "fuzz"}
+OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "faults", "fuzz"}
 LINKED = ("common", "curator", "deploy", "owner")
 
 

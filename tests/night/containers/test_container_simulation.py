@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,13 @@ import pytest
 import yaml
 from pyarrow import csv
 
-from dppca.common.errors import DiskSpaceError
 from dppca.common.results import result_from_bytes
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
-from dppca.deploy.simulation.containers.project import USER, Project, project
-from dppca.deploy.simulation.containers.removal import LABEL_PROCESS
-from dppca.deploy.simulation.containers.topology import CURATOR, Placement, Topology, compose_text
+from dppca.deploy.simulation.containers.topology import CURATOR, Topology, compose_text
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.experiment import with_owners
-from tests.support.containers import IMAGE, docker, require_images
+from tests.support.containers import IMAGE, docker, require_compose, require_images
 from tests.support.patience import HANG_S, WAIT_S, wait_until
 
 OWNERS = ("owner-1", "owner-2")
@@ -79,15 +77,26 @@ def simulation(rows: Path, output: Path, *options: str) -> Iterator[subprocess.P
                 process.kill()
 
 
-def made_by(process: subprocess.Popen[str]) -> dict[str, list[str]]:
-    """What a simulation has on the engine, by kind."""
-    return {kind: listed(kind, process.pid) for kind in KINDS}
+def made_by(project: str) -> dict[str, list[str]]:
+    """What a run has on the engine, by kind."""
+    return {kind: listed(kind, project) for kind in KINDS}
 
 
-def listed(kind: str, pid: int) -> list[str]:
+def listed(kind: str, project: str) -> list[str]:
     everything = ("--all",) if kind == "container" else ()
-    wanted = f"label={LABEL_PROCESS}={socket.gethostname()}:{pid}"
+    wanted = f"label=com.docker.compose.project={project}"
     return docker(kind, "ls", *everything, "--quiet", "--filter", wanted).stdout.split()
+
+
+def project_under_way(place: Path) -> str:
+    """The name of the run whose folder lies here; none yet where empty."""
+    return next((path.parent.name for path in place.glob("*/compose")), "")
+
+
+def project_named(stderr: str) -> str:
+    """The name that the run's first line says."""
+    (name,) = re.findall(r"--project-name (\S+) down", stderr)
+    return str(name)
 
 
 NOTHING: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -115,7 +124,7 @@ def finished(
     assert process.returncode == 0, stderr
     assert "# Simulation of rand-hie" in stdout
     report: dict[str, Any] = json.loads((output / "report.json").read_text())
-    return report, stderr, made_by(process)
+    return report, stderr, made_by(project_named(stderr))
 
 
 def test_the_curator_sees_one_sum_of_three_hosts(rows: Path, tmp_path: Path) -> None:
@@ -131,7 +140,7 @@ def test_the_curator_sees_one_sum_of_three_hosts(rows: Path, tmp_path: Path) -> 
     document = json.loads((tmp_path / "results" / "study.json").read_text())
     assert document["privacy"]["trust"] == "aggregate"
     assert first["bytes"]["contribute"] > 8 * with_owners(demo_study(), 3).table.layout.n_entries
-    assert made_by(process) == NOTHING
+    assert made_by(project_named(stderr)) == NOTHING
 
 
 def test_a_study_runs_to_its_end(
@@ -142,7 +151,7 @@ def test_a_study_runs_to_its_end(
     assert report["rows"] == {"training": 0.8 * N_ROWS, "held_out": 0.2 * N_ROWS}
     for owner in report["owners"]:
         assert owner["charged"]["epsilon"] == "1"
-        assert list(owner["seconds"]) == ["init", "contribute", "components", "synthesize", "train"]
+        assert list(owner["seconds"]) == ["contribute", "components", "synthesize", "train"]
         assert owner["bytes"]["contribute"] == 8 * study.table.layout.n_entries
     result = result_from_bytes(Path(report["files"]["components"]).read_bytes(), study)
     assert tuple(share.owner for share in result.header.shares) == OWNERS
@@ -154,13 +163,10 @@ def test_every_party_is_seen_at_its_work(
     finished: tuple[dict[str, Any], str, dict[str, list[str]]],
 ) -> None:
     _, said, _ = finished
-    lines = [line.split() for line in said.splitlines()]
-    states = {(line[2], line[3]) for line in lines if line[-1] == "bytes"}
-    steps = ("init", "waiting", "contribute", "components", "synthesize", "train", "done")
-    assert states >= {(owner, step) for owner in OWNERS for step in steps}
-    assert states >= {("authority", "certificates"), ("curator", "serving"), ("operator", "done")}
-    sent = [line for line in lines if line[2:4] == ["owner-1", "done"]]
-    assert int(sent[0][-2].replace(",", "")) > 10_000
+    seen = {tuple(line.split()[2:]) for line in said.splitlines()}
+    steps = ("contribute", "components", "synthesize", "train", "done")
+    assert seen >= {(owner, step) for owner in OWNERS for step in steps}
+    assert seen >= {("owner-1-key", "init"), ("certificates", "certificates"), ("operator", "done")}
 
 
 def test_a_study_that_ended_leaves_nothing(
@@ -172,14 +178,13 @@ def test_a_study_that_ended_leaves_nothing(
 def test_an_owner_that_fails_is_named_and_nothing_is_left(rows: Path, tmp_path: Path) -> None:
     tight = tmp_path / "tight.yaml"
     tight.write_text(f"max_rows: 100\n{STUDY_FILE.read_text()}")
-    with simulation(rows, tmp_path / "results", "--study", str(tight), "--json") as process:
-        stdout, stderr = process.communicate(timeout=HANG_S)
-    error = json.loads(stdout)["error"]
-    assert (process.returncode, error["class"]) == (37, "TooManyRowsError")
-    assert error["message"].startswith("owner-")
-    assert "max_rows is 100" in error["message"]
-    assert stderr == f"error: {error['message']}\n"
-    assert made_by(process) == NOTHING
+    with simulation(rows, tmp_path / "results", "--study", str(tight)) as process:
+        _, stderr = process.communicate(timeout=HANG_S)
+    assert process.returncode == 37
+    last = stderr.splitlines()[-1]
+    assert last.startswith("error: owner-")
+    assert "max_rows is 100" in last
+    assert made_by(project_named(stderr)) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -194,49 +199,42 @@ def test_an_interrupted_simulation_leaves_nothing(
     number: signal.Signals, step: str, rows: Path, tmp_path: Path
 ) -> None:
     with simulation(rows, tmp_path / "results") as process:
+        await_of(process, lambda: project_under_way(tmp_path))
+        project = project_under_way(tmp_path)
         if step == "owners work":
-            await_of(process, lambda: "/site/key.pem" in at_site(process))
+            await_of(process, lambda: has_key(project))
         else:
-            await_of(process, lambda: listed("volume", process.pid))
+            await_of(process, lambda: listed("volume", project))
         process.send_signal(number)
         _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, stderr
     assert stderr.endswith("error: interrupted: no simulation charges anybody\n")
-    assert made_by(process) == NOTHING
+    assert made_by(project) == NOTHING
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def at_site(process: subprocess.Popen[str]) -> str:
-    """What lies in owner-1's folder, if that runs yet."""
-    for name in listed("container", process.pid):
-        found = docker("inspect", "--format", "{{.Name}} {{.State.Running}}", name, check=False)
-        if found.stdout.strip().endswith(("owner-1_1 true", "owner-1-1 true")):
-            return docker("exec", name, "sh", "-c", "ls /site/*", check=False).stdout
-    return ""
+def has_key(project: str) -> bool:
+    """Whether owner-1 has made its key."""
+    service = ("--filter", "label=com.docker.compose.service=owner-1")
+    wanted = ("--filter", f"label=com.docker.compose.project={project}", *service)
+    running = docker("container", "ls", "--quiet", *wanted).stdout.strip()
+    done = running and docker("exec", running, "ls", "/site/key.pem", check=False)
+    return bool(done) and not done.returncode
 
 
-def test_what_a_killed_simulation_left_is_found_and_removed(rows: Path, tmp_path: Path) -> None:
+def test_what_a_killed_simulation_left_goes_by_the_command_that_it_named(
+    rows: Path, tmp_path: Path
+) -> None:
     with simulation(rows, tmp_path / "results") as process:
-        await_of(process, lambda: at_site(process))
-        kept = clean("--dry-run")[process.pid]
-        assert (kept["state"], kept["removed"]) == ("running", False)
+        await_of(process, lambda: has_key(project_under_way(tmp_path)))
         process.kill()
-        process.communicate(timeout=HANG_S)
-    left = made_by(process)
-    assert all(left.values())
-    removed = clean()[process.pid]
-    assert (removed["state"], removed["removed"]) == ("left", True)
-    assert {kind: removed[f"{kind}s"] for kind in KINDS} == {k: len(v) for k, v in left.items()}
-    assert made_by(process) == NOTHING
-    assert process.pid not in clean("--dry-run")
-
-
-def clean(*options: str) -> dict[int, dict[str, Any]]:
-    """``dppca-simulate clean``: its runs by process."""
-    command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "clean", "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
-    assert done.returncode == 0, done.stderr
-    return {int(run["process"].rpartition(":")[2]): run for run in json.loads(done.stdout)["runs"]}
+        _, stderr = process.communicate(timeout=HANG_S)
+    project = project_named(stderr)
+    assert all(made_by(project).values())
+    (folder,) = re.findall(r" in (/\S+) removes what it made", stderr)
+    down = ("--project-name", project, "down", "--volumes")
+    subprocess.run([*require_compose(), *down], cwd=folder, check=True, timeout=HANG_S)
+    assert made_by(project) == NOTHING
 
 
 def test_an_image_must_be_there(rows: Path, tmp_path: Path) -> None:
@@ -245,114 +243,81 @@ def test_an_image_must_be_there(rows: Path, tmp_path: Path) -> None:
     assert process.returncode == 81
     assert "dppca:nobody-made-it is not on this engine" in stderr
     assert "make image" in stderr
-    assert made_by(process) == NOTHING
 
 
-def test_addresses_may_run_out(rows: Path, tmp_path: Path) -> None:
-    # Four networks fit into the range, three are needed, two are taken.
-    high, low = divmod(os.getpid() % (1 << 11), 8)
-    subnet = f"10.235.{high}.{32 * low}/27"
-    taken = [f"dppca-taken-{os.getpid()}-{i}" for i in range(2)]
-    try:
-        for i, name in enumerate(taken):
-            docker("network", "create", "--subnet", f"10.235.{high}.{32 * low + 16 * i}/29", name)
-        with simulation(rows, tmp_path / "results", "--subnet", subnet) as process:
-            _, stderr = process.communicate(timeout=HANG_S)
-    finally:
-        for name in taken:
-            docker("network", "rm", name, check=False)
-    assert process.returncode == 83
-    assert "--subnet" in stderr
-    assert made_by(process) == NOTHING
-
-
-def test_a_full_disk_is_told_by_name() -> None:
-    # A file system of 64 KiB in place of the engine's disk.
-    small = {"type": "tmpfs", "device": "tmpfs", "o": f"size=64k,uid={USER}"}
-    with project() as made:
-        made.up(lambda placement: serving(placement, site=small), n_networks=3)
-        made.write_file("owner-1", "/site/small", bytes(1000))
-        with pytest.raises(DiskSpaceError, match="the engine's disk is full"):
-            made.write_file("owner-1", "/site/large", bytes(1 << 20))
-
-
-def serving(placement: Placement, *, site: dict[str, str] | None = None) -> str:
+def serving() -> str:
     """The compose file of two owners, in which curator and owners only answer on a port."""
     study = with_owners(demo_study(), len(OWNERS))
-    text = compose_text(Topology(study, None, image=IMAGE), placement)
-    document: dict[str, Any] = yaml.safe_load(text)
+    document: dict[str, Any] = yaml.safe_load(compose_text(Topology(study, None, image=IMAGE)))
     services = {name: document["services"][name] for name in (CURATOR, *OWNERS)}
     for name, service in services.items():
         port = "7443" if name == CURATOR else "8000"
         service["entrypoint"] = ["python", "-m", "http.server", port, "--directory", "/data"]
         service.update(command=[], healthcheck={"disable": True})
         service.pop("depends_on")
-    if site is not None:
-        document["volumes"]["site-1"]["driver_opts"] = site
     return yaml.safe_dump({**document, "services": services})
 
 
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Services of a project that run, reached by the engine's command line."""
+
+    project: str
+
+    def id(self, service: str) -> str:
+        wanted = ("--filter", f"label=com.docker.compose.project={self.project}")
+        service_label = ("--filter", f"label=com.docker.compose.service={service}")
+        return docker("container", "ls", "--quiet", *wanted, *service_label).stdout.strip()
+
+    def connects(self, party: str, host: str, port: int) -> bool:
+        """Whether one party reaches another, tried again while nobody listens yet."""
+        code = (
+            "import socket, time\n"
+            f"end = time.monotonic() + {WAIT_S}\n"
+            "while time.monotonic() < end:\n"
+            "    try:\n"
+            f"        socket.create_connection(({host!r}, {port}), 10).close()\n"
+            "        raise SystemExit(0)\n"
+            "    except ConnectionRefusedError:\n"
+            "        time.sleep(0.3)\n"
+            "    except OSError:\n"
+            "        break\n"
+            "raise SystemExit(7)\n"
+        )
+        done = docker("exec", self.id(party), "python", "-c", code, check=False)
+        assert done.returncode in (0, 7), done.stderr
+        return done.returncode == 0
+
+    def addresses(self, party: str) -> dict[str, str]:
+        """A party's address on each of its networks."""
+        found = json.loads(docker("inspect", self.id(party)).stdout)[0]["NetworkSettings"]
+        return {
+            name.removeprefix(f"{self.project}_"): end["IPAddress"]
+            for name, end in found["Networks"].items()
+        }
+
+
 @pytest.fixture(scope="module")
-def hosts() -> Iterator[Project]:
-    with project() as made:
-        made.up(serving, n_networks=1 + len(OWNERS))
-        yield made
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    folder = tmp_path_factory.mktemp("hosts")
+    (folder / "docker-compose.yml").write_text(serving())
+    name = f"dppca-test-{os.getpid()}"
+    compose = [*require_compose(), "--project-name", name]
+    try:
+        subprocess.run([*compose, "up", "--detach"], cwd=folder, check=True, timeout=HANG_S)
+        yield Hosts(name)
+    finally:
+        down = [*compose, "down", "--volumes", "--timeout", "5"]
+        subprocess.run(down, cwd=folder, check=True, timeout=HANG_S)
 
 
-def connects(hosts: Project, party: str, host: str, port: int) -> bool:
-    """Whether one party reaches another, tried again while nobody listens yet."""
-    code = (
-        "import socket, time\n"
-        f"end = time.monotonic() + {WAIT_S}\n"
-        "while time.monotonic() < end:\n"
-        "    try:\n"
-        f"        socket.create_connection(({host!r}, {port}), 10).close()\n"
-        "        raise SystemExit(0)\n"
-        "    except ConnectionRefusedError:\n"
-        "        time.sleep(0.3)\n"
-        "    except OSError:\n"
-        "        break\n"
-        "raise SystemExit(7)\n"
-    )
-    done = hosts.exec(party, "python", "-c", code)
-    assert done.exit_code in (0, 7), done.stderr
-    return done.exit_code == 0
-
-
-def addresses(hosts: Project, party: str) -> dict[str, str]:
-    """A party's address on each of its networks."""
-    wanted = ("--filter", f"label=com.docker.compose.project={hosts.name}")
-    service = ("--filter", f"label=com.docker.compose.service={party}")
-    container = docker("container", "ls", "--quiet", *wanted, *service).stdout.strip()
-    found = json.loads(docker("inspect", container).stdout)[0]["NetworkSettings"]["Networks"]
-    return {name.removeprefix(f"{hosts.name}_"): end["IPAddress"] for name, end in found.items()}
-
-
-def test_an_owner_reaches_the_curator_and_no_other_owner_and_nothing_else(hosts: Project) -> None:
-    other = addresses(hosts, "owner-2")["site-2"]
+def test_an_owner_reaches_the_curator_and_no_other_owner_and_nothing_else(hosts: Hosts) -> None:
+    other = hosts.addresses("owner-2")["site-2"]
     # The curator shares a network with it, so it does listen, at this address.
-    assert connects(hosts, CURATOR, other, 8000)
-    assert connects(hosts, "owner-1", CURATOR, 7443)
-    assert not connects(hosts, "owner-1", other, 8000)
-    assert not connects(hosts, "owner-1", "owner-2", 8000)
-    for network, foreign in addresses(hosts, CURATOR).items():
-        assert connects(hosts, "owner-1", foreign, 7443) == (network == "site-1")
-    assert not connects(hosts, "owner-1", "192.0.2.1", 443)
-
-
-def test_a_host_can_be_cut_off_killed_and_brought_back(hosts: Project) -> None:
-    before = addresses(hosts, CURATOR)
-    hosts.disconnect(CURATOR)
-    assert not connects(hosts, "owner-1", CURATOR, 7443)
-    hosts.connect(CURATOR)
-    assert addresses(hosts, CURATOR) == before
-    assert connects(hosts, "owner-1", CURATOR, 7443)
-    hosts.kill(CURATOR)
-    assert hosts.wait(CURATOR, timeout_s=HANG_S) == 137
-    hosts.start(CURATOR)
-    assert connects(hosts, "owner-1", CURATOR, 7443)
-
-
-def test_a_killed_command_and_one_that_takes_too_long_say_so(hosts: Project) -> None:
-    assert hosts.exec("owner-1", "sh", "-c", "kill -9 $$").exit_code == 137
-    assert hosts.exec("owner-1", "sleep", "600", timeout_s=1).exit_code == 124
+    assert hosts.connects(CURATOR, other, 8000)
+    assert hosts.connects("owner-1", CURATOR, 7443)
+    assert not hosts.connects("owner-1", other, 8000)
+    assert not hosts.connects("owner-1", "owner-2", 8000)
+    for network, foreign in hosts.addresses(CURATOR).items():
+        assert hosts.connects("owner-1", foreign, 7443) == (network == "site-1")
+    assert not hosts.connects("owner-1", "192.0.2.1", 443)

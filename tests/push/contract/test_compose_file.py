@@ -170,10 +170,8 @@ def test_each_owner_trains_for_the_target_as_it_is_written(folder: Path) -> None
     assert f"step train heights --target {quoted} --method dppca-svm" in script
 
 
-def test_networks_take_the_addresses_that_were_given(folder: Path) -> None:
-    networks = yaml.safe_load((folder / "docker-compose.yml").read_text())["networks"]
-    subnets = [network["ipam"]["config"][0]["subnet"] for network in networks.values()]
-    assert subnets == [f"10.7.0.{8 * i}/29" for i in range(N_OWNERS + 1)]
+def test_no_network_has_a_way_out(file: Path) -> None:
+    networks = yaml.safe_load(file.read_text())["networks"]
     assert all(network["internal"] for network in networks.values())
 
 

@@ -11,9 +11,12 @@ import pytest
 from dppca.common.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.runner import SiteDriver
+from dppca.owner.ledger.database import open_ledger
 from tests.support.census import census_rows
+from tests.support.curator import Curator
 from tests.support.federations import study_of_sites
-from tests.support.sites import OwnerSite
+from tests.support.noise import seed_noise
+from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import make_study
 
 N_ROWS = 300
@@ -45,3 +48,17 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     for path in made:
         code, verified = sites[-1].run("verify", str(path))
         assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")
+
+
+def test_all_noise_of_a_contribution_comes_from_the_operating_system(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noised = []
+    for seed in (1, 1, 2):
+        site = make_enrolled_site(curator, tmp_path)
+        study = curator.begin(site.name, "absent")
+        seed_noise(monkeypatch, seed=seed)
+        assert site.run("contribute", study.name, "--yes")[0] == 0
+        with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
+            noised.append(ledger.stored(study.digest).payload)
+    assert noised[0] == noised[1] != noised[2]

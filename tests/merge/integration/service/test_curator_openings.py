@@ -158,17 +158,6 @@ def test_after_the_seal_no_upload_is_taken_and_the_set_stays(movable: Curator) -
     assert refused(late["owner-3"].contribute) == STATE
 
 
-def test_below_the_quorum_nothing_is_sealed(movable: Curator) -> None:
-    few = MaskedHub(movable).join(name="too-few", quorum=3, deadline=far_moment())
-    few.contribute("owner-1", "owner-2")
-    movable.move_clock()
-    answer = few.end()
-    assert state_from_wire(answer.state) is StudyState.ABORTED
-    assert answer.reason == lifecycle.QUORUM_REASON
-    assert refused(lambda: few.openers[0].party.sealed(few.study)) == STATE
-    assert refused(few.openers[0].ask) == STATE
-
-
 def test_an_opener_that_never_comes_ends_the_study_and_nothing_more_is_opened(
     movable: Curator,
 ) -> None:
@@ -201,24 +190,6 @@ def test_openings_that_do_not_fit_end_the_study(sealed: MaskedSites) -> None:
     assert answer.reason == lifecycle.GARBLED_REASON
     assert refused(lambda: first.party.open(sealed.study, opening=made.to_bytes())) == STATE
     assert second.party.open(sealed.study, opening=honest).already_stored
-
-
-def test_the_same_opening_again_has_no_effect_and_another_is_not_taken(sealed: MaskedSites) -> None:
-    first, second = sealed.openers
-    made = first.make_opening()
-    content = made.to_bytes()
-    first.party.open(sealed.study, opening=content)
-    for _ in range(2):
-        assert first.party.open(sealed.study, opening=content).already_stored
-    other = signed(first, replace(made, total=bytes(len(made.total))))
-    answered = first.party.open(sealed.study, opening=other)
-    assert (list(answered.wanted), answered.already_stored) == ([], False)
-    second.open()
-    finished(sealed)
-    assert first.party.open(sealed.study, opening=content).already_stored
-    answered = first.ask()
-    assert state_from_wire(answered.state) is StudyState.DECOMPOSED
-    assert not answered.wanted
 
 
 def test_only_openers_are_shown_a_set_or_may_open(hub: MaskedHub, sealed: MaskedSites) -> None:
@@ -304,20 +275,6 @@ class TestSpares:
         sites.until_sealed()
         return sites
 
-    def test_nothing_is_wanted_before_enough_have_voted(
-        self, hub: MaskedHub, sealed: MaskedSites
-    ) -> None:
-        one, two, _, four = sealed.openers
-        assert not one.vote().wanted
-        answered = two.vote()
-        assert (list(answered.wanted), len(answered.votes)) == ([], 2)
-        assert list(sealed.wait(wait_s=0).missing_openers) == ["owner-3", "owner-4"]
-        assert [each.voted_s > 0 for each in show(hub, sealed.study).owners] == [1, 1, 0, 0]
-        answered = four.vote()
-        assert list(answered.wanted) == list(four.terms.held("owner-4"))
-        assert len(four.vote().votes) == 3, "the same vote again has no effect"
-        assert list(sealed.wait(wait_s=0).missing_openers) == [o.name for o in sealed.openers]
-
     @pytest.mark.parametrize("gone", ["owner-1", "owner-3"])
     def test_one_opener_may_never_come(self, sealed: MaskedSites, gone: str) -> None:
         here = [each for each in sealed.openers if each.name != gone]
@@ -332,17 +289,6 @@ class TestSpares:
         assert len(document["sum"]["openings"]) == 2
         late = here[2].ask()
         assert (state_from_wire(late.state), list(late.wanted)) == (StudyState.DECOMPOSED, [])
-
-    def test_an_opener_may_be_gone_after_its_vote(self, sealed: MaskedSites) -> None:
-        one, two, three, _ = sealed.openers
-        for each in (one, two, three):
-            each.vote()
-        three.open()
-        assert list(one.ask().wanted) == [
-            s for s, h in enumerate(one.terms.holders) if "owner-3" not in h
-        ]
-        two.open()
-        finished(sealed)
 
     def test_who_comes_second_is_told_what_is_still_wanted(self, sealed: MaskedSites) -> None:
         one, two, three, _ = sealed.openers
@@ -388,16 +334,3 @@ class TestSpares:
         assert [each.voted_s for each in show(hub, sealed.study).owners] == [0] * 4
         two.party.open(sealed.study, vote=made.to_bytes())
         assert refused(lambda: two.party.open(sealed.study, vote=elsewhere.to_bytes())) == CONFLICT
-
-    def test_an_opening_before_the_votes_is_not_taken(self, sealed: MaskedSites) -> None:
-        one = sealed.openers[0]
-        size = 8 * one.terms.n_words
-        bare = Opening(one.terms.digest, one.shown().digest, "owner-1", (0,), bytes(size))
-        answered = one.party.open(sealed.study, opening=signed(one, bare))
-        assert (list(answered.wanted), answered.already_stored) == ([], False)
-        assert len(sealed.wait(wait_s=0).missing_openers) == 4
-
-
-def test_a_vote_in_a_study_without_spares_is_refused(sealed: MaskedSites) -> None:
-    first = sealed.openers[0]
-    assert refused(first.vote) == UPLOAD

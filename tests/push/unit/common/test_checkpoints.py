@@ -46,10 +46,12 @@ def test_a_process_is_killed_at_its_step() -> None:
     assert (process.returncode, said.split()) == (-9, ["reserve"])
 
 
-def test_a_process_is_held_at_its_step_once_and_then_goes_on() -> None:
-    process = _run("hold@draw")
-    _, status = os.waitpid(process.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
-    os.kill(process.pid, signal.SIGCONT)
+@pytest.mark.parametrize("steps", [["draw"], ["draw", "commit"]])
+def test_a_process_is_held_at_each_of_its_steps_once_and_then_goes_on(steps: list[str]) -> None:
+    process = _run(f"hold@{','.join(steps)}")
+    for _ in steps:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        os.kill(process.pid, signal.SIGCONT)
     said, _ = process.communicate(timeout=WAIT_S)
     assert (process.returncode, said.split()) == (0, ["reserve", "draw", "draw", "commit"])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.console import run
+from dppca.common.errors import DataError, PeerError, SettingError
 from dppca.common.study import Study
 from dppca.deploy.simulation.cli import cli
+from dppca.deploy.simulation.disk import telling_full_disk
 from dppca.deploy.simulation.experiment import (
     PARTIES,
     REPORT,
@@ -127,6 +133,55 @@ def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for
     assert digest("own", "--owner", f"alpha={rows}", "--owner", f"beta={rows}") == made.digest
     others = ("--owner", f"gamma={rows}", "--owner", f"delta={rows}", "--rename-owners")
     assert digest("renamed", *others) == with_owners(made, ["gamma", "delta"]).digest != made.digest
+
+
+@pytest.mark.parametrize(
+    ("command", "fails", "where", "instead"),
+    [
+        ("run", "experiment.write_table", "dppca-simulate-", "set TMPDIR to"),
+        ("run", "experiment.write_findings", "results", "name another --output"),
+        ("compose", "containers.folder.write_table", "dppca-compose-", "set TMPDIR to"),
+        ("compose", "containers.folder.shutil.move", "results", "name another --output"),
+        ("compose", "containers.folder.compose_text", "results", "name another --output"),
+    ],
+)
+def test_a_disk_that_fills_up_is_no_defect(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    fails: str,
+    where: str,
+    instead: str,
+) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def run_nothing(study: Study, **_: object) -> FederationRun:
+        return FederationRun(study, (), tmp_path, coded=tmp_path, decoded=tmp_path)
+
+    rows, study = save_rows(make_rows(60), tmp_path / "rows.parquet"), tmp_path / "study.yaml"
+    study.write_bytes(make_study("latent", owners=["beta", "alpha"]).canonical_bytes())
+    monkeypatch.setattr(f"dppca.deploy.simulation.{fails}", fill)
+    monkeypatch.setitem(simulate.__kwdefaults__ or {}, "federation", run_nothing)
+    files = ["--owner", f"alpha={rows}", "--owner", f"beta={rows}"]
+    line = [command, "--study", str(study), *files, "--output", str(tmp_path / "results")]
+    with pytest.raises(SystemExit) as left:
+        run(cli, line)
+    assert left.value.code == SettingError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("error: the disk is full: no space is left in ")
+    assert where in said
+    assert instead in said
+
+
+@pytest.mark.parametrize(("free", "error"), [(4096, SettingError), (1 << 30, PeerError)])
+def test_a_party_that_ended_without_a_word_on_a_full_disk_is_no_riddle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(error), telling_full_disk(tmp_path, instead="wait"):
+        raise PeerError("curator: it ended with code 1 and said nothing")
 
 
 def test_where_nothing_can_be_written_a_simulation_does_not_begin(tmp_path: Path) -> None:

@@ -207,3 +207,11 @@ def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
         "b: NOT READ: no value of day is a date as YYYY-MM-DD",
         "c: NOT UTF-8: 10 of 10 (100.00%) rows hold bytes that are not UTF-8",
     ]
+
+
+def test_lines_with_a_wrong_number_of_fields_are_told_of_their_owner(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.csv" for name in ("a", "b")}
+    files["a"].write_text("x,y\n" + "1,x\n" * 8 + "1\n1,x,3\n")
+    files["b"].write_text("x,y\n" + "1,x\n" * 10)
+    held = hold_rows(files, list(files), schema=_schema("x", "y"), seed=1)
+    assert held.alarms == ["a: 2 of 10 (20.00%) rows have a wrong number of fields"]

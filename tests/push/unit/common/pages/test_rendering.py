@@ -14,11 +14,13 @@ import pytest
 from jinja2 import UndefinedError
 
 from dppca.common.errors import SettingError
+from dppca.common.messages import StudyState
 from dppca.common.pages.rendering import (
     check_report,
     check_server,
     render,
     render_file,
+    show_state,
     show_time,
 )
 
@@ -137,3 +139,24 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
 def test_times_are_shown_to_the_second_in_utc() -> None:
     for time in ("2026-11-22T20:30:05.9+01:00", datetime(2026, 11, 22, 19, 30, 5, tzinfo=UTC)):
         assert show_time(time) == "2026-11-22 19:30:05 UTC"
+
+
+def test_a_message_on_a_page_ends_once_and_shows_its_commands_as_code(tmp_path: Path) -> None:
+    (tmp_path / "said.html").write_text("{{ said | sentence | coded }}")
+    for said, shown in (
+        ("It failed", "It failed."),
+        ("no.", "no."),
+        (
+            "run `dppca-owner doctor` & `<b>`",
+            "run <code>dppca-owner doctor</code> &amp; <code>&lt;b&gt;</code>.",
+        ),
+        ("a ` alone <b>", "a ` alone &lt;b&gt;."),
+        ("`\x1b[31m`!", "<code>\\x1b[31m</code>!"),
+    ):
+        assert render([tmp_path], "said.html", said=said) == shown
+
+
+@pytest.mark.parametrize("state", StudyState)
+def test_people_read_that_a_result_is_ready(state: StudyState) -> None:
+    assert (show_state(state) == state.value) == (state is not StudyState.DECOMPOSED)
+    assert show_state(StudyState.DECOMPOSED) == "result ready"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -130,6 +131,13 @@ def test_a_plan_says_in_plain_numbers_what_the_study_would_give() -> None:
     low, high = f"{100 * found.captured_low:.0f}", f"{100 * found.captured_high:.0f}"
     assert f"kept would hold {100 * found.captured:.0f} ({low} to {high} in nine runs" in text
     assert "no other noise was compared; Gaussian noise needs a delta (--delta)" in text
+
+
+def test_a_range_that_is_one_number_and_a_moment_are_not_printed_as_figures() -> None:
+    nearly_all = _study(components={"count": 5})
+    text = plan_text(_plan(nearly_all, 1_000_000), replace(SECONDS, draw=0.0082))
+    assert "would hold 100, as in nine runs of ten; directions" in text
+    assert "less than 0.1 s for an owner's noise" in text
 
 
 def test_plain_numbers_of_the_most_variance_there_is_are_said_to_be_the_best_case() -> None:

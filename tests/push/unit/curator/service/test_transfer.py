@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,15 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.errors import StoreError, UploadError
+from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import ChunkVerifier
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
-from dppca.curator.service.transfer import open_spool, receive_chunks
+from dppca.curator.service.transfer import open_spool, read_pieces, receive_chunks
 from dppca.curator.store import Spool, SqliteStore
 from tests.support.examples import examples
 from tests.support.patience import WAIT_S
 
 Part = pb.ContributeRequest
+USUAL = Limits()
 
 
 class Slow(Spool):
@@ -71,10 +73,13 @@ class Sent:
             yield part
 
 
-def take(sent: Sent, order: ChunkVerifier, spool: Spool) -> None:
+def take(
+    sent: AsyncIterable[Part], order: ChunkVerifier, spool: Spool, *, limits: Limits = USUAL
+) -> None:
     async def steps() -> None:
         with ThreadPoolExecutor(1) as threads:
-            await receive_chunks(aiter(sent), order, spool, limits=Limits(), threads=threads)
+            async with asyncio.timeout(WAIT_S):
+                await receive_chunks(aiter(sent), order, spool, limits=limits, threads=threads)
 
     asyncio.run(steps())
 
@@ -112,6 +117,37 @@ def test_an_upload_that_is_not_what_was_announced_is_refused(
     with Spool(tmp_path) as spool, pytest.raises(UploadError, match=message):
         take(Sent(change(parts_of(content, 1))), order_of(content), spool)
     assert list(tmp_path.iterdir()) == []
+
+
+class Endless:
+    """An upload whose next part never comes."""
+
+    async def __aiter__(self) -> AsyncIterator[Part]:
+        yield parts_of(b"0123456789", 1)[0]
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("sent", "limits", "message"),
+    [
+        (Endless(), Limits(idle_timeout_s=0.01), "nothing arrived"),
+        (Sent(parts_of(b"0123456789", 1)), Limits(max_upload_s=-1.0), "took more than"),
+    ],
+    ids=["a pause", "in all"],
+)
+def test_an_upload_holds_its_place_for_a_limited_time(
+    tmp_path: Path, sent: AsyncIterable[Part], limits: Limits, message: str
+) -> None:
+    with Spool(tmp_path) as spool, pytest.raises(UploadError, match=message):
+        take(sent, order_of(b"0123456789"), spool, limits=limits)
+
+
+def test_a_stored_file_is_read_in_pieces_of_one_chunk(tmp_path: Path) -> None:
+    content = bytes(range(256)) * (2 * CHUNK_BYTES // 256) + b"end"
+    (tmp_path / "result").write_bytes(content)
+    pieces = list(read_pieces(tmp_path / "result"))
+    assert max(map(len, pieces)) == CHUNK_BYTES
+    assert b"".join(pieces) == content
 
 
 def test_while_a_disk_hangs_few_chunks_are_asked_for(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
+from tests.support.noise import seed_noise
 from tests.support.sites import N_ROWS, OwnerSite, error_of, make_trained_site
 
 ASK = ("train", "site-test", "--target", "ill", "--method", "dp-svm")
@@ -109,6 +110,18 @@ def test_nothing_in_the_file_is_computed_from_rows_but_the_noised_weights(site: 
     assert (metadata["fit"], metadata["guarantee"]) == (None, None)
     text = json.dumps(metadata)
     assert not any(word in text for word in ("accuracy", "unlabelled", "converged"))
+
+
+def test_all_noise_of_a_model_comes_from_the_operating_system(
+    site: OwnerSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noised = []
+    for number, seed in enumerate((1, 1, 2)):
+        copy = site.copied_to(tmp_path / str(number))
+        seed_noise(monkeypatch, seed=seed)
+        archive = skops.io.load(Path(_made(copy, "--epsilon", "1")["model"]), trusted=[])
+        noised.append(archive["state"]["noised_"].tolist())
+    assert noised[0] == noised[1] != noised[2]
 
 
 @pytest.mark.parametrize(("target", "machines"), [("ill", 1), ("colour", 3)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dppca.owner.render.ledger import recovery_text
+from dppca.owner.render.ledger import budget_text, recovery_text
 from tests.support.terminal import wider_than
 
 RECOVERED: dict[str, Any] = {
@@ -40,3 +40,29 @@ def test_charges_that_would_be_entered_fit(width: int) -> None:
     assert wider_than(table, width) == []
     for said in ("received 2026", "evidence", "charged before", "12345"):
         assert said in " ".join(" ".join(table).split())
+
+
+@pytest.mark.parametrize(
+    ("colluders", "said"), [(1, "any 1 other owner,"), (2, "any 2 other owners,")]
+)
+def test_against_whom_a_masked_release_holds_is_said_for_one_and_for_several(
+    colluders: int, said: str
+) -> None:
+    release = {
+        **RECOVERED,
+        "time": RECOVERED["received"],
+        "model": None,
+        "epsilon": "1",
+        "delta": "1e-9",
+        "state": "sent",
+        "colluders": colluders,
+        "honest": 3,
+    }
+    document: Any = {
+        "ledger": {"entries": 2},
+        "populations": [],
+        "releases": [release],
+        "disowned": [],
+        "openings": [],
+    }
+    assert said in budget_text(document)

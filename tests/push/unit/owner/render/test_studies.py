@@ -74,6 +74,8 @@ def listed(**changes: object) -> OwnStudy:
         (3600, "(1 h 0 min left)"),
         (86399, "(23 h 59 min left)"),
         (190000, "(2 d 4 h left)"),
+        (69 * 86400 + 7200, "(69 d left)"),
+        (26_701 * 86400, "(73 years left)"),
     ],
 )
 def test_the_time_that_is_left_is_said_in_its_two_largest_units(seconds: int, words: str) -> None:

@@ -15,8 +15,8 @@ from tests.support.studies import make_study
 CHARGE = {"rows": 5, "epsilon": "1", "delta": "0", "charged_epsilon": "1", "charged_rho": "0"}
 
 
-def accounts(folder: Path) -> Path:
-    own = folder / "hospital"
+def accounts(folder: Path, owner: str = "hospital") -> Path:
+    own = folder / owner
     own.mkdir()
     took = {"contribute": 1500, "open": 20, "train": 300}
     documents = {
@@ -36,6 +36,8 @@ def test_a_folder_whose_rows_are_gone_is_said(tmp_path: Path) -> None:
     (results / "components.npz").touch()
     document = json.loads(make_study().canonical_bytes())
     (results / "study.json").write_text(json.dumps({"document": document}))
+    for owner in make_study().owners:
+        accounts(results, owner)
     (tmp_path / "trial.json").write_text('{"target": null, "seed": 1, "split": "iid"}')
     with pytest.raises(ArtefactError, match="does not hold one file of rows"):
         report_folder(tmp_path)

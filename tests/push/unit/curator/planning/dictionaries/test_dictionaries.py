@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from codecs import BOM_UTF16_BE
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +43,6 @@ drugs,base,,checkbox,Drugs,"A, Aspirin | -9, None",,,,,
 mood,base,,slider,Mood,,,,,,
 notes,base,,notes,Notes,,,,,,
 """
-OMOP = """\
-concept_id\tconcept_name\tdomain_id\tvocabulary_id\tstandard_concept\tinvalid_reason
-8507\tMALE\tGender\tGender\tS\t
-8532\tFEMALE\tGender\tGender\tS\t
-9201\tInpatient Visit\tVisit\tVisit\tS\t
-1\tOld\tGender\tGender\t\tD
-2\tNot standard\tGender\tGender\t\t
-4181412\t"Is" present\tMeas Value\tSNOMED\tS\t
-"""
 FRICTIONLESS = {
     "fields": [
         {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
@@ -69,23 +59,6 @@ FRICTIONLESS = {
         {"name": "comment", "type": "string"},
         {"name": "place", "type": "geopoint"},
     ]
-}
-JSON_SCHEMA = {
-    "$defs": {"sex": {"enum": ["f", "m", None]}},
-    "type": "array",
-    "items": {
-        "properties": {
-            "age": {"type": ["integer", "null"], "minimum": 0, "exclusiveMaximum": 120},
-            "bmi": {"anyOf": [{"type": "number", "minimum": 10}, {"type": "null"}]},
-            "sex": {"$ref": "#/$defs/sex"},
-            "sex_at_birth": {"allOf": [{"$ref": "#/$defs/sex"}], "title": "As written down"},
-            "day": {"type": "string", "format": "date"},
-            "ill": {"type": "boolean"},
-            "stage": {"oneOf": [{"const": 1, "title": "early"}, {"const": 2}, {"const": 3}]},
-            "name": {"type": "string"},
-            "visits": {"type": "array"},
-        }
-    },
 }
 SAID = Choices("trial", ("a", "b"), "1.0", None, 1)
 
@@ -137,30 +110,15 @@ def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        OWN.encode("utf-16"),
-        OWN.replace(",", "\t").replace("Mass\t", "Mass,").encode("utf-16-be"),
-        OWN.replace("\n", "\r").encode(),
-        OWN.replace("lower,upper,labels", "Min,Max,Values").encode(),
-        OWN.replace("lower,upper,labels", "minimum,maximum,categories").encode(),
-    ],
-    ids=["utf-16", "tabs of utf-16", "old line ends", "min and max", "minimum and maximum"],
-)
-def test_other_spellings_say_the_same(tmp_path: Path, content: bytes) -> None:
-    if content.startswith(b"\x00n"):
-        content = BOM_UTF16_BE + content
-    assert read(tmp_path, content) == read(tmp_path, OWN)
-
-
-@pytest.mark.parametrize(
     ("content", "said"),
     [
         ("name,type\nage,number\nbmi,number\nage,number\n", "columns 1 and 3"),
-        ("name,type,lower,min\nage,number,1,2\n", "one thing twice"),
+        ("name,type,lower,lower\nage,number,1,2\n", "one thing twice"),
         ("name,type,unknown\nage,number,NA\n", "missing: level"),
         ("name;type;lower\nbmi;number;10,5\n", "a number such as 10.5"),
         ("name,type\nalter,Größe\n".encode("latin-1"), "save the dictionary as CSV in UTF-8"),
+        (OWN.encode("utf-16"), "save the dictionary as CSV in UTF-8"),
+        ('{"properties": {"age": {"type": "integer"}}}', "this is no data dictionary"),
         ('{"age": 1}\n{"age": 2}\n', "lines of JSON are rows"),
     ],
 )
@@ -233,16 +191,6 @@ def test_redcaps_dictionary_is_read_by_its_field_types(tmp_path: Path) -> None:
     assert "1 = Good, or better; 2 = Fair" in draft_study(dictionary, SAID, source="x")
 
 
-def test_concepts_become_a_column_for_each_domain(tmp_path: Path) -> None:
-    found = attributes(read(tmp_path, OMOP))
-    assert found["gender_concept_id"] == {
-        "type": "categorical",
-        "categories": ["8507", "8532"],
-        "unknown": "0",
-    }
-    assert set(found) == {"gender_concept_id", "visit_concept_id", "value_as_concept_id"}
-
-
 @pytest.mark.parametrize(
     "document",
     [FRICTIONLESS, {"resources": [{"name": "rows", "schema": FRICTIONLESS}]}],
@@ -257,19 +205,6 @@ def test_a_table_schema_is_read(tmp_path: Path, document: object) -> None:
     assert found["work"] == {"type": "categorical", "categories": ["a", "b", "c"]}
     assert found["grade"] == {"type": "ordinal", "levels": ["1", "2", "3"]}
     assert [each.name for each in dictionary.omitted] == ["comment", "place"]
-
-
-def test_a_json_schema_is_read(tmp_path: Path) -> None:
-    dictionary = read(tmp_path, JSON_SCHEMA, "schema.json")
-    found = attributes(dictionary)
-    assert found["age"] == {"type": "numeric", "lower": 0, "upper": 119, "integer": True}
-    assert found["bmi"] == {"type": "numeric", "lower": 10, "upper": None}
-    assert found["sex"] == {"type": "binary", "values": ["f", "m"]}
-    assert found["sex_at_birth"] == found["sex"]
-    assert found["day"] == {"type": "date", "lower": None, "upper": None}
-    assert found["ill"] == {"type": "binary", "values": ["false", "true"]}
-    assert found["stage"] == {"type": "categorical", "categories": ["1", "2", "3"]}
-    assert [each.name for each in dictionary.omitted] == ["name", "visits"]
 
 
 def test_what_is_free_text_or_names_a_person_is_left_out_of_our_own_form() -> None:

@@ -1,0 +1,336 @@
+"""``docker compose up`` in a folder, followed to its end, and ``docker compose down`` after it.
+
+Compose alone makes, starts and removes. The Docker SDK looks at what runs: at each host's state,
+and at the steps that it writes to its log. Everything carries the label of its Compose project, so
+what is left is found without a memory of what was made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, NotFound
+
+from dppca.common.errors import (
+    AddressSpaceError,
+    DiskSpaceError,
+    DppcaError,
+    EngineError,
+    ImageMissingError,
+    UnreachableError,
+)
+from dppca.common.names import shown
+from dppca.common.testbed import failure
+from dppca.deploy.simulation.containers.topology import STEP, parse_party
+
+CALL_TIMEOUT_S = 180
+UP_TIMEOUT_S = 3600.0
+POLL_S = 0.5
+_PROJECT = "com.docker.compose.project"
+_SERVICE = "com.docker.compose.service"
+_STEP = re.compile(rf"^{STEP}(\S+)$", re.MULTILINE)
+_NO_SPACE = ("no space left on device", "disk quota exceeded", "not enough space")
+_NO_ADDRESSES = ("non-overlapping ipv4 address pool", "address pools have been fully subnetted")
+_FAILURES = (DockerException, requests.RequestException, OSError)
+_ATTEMPTS = 3
+
+
+def run_folder(
+    folder: Path,
+    name: str,
+    *,
+    image: str,
+    on_step: Callable[[], None] = lambda: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Run a folder's compose file to its end, and remove all that was made, however it ends.
+
+    Parameters
+    ----------
+    name
+        Name of the Compose project.
+    image
+        On the engine already; nothing is pulled.
+    on_step
+        Called at each step of a host.
+    say
+        Takes a line about each step.
+
+    Raises
+    ------
+    EngineError
+        The class says what the engine lacks; or something could not be removed.
+    UnreachableError
+        The study took more than `UP_TIMEOUT_S`.
+    DppcaError
+        The class that a host failed with.
+    """
+    compose = [*compose_command(), "--project-name", name]
+    with _connect() as client:
+        _require_image(client, image)
+        watch = _Watch(client, name, on_step, say)
+        say(
+            f"if this command is killed, `docker compose --project-name {name} down --volumes` in "
+            f"{folder} removes what it made"
+        )
+        failed = ""
+        try:
+            _up(compose, folder, watch)
+        except DppcaError as error:
+            failed = f"{error}. Then also: "
+            raise
+        finally:
+            with _undisturbed():
+                _down(client, compose, folder, name, failed=failed)
+
+
+def compose_command() -> list[str]:
+    """Return the command of Compose on this machine: v2 if the engine has it, else 1.29.
+
+    Raises
+    ------
+    EngineError
+        It has none.
+    """
+    plugin = shutil.which("docker") and subprocess.run(
+        ["docker", "compose", "version"], capture_output=True, timeout=CALL_TIMEOUT_S
+    )
+    if plugin and plugin.returncode == 0:
+        return ["docker", "compose"]
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    raise EngineError(
+        "Compose is missing: install the docker compose plugin, or docker-compose 1.29 or newer"
+    )
+
+
+@dataclass
+class _Watch:
+    """The hosts of a project, each looked at until it has ended."""
+
+    client: docker.DockerClient
+    name: str
+    on_step: Callable[[], None]
+    say: Callable[[str], None]
+    _began: float = field(default_factory=time.monotonic)
+    _steps: dict[str, int] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
+
+    def have_ended(self) -> bool:
+        """Say what is new; whether all hosts have ended well.
+
+        Raises
+        ------
+        DppcaError
+            The class of the host that failed first.
+        """
+        with _translated("looking at the containers"):
+            hosts = _containers(self.client, self.name)
+            failed = []
+            for host in hosts:
+                if host.status not in ("running", "exited") or host.id in self._ended:
+                    continue
+                self._tell(host)
+                if host.status == "exited":
+                    self._ended.add(host.id)
+                    if host.attrs["State"]["ExitCode"]:
+                        failed.append((host.attrs["State"]["FinishedAt"], host))
+        if failed:
+            raise _host_failure(min(failed, key=lambda each: each[0])[1])
+        return bool(hosts) and all(host.id in self._ended for host in hosts)
+
+    def _tell(self, host: Any) -> None:
+        service = host.labels[_SERVICE]
+        steps = _STEP.findall(host.logs().decode(errors="replace"))
+        for step in steps[self._steps.get(service, 0) :]:
+            seconds = time.monotonic() - self._began
+            self.say(f"{seconds:7.1f} s  {service:<14} {step}")
+            self.on_step()
+        self._steps[service] = len(steps)
+
+
+def _host_failure(host: Any) -> DppcaError:
+    with _translated("reading a log"):
+        said = host.logs().decode(errors="replace")
+    told = re.findall(r"^error: (.*)", said, re.MULTILINE)
+    party, code = parse_party(host.labels[_SERVICE]), int(host.attrs["State"]["ExitCode"])
+    return failure(party, code, b"", (told or [said])[-1].encode())
+
+
+def _up(compose: list[str], folder: Path, watch: _Watch) -> None:
+    """Have Compose make and start everything, until all hosts have ended."""
+    environment = {**os.environ, "COMPOSE_HTTP_TIMEOUT": str(CALL_TIMEOUT_S)}
+    for name in ("DPPCA_IMAGE", "DPPCA_RESULTS", "COMPOSE_FILE"):
+        environment.pop(name, None)
+    log = folder / "compose.log"
+    with log.open("wb") as stream:
+        call = subprocess.Popen(
+            [*compose, "up", "--detach", "--no-build"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + UP_TIMEOUT_S
+        while True:
+            code = call.poll()
+            if watch.have_ended() and code == 0:
+                return
+            if code:
+                said = " ".join(log.read_text(errors="replace").split())[-2000:]
+                raise _refusal(said, "Compose failed")
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"the study took more than {UP_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
+    finally:
+        with _undisturbed():
+            _await_end(call, [*compose, "kill"], folder)
+
+
+def _await_end(call: subprocess.Popen[bytes], kill: list[str], folder: Path) -> None:
+    """Kill what runs until a call of Compose fails by itself.
+
+    An engine goes on making what a killed caller has asked for; nothing may appear after removal.
+    """
+    deadline = time.monotonic() + CALL_TIMEOUT_S
+    while call.poll() is None and time.monotonic() < deadline:
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(kill, cwd=folder, capture_output=True, timeout=CALL_TIMEOUT_S)
+        time.sleep(POLL_S)
+    call.kill()
+    call.wait()
+
+
+def _down(
+    client: docker.DockerClient, compose: list[str], folder: Path, name: str, *, failed: str
+) -> None:
+    """Remove all that a project has; again, where an engine under load refuses or was still at it.
+
+    Raises
+    ------
+    EngineError
+        Something is left.
+    """
+    for _ in range(_ATTEMPTS):
+        done = subprocess.run(
+            [*compose, "down", "--volumes", "--remove-orphans", "--timeout", "5"],
+            cwd=folder,
+            capture_output=True,
+            timeout=CALL_TIMEOUT_S,
+        )
+        with _translated("looking for what is left"):
+            filters: dict[str, Any] = {"label": f"{_PROJECT}={name}"}
+            kinds = (client.networks, client.volumes)
+            left = [
+                *_containers(client, name),
+                *(each for kind in kinds for each in kind.list(filters=filters)),
+            ]
+        if not left:
+            return
+    said = " ".join(done.stderr.decode(errors="replace").split())
+    raise EngineError(
+        f"{failed}{len(left)} containers, networks and volumes of {name} could not be "
+        f"removed ({said}): `docker compose --project-name {name} down --volumes` tries again"
+    )
+
+
+def _containers(client: docker.DockerClient, name: str) -> list[Any]:
+    """Return a project's containers; one that goes while we look is no error."""
+    found = client.containers.list(
+        all=True, filters={"label": f"{_PROJECT}={name}"}, ignore_removed=True
+    )
+    return list(found)
+
+
+@contextmanager
+def _connect() -> Iterator[docker.DockerClient]:
+    with _translated("reaching the Docker engine"):
+        client = docker.from_env(timeout=CALL_TIMEOUT_S)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _require_image(client: docker.DockerClient, image: str) -> None:
+    with _translated(f"looking for image {image}"):
+        images = client.images.list(name=image)
+    if not images:
+        raise ImageMissingError(
+            f"the image {image} is not on this engine: make it with `make image`, or name "
+            "another with --image"
+        )
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """Errors of the Docker SDK within the block become ours."""
+    try:
+        yield
+    except NotFound as error:
+        raise EngineError(f"{doing}: it was removed meanwhile, by somebody else") from error
+    except _FAILURES as error:
+        text = error.explanation if isinstance(error, APIError) else None
+        said = " ".join(str(text or error).split())
+        if isinstance(error, APIError):
+            raise _refusal(said, f"{doing}: the engine refused") from error
+        advice = (
+            "this user may not use it: join its group (docker), or use rootless Docker"
+            if "permission denied" in said.lower()
+            else "start it, or set DOCKER_HOST to where it listens"
+        )
+        raise EngineError(f"{doing}: no Docker engine answers: {advice}; {said}") from error
+
+
+def _refusal(said: str, doing: str) -> DppcaError:
+    """Return the error for what an engine said, itself or through Compose: its words decide."""
+    low = said.lower()
+    if any(words in low for words in _NO_SPACE):
+        return DiskSpaceError(
+            f"{doing}: the engine's disk is full ({said}); free some of it, for instance with "
+            "`docker system prune`, and run the command again"
+        )
+    if any(words in low for words in _NO_ADDRESSES):
+        return AddressSpaceError(
+            f"{doing}: no free addresses for networks ({said}); remove networks that are not used "
+            "(`docker network prune`), or give the engine more (default-address-pools)"
+        )
+    return EngineError(f"{doing}: {said}")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C does not stop the removal, which is bounded."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def print_line(text: str) -> None:
+    """Show a line about a run on standard error, so that standard output holds the result alone."""
+    sys.stderr.write(shown(text) + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,47 @@
+"""A disk that fills up during a simulation, told as what it is."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dppca.common.errors import PeerError, SettingError
+
+ANOTHER_OUTPUT = "name another --output"
+ANOTHER_TMPDIR = "set TMPDIR to a folder on another disk"
+_FULL = 1 << 20  # bytes
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether an error says that no space is left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def telling_full_disk(folder: Path, *, instead: str) -> Iterator[None]:
+    """Raise `SettingError` where the block finds no space left in the folder that it writes to.
+
+    So does a `PeerError` of the block while there is next to none.
+
+    Parameters
+    ----------
+    instead
+        What else can be done than to free space there.
+    """
+    try:
+        yield
+    except (OSError, PeerError) as error:
+        # A party that cannot write ends, and could not write why.
+        full = (
+            is_full_disk(error)
+            if isinstance(error, OSError)
+            else shutil.disk_usage(folder).free < _FULL
+        )
+        if not full:
+            raise
+        raise SettingError(
+            f"the disk is full: no space is left in {folder}; free space there, or {instead}"
+        ) from error

@@ -1,0 +1,123 @@
+"""A simulated study again, on the same rows with fresh noise: what one draw of it may do.
+
+Every draw codes, adds up, noises, pools and decomposes in this process
+(`dppca.deploy.simulation.in_memory`), makes synthetic rows, and trains what the parties of a
+simulation train. Rows, division and classifiers are the same each time, so that the noise alone
+makes the accuracies differ. They are measured on real rows that no owner has: only a simulation
+knows them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dppca.common.clock import utc_now
+from dppca.common.messages import Form
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.results import Result
+from dppca.common.schema import Column, known_labels
+from dppca.common.schema.frames import read_frame
+from dppca.common.study import Study
+from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.experiment import ExperimentRequest, read_columns
+from dppca.deploy.simulation.holdings import hold_rows, write_table
+from dppca.deploy.simulation.in_memory import make_parties, run_study
+from dppca.deploy.simulation.notebook import draw_rows, join_columns, measure_utility
+from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
+from dppca.owner.models.training import train
+from dppca.owner.records import Table, open_table
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Accuracies of one draw of the noise, on rows held out.
+
+    Attributes
+    ----------
+    utility
+        Of classifiers that are trained on synthetic rows, and on all real ones.
+    at_home
+        Of the classifier that each owner trains on its own rows, by name.
+    """
+
+    utility: Utility
+    at_home: Mapping[str, float]
+
+
+def draw_again(
+    request: ExperimentRequest, *, count: int, on_draw: Callable[[], None]
+) -> list[Draw]:
+    """Repeat a study of ``trust: owner`` on the rows that `simulate` gives its owners.
+
+    Parameters
+    ----------
+    request
+        With a target.
+    count
+        How often.
+    on_draw
+        Called after each draw.
+    """
+    study, schema, target = request.study, request.study.table, request.target
+    assert target is not None  # noqa: S101 - see the docstring
+    entropy = OperatingSystemEntropy()
+    parties = make_parties(study, None, entropy=entropy)
+    held = hold_rows(
+        request.data, study.owners, schema=schema, seed=request.seed, split=request.split
+    )
+    rows = {owner: read_columns(schema, table) for owner, table in held.owners.items()}
+    sums = {owner: accumulate_moments(schema, columns) for owner, columns in rows.items()}
+    pooled, held_out = join_columns([*rows.values()]), read_columns(schema, held.held_out)
+    draws = []
+    with tempfile.TemporaryDirectory(prefix="dppca-draws-") as folder:
+        sites = {
+            owner: open_table(write_table(table, Path(folder), stem=owner, like=held.like), schema)
+            for owner, table in held.owners.items()
+        }
+        for _ in range(count):
+            result, _ = run_study(parties, sums, entropy=entropy, now=utc_now())
+            coded = draw_rows(result, study, Form.CODED)
+            draws.append(
+                Draw(
+                    measure_utility(
+                        schema,
+                        target,
+                        pooled,
+                        held_out,
+                        np.column_stack([coded[name].to_numpy() for name in schema.column_names]),
+                        read_frame(draw_rows(result, study, Form.DECODED), schema),
+                        result,
+                    ),
+                    {
+                        owner: _accuracy_at_home(result, study, table, target, held_out)
+                        for owner, table in sites.items()
+                    },
+                )
+            )
+            on_draw()
+    return draws
+
+
+def _accuracy_at_home(
+    result: Result, study: Study, table: Table, target: str, held_out: Sequence[Column]
+) -> float:
+    """Accuracy of what ``dppca-owner train`` makes of one owner's rows."""
+    method = METHODS[DPPCA_SVM]
+    model = train(
+        result,
+        study,
+        table,
+        target=target,
+        kernel=LINEAR,
+        C=method.C,
+        max_rows=None,
+        rng=np.random.default_rng(),  # draws nothing: all rows are taken
+    )
+    truth = known_labels(model.target_attribute, held_out[study.table.find_index(target)])
+    return float((model.classify([*held_out]) == truth)[truth >= 0].mean())
