@@ -29,22 +29,23 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DataError
-from dppca.common.estimators import AGSVM, DPSVD, SVM
+from dppca.common.estimators import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Schema
+from dppca.common.schema import Column, Schema, encode
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
-from dppca.owner.models.features import make_reader
+from dppca.owner.models.features import FeatureReader, list_features
 from dppca.owner.models.training import read_rows
 from dppca.owner.records import open_table
 
@@ -52,8 +53,14 @@ FREE = ("svm", "dppca-svm")
 SPENDING = ("dp-svm", "pca-dpsvm", "private-svm")
 _NEED_DELTA = ("ag-svm", "dpsvd")
 METHODS = (*FREE, *SPENDING, *_NEED_DELTA)
-_ESTIMATORS: dict[str, type[Classifier]] = {"svm": SVM, "ag-svm": AGSVM, "dpsvd": DPSVD}
-_C = 0.1  # of an estimator, unless --C says otherwise
+_ESTIMATORS: dict[str, type[Classifier]] = {
+    "svm": SVM,
+    "ag-svm": AGSVM,
+    "dpsvd": DPSVD,
+    "pca-dpsvm": PCADPSVM,
+    "private-svm": PrivateSVM,
+}
+_C = {"pca-dpsvm": 0.01, "private-svm": 0.01}  # noise grows with C; 0.1 for the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,19 @@ def list_options(method: str, asked: ClassifierTrial) -> list[str]:
     return [*options, "--yes"]
 
 
+def coded_features(schema: Schema, target: str) -> FeatureReader:
+    """What reads the coded columns of all attributes but the target, in real units."""
+    features = list_features(schema, target)
+
+    def read(columns: list[Column]) -> NDArray[np.float64]:
+        coded: NDArray[np.float64] = (
+            encode(schema, columns)[:, features] / 2.0**schema.resolution_bits
+        )
+        return coded
+
+    return read
+
+
 def fit_estimator(
     method: str, asked: ClassifierTrial, schema: Schema, *, rows: Path, held_out: Path
 ) -> Trained:
@@ -104,13 +124,13 @@ def fit_estimator(
         "delta": asked.delta,
         "label_epsilon": epsilon,
         "kernel": "linear",
-        "C": _C if asked.C is None else asked.C,
+        "C": _C.get(method, 0.1) if asked.C is None else asked.C,
         "standardise": True,
         "row_norm": schema.largest_norm(without=asked.target),
         "max_rows_per_person": schema.max_rows_per_person,
         "allow_constant": True,
     }
-    kind, features = _ESTIMATORS[method], make_reader(schema, asked.target)
+    kind, features = _ESTIMATORS[method], coded_features(schema, asked.target)
     names = signature(kind).parameters
     estimator = kind(**{name: value for name, value in settings.items() if name in names})
     estimator.fit(*read_rows(open_table(rows, schema), asked.target, features))

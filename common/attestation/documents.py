@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, NotRequired, TypedDict
 
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
@@ -90,50 +89,6 @@ class ProvedModel(TypedDict):
     release_id: Annotated[DigestText, "identifier of the release"]
 
 
-class ProvedSummary(TypedDict):
-    """A released quality summary, by its receipt."""
-
-    n_rows: Annotated[int, "rows that were counted"]
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    scale: Annotated[int | None, "scale of Laplace noise, counts"]
-    epsilon: Annotated[DecimalText, "epsilon of its guarantee"]
-    delta: Annotated[DecimalText, "delta of its guarantee"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-
-
-class NoisedVariation(TypedDict):
-    """How far synthetic rows are from the site's in one attribute, from noised counts."""
-
-    attribute: Annotated[str, "name of the attribute"]
-    total_variation: Annotated[float, "total variation, in [0, 1]"]
-    noise: Annotated[float, "how much of it noise makes on average"]
-
-
-class NoisedAccuracy(TypedDict):
-    """How well a classifier trained on synthetic rows does, from noised counts."""
-
-    target: Annotated[str, "attribute that is predicted"]
-    trained_on_synthetic: Annotated[float, "share of the site's rows that it classifies rightly"]
-    noise: Annotated[float, "mean size of the noise in it"]
-
-
-class SummaryFigures(TypedDict):
-    """What a quality summary says: computed from its noised counts."""
-
-    marginals: Annotated[list[NoisedVariation], "one entry for each attribute"]
-    accuracies: Annotated[list[NoisedAccuracy], "one entry for each target"]
-
-
-class SummaryFile(SummaryFigures):
-    """The file of a quality summary, without its seal."""
-
-    label: Annotated[str, "where it may go"]
-    kind: Annotated[str, "`quality-summary`"]
-    study: Annotated[str, "name of the study"]
-    receipt: Annotated[Mapping[str, object], "what it claims, and how to check it"]
-    noised_counts: Annotated[list[int], "rows in each cell, then right predictions; with noise"]
-
-
 class MetCertificate(TypedDict):
     """A certificate whose key signed something in the file."""
 
@@ -164,7 +119,7 @@ class VouchingAuthority(TypedDict):
 class VerifiedClaims(TypedDict):
     """What a file claims, once it was found to hold."""
 
-    kind: Annotated[str, "`components`, `synthetic`, `model` or `summary`"]
+    kind: Annotated[str, "`components`, `synthetic` or `model`"]
     label: Annotated[str, "where the file may go"]
     sealed_by: Annotated[str, "role and name of the party that sealed the file"]
     authority: Annotated[
@@ -188,8 +143,6 @@ class VerifiedClaims(TypedDict):
     form: NotRequired[Annotated[str, "`coded` or `decoded`; of synthetic rows"]]
     rows: NotRequired[Annotated[int, "number of rows; of synthetic rows"]]
     columns: NotRequired[Annotated[int, "number of columns; of synthetic rows"]]
-    summary: NotRequired[Annotated[ProvedSummary, "the summary; of a quality summary"]]
-    noise: NotRequired[Annotated[list[dict[str, object]], "laws of the noise; of an estimator"]]
     model: NotRequired[Annotated[ProvedModel, "the model; of a model"]]
 
 

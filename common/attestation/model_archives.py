@@ -1,21 +1,11 @@
-"""Archives of models: opened in one place, whichever version of this software wrote them.
+"""Archives of models.
 
 An archive is a zip file of skops: metadata as JSON, and arrays or machines of scikit-learn. Loading
 it runs no code of the file's own, unlike a pickle. It holds three members:
 
 * ``metadata``: labels, schema, target, method, settings, and the receipt of one that may leave;
 * ``state``: the few fitted values that predictions need;
-* ``space``: the components that rows are projected on, where they are the study's; otherwise None.
-
-Files of earlier versions are brought into this form. Their bytes do not change.
-
-======================  =============================================================
-kind in the metadata    what version 1 held
-======================  =============================================================
-``estimator``           ``metadata`` and ``state``
-``dppca-svm``           ``columns``, ``mean``, ``components``, and the machine as ``pipeline``
-``dp-svm``              ``columns``, ``mean``, ``components``, and the weights as ``noised``
-======================  =============================================================
+* ``space``: the study's components, on which rows are projected.
 """
 
 from __future__ import annotations
@@ -29,15 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dppca.common.archives import Archive, read_archive, require_model
 from dppca.common.errors import AlteredError, ArtefactError
-from dppca.common.schema import MAX_COLUMNS
 
-KIND, VERSION = "estimator", 2
+KIND, VERSION = "model", 1
 DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
-_SPACE = ("columns", "mean", "components")
 
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
@@ -63,15 +49,15 @@ ARCHIVE_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelArchive:
-    """What an archive holds, in the form of this version; nothing but form is checked."""
+    """What an archive holds; nothing but form is checked."""
 
     metadata: dict[str, Any]
     state: dict[str, Any]
-    space: dict[str, Any] | None
+    space: dict[str, Any]
 
 
 def open_archive(content: bytes) -> ModelArchive:
-    """Read an archive of any version.
+    """Read an archive.
 
     Raises
     ------
@@ -87,11 +73,19 @@ def open_archive(content: bytes) -> ModelArchive:
         foreign = skops.io.get_untrusted_types(data=content)
         if not foreign:
             members = skops.io.loads(content, trusted=[])
-            return _normalise(members, json.loads(members["metadata"]))
+            metadata = json.loads(members["metadata"])
+            kind, version = metadata["kind"], metadata["version"]
+            if (kind, version) == (KIND, VERSION):
+                return ModelArchive(metadata, dict(members["state"]), dict(members["space"]))
     except (*errors, ArtefactError) as error:
         raise ArtefactError("the container: not a model of this software, or damaged") from error
+    if foreign:
+        raise ArtefactError(
+            f"the model holds {', '.join(foreign)}, which no model of ours does: do not trust it"
+        )
     raise ArtefactError(
-        f"the model holds {', '.join(foreign)}, which no model of ours does: do not trust it"
+        f"the container: a {kind} of version {version}, and this software reads a {KIND} of "
+        f"version {VERSION}: train it again"
     )
 
 
@@ -107,38 +101,6 @@ def pack_archive(archive: ModelArchive) -> bytes:
         }
     )
     return content
-
-
-def _normalise(members: dict[str, Any], metadata: dict[str, Any]) -> ModelArchive:
-    kind, version = metadata["kind"], metadata["version"]
-    if (kind, version) == (KIND, VERSION):
-        return ModelArchive(metadata, dict(members["state"]), members["space"])
-    if version != 1:
-        raise ValueError(f"version {version} of models is not known")
-    if kind == KIND:
-        return ModelArchive(metadata, dict(members["state"]), None)
-    space = {name: members[name] for name in _SPACE}
-    common = {"method": kind, "guarantee": None}
-    if kind == DP_SVM:
-        receipt, noised = metadata["receipt"], members["noised"]
-        common |= {"kernel": "linear", "settings": {}, "fit": None}
-        common |= {name: receipt[name] for name in ("study_digest", "target")}
-        # One machine decides between two labels; of more, each is of one label.
-        state = {"classes_": np.arange(max(2, len(noised))), "noised_": noised}
-    elif kind == DPPCA_SVM:
-        machine = members["pipeline"]
-        settings = {"C": metadata["C"], "kernel": metadata["kernel"], "standardise": True}
-        fit = ("n_rows", "n_unlabelled", "training_accuracy", "converged")
-        common |= {"settings": settings, "receipt": None}
-        common |= {"fit": {name: metadata[name] for name in fit}}
-        # The machine answers with codes of labels, where this version's has their places.
-        codes = machine.classes_
-        if not 0 <= codes.min() <= codes.max() < MAX_COLUMNS:
-            raise ValueError("the machine answers with codes that no label has")
-        state = {"classes_": np.arange(codes.max() + 1), "machine_": machine}
-    else:
-        raise ValueError(f"models of kind {kind} are not known")
-    return ModelArchive({**metadata, **common}, state, space)
 
 
 def read_comment(content: bytes) -> bytes | None:

@@ -4,8 +4,6 @@ The file is a zip archive of skops; what the ledger of its owner stores is that 
 comment at its end, the seal, is added when it is written out. So ``the file without its comment``
 has the digest that stands in the owner's ledger.
 
-Models by other methods (`dppca.common.attestation.estimators`) stand on no components.
-
 Limits: that the basis in the model follows from the components is not computed here; their receipt
 and the digest of their file are compared with what the model says.
 """
@@ -23,7 +21,6 @@ from dppca.common.amounts import parse_decimal
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_envelope
-from dppca.common.attestation.estimators import EstimatorReceipt, check_estimator, describe_target
 from dppca.common.attestation.model_archives import (
     ARCHIVE_ERRORS,
     ModelArchive,
@@ -38,6 +35,7 @@ from dppca.common.attestation.weights import (
     WeightReceipt,
     WeightTerms,
     claim_weights,
+    describe_target,
     plan_study_weights,
     weights_digest,
 )
@@ -53,8 +51,6 @@ from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.schema import Schema
 from dppca.common.transport.tls import Identity, Role
 
-ModelReceipt = WeightReceipt | EstimatorReceipt
-
 
 def sealed_archive(payload: bytes, signer: Signer) -> bytes:
     """A model's file: the archive that the ledger stores, sealed by its owner."""
@@ -62,16 +58,13 @@ def sealed_archive(payload: bytes, signer: Signer) -> bytes:
     return seal.sealed(seal.with_zip_comment(payload, block), signer)
 
 
-def verify_model(
-    content: bytes, parties: KnownParties
-) -> tuple[Checked | None, ModelReceipt, Identity]:
+def verify_model(content: bytes, parties: KnownParties) -> tuple[Checked, WeightReceipt, Identity]:
     """Check a model that may leave.
 
     Returns
     -------
     tuple
-        The components' receipt (None for a model that stands on none), the model's own, who sealed
-        the file.
+        The components' receipt, the model's own, who sealed the file.
 
     Raises
     ------
@@ -88,14 +81,9 @@ def verify_model(
     document = metadata.get("receipt")
     if not isinstance(document, dict):
         raise ReceiptError("the model carries no receipt")
-    checked = None
-    receipt: ModelReceipt
     try:
-        if archive.space is None:
-            receipt = check_estimator(archive.state, metadata)
-        else:
-            checked = check_envelope(metadata.get("components_receipt"), parties)
-            receipt = _check_weights(archive, document, checked)
+        checked = check_envelope(metadata.get("components_receipt"), parties)
+        receipt = _check_weights(archive, document, checked)
     except (AlteredError, ReceiptError, SignatureError):
         raise
     except (*ARCHIVE_ERRORS, ArithmeticError, DppcaError) as error:
@@ -106,7 +94,7 @@ def verify_model(
 
 
 def _sealed_by_owner(
-    content: bytes, block: bytes | None, checked: Checked | None, parties: KnownParties
+    content: bytes, block: bytes | None, checked: Checked, parties: KnownParties
 ) -> Identity:
     """Anybody who sealed a model whose receipt holds."""
     who = seal.require_sealed_by_party(
@@ -116,8 +104,7 @@ def _sealed_by_owner(
         what="the container, the basis or what the receipt does not claim (what was noised and all "
         "claims are as they should be)",
     )
-    stranger = checked is not None and who.name not in checked.study.owners
-    if who.role is not Role.OWNER or stranger:
+    if who.role is not Role.OWNER or who.name not in checked.study.owners:
         raise SignatureError(
             f"the model was sealed by {who.role.value} {who.name}, who is no owner of it"
         )
@@ -130,7 +117,7 @@ def _check_weights(
     study, schema = checked.study, checked.study.table
     if Schema.from_document(archive.metadata["schema"], stored=True).digest != schema.digest:
         raise AlteredError("the schema in the model is not the study's")
-    noised, space = archive.state["noised_"], archive.space or {}
+    noised, space = archive.state["noised_"], archive.space
     if weights_digest(noised) != document["weights_sha256"]:
         raise AlteredError("array noised: the weights are not those that the receipt names")
     if document.get("method") != METHOD:
@@ -181,7 +168,7 @@ def _check_weights(
             assumptions=tuple(guarantee["assumptions"]),
             weights_sha256=claims.weights_sha256,
         ),
-        noise=NoiseSection.from_calibrations(plan.calibration),
+        noise=NoiseSection.from_calibration(plan.calibration),
         label=Label.RELEASED.value,
     )
     require_equal(receipt.document(), document, what="the receipt of the model")

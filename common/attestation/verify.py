@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from dppca.common.attestation.documents import (
     Acknowledged,
     ProvedGuarantee,
     ProvedModel,
-    ProvedSummary,
     Verification,
     VerifiedClaims,
 )
@@ -40,16 +39,14 @@ from dppca.common.transport.revoked import RevocationList, read_list
 from dppca.common.transport.tls import Identity
 
 if TYPE_CHECKING:
-    from dppca.common.attestation.models import ModelReceipt
-    from dppca.common.attestation.summaries import SummaryReceipt
+    from dppca.common.attestation.weights import WeightReceipt
 
-_MODEL, _COMPONENTS, _TABLE, _SUMMARY = "model", "components", "synthetic", "summary"
+_MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
 _SUFFIXES = {
     ".npz": _COMPONENTS,
     ".parquet": _TABLE,
     ".arrow": _TABLE,
     ".skops": _MODEL,
-    ".json": _SUMMARY,
 }
 
 
@@ -96,8 +93,8 @@ def verify_file(
     if kind is None:
         raise ArtefactError(
             f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
-            ".parquet or .arrow, models in .skops, quality summaries in .json. Keep rows "
-            "that others are to check as .parquet, not as CSV"
+            ".parquet or .arrow, models in .skops. Keep rows that others are to check as .parquet, "
+            "not as CSV"
         )
     if uploads is not None and kind != _COMPONENTS:
         raise SettingError(f"--uploads adds up a sum, and {path.name} holds none: leave it out")
@@ -105,15 +102,15 @@ def verify_file(
         checked, claims = _verify_kind(kind, path, parties, uploads)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
-    deadline = None if checked is None else checked.study.deadline
+    deadline = checked.study.deadline
     certificates = parties.documents(now=now or utc_now(), deadline=deadline)
     return {**claims, "certificates": certificates}
 
 
 def _verify_kind(
     kind: str, path: Path, parties: KnownParties, uploads: Path | None
-) -> tuple[Checked | None, VerifiedClaims]:
-    """The components' receipt, where the file has one, and what the file claims."""
+) -> tuple[Checked, VerifiedClaims]:
+    """The components' receipt, and what the file claims."""
 
     def begin(who: Identity, label: str, software: str, study: str, schema: str) -> VerifiedClaims:
         return {
@@ -128,7 +125,6 @@ def _verify_kind(
             "guarantee": None,
         }
 
-    checked: Checked | None = None
     if kind == _TABLE:
         from dppca.common.attestation.tables import verify_table
 
@@ -147,24 +143,14 @@ def _verify_kind(
         if uploads is not None:
             require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
         claims["added_up"] = uploads is not None
-    elif kind == _SUMMARY:
-        from dppca.common.attestation.summaries import verify_summary
-
-        summary, who = verify_summary(path.read_bytes(), parties)
-        digests = summary.study_digest, summary.schema_digest
-        claims = begin(who, summary.label, summary.software, *digests)
-        claims["summary"] = _describe_summary(summary)
     else:
         from dppca.common.attestation.models import verify_model
 
         checked, model, who = verify_model(path.read_bytes(), parties)
         digests = model.study_digest, model.schema_digest
         claims = begin(who, model.label, model.software, *digests)
-        if checked is None:
-            claims["noise"] = [asdict(law) for law in model.noise.laws]
         claims["model"] = _describe_model(model)
-    if checked is not None:
-        _add_components(claims, checked)
+    _add_components(claims, checked)
     return checked, claims
 
 
@@ -300,19 +286,7 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
         claims["if_more_collude"] = left
 
 
-def _describe_summary(receipt: SummaryReceipt) -> ProvedSummary:
-    (law,) = receipt.noise.laws
-    return {
-        "n_rows": receipt.n_rows,
-        "mechanism": law.mechanism,
-        "scale": law.scale,
-        "epsilon": receipt.noise.epsilon,
-        "delta": receipt.noise.delta,
-        "release_id": receipt.release_id,
-    }
-
-
-def _describe_model(receipt: ModelReceipt) -> ProvedModel:
+def _describe_model(receipt: WeightReceipt) -> ProvedModel:
     return {
         "method": receipt.claims.method,
         "target": receipt.claims.target,
@@ -348,16 +322,9 @@ def verification_text(
     if report["guarantee"] is not None:
         lines += _together_lines(report, report["guarantee"])
     if model is not None:
-        beside = "" if report["guarantee"] is None else ", on top"
         lines.append(
-            f"  {model['method']} for {model['target']}{beside}: epsilon {model['epsilon']}, delta "
+            f"  {model['method']} for {model['target']}, on top: epsilon {model['epsilon']}, delta "
             f"{model['delta']}, from {model['n_rows']} rows; computed again from its settings"
-        )
-    if "summary" in report:
-        summary = report["summary"]
-        lines.append(
-            f"  noised counts of {summary['n_rows']} rows: epsilon {summary['epsilon']}, delta "
-            f"{summary['delta']}; computed again from the receipt"
         )
     lines += [
         f"  acknowledged by curator {each['curator']} and listed: {each['owner']}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dppca.common.errors import ReceiptError
 from dppca.common.estimators.base.weight_noise import (
     WeightPlan,
     count_machines,
@@ -21,7 +22,7 @@ from dppca.common.estimators.base.weight_noise import (
     split_over,
 )
 from dppca.common.privacy.receipts import Claims, Receipt
-from dppca.common.schema import Binary, Categorical
+from dppca.common.schema import Binary, Categorical, Schema
 from dppca.common.study import Study
 
 METHOD = "dp-svm"
@@ -133,6 +134,22 @@ def claim_weights(
         split=split_over(plan.n_machines),
         assumptions=assumptions,
     )
+
+
+def describe_target(schema: Schema, name: str) -> tuple[int, int]:
+    """How many labels a target has, and how many coded columns the other attributes.
+
+    Raises
+    ------
+    ReceiptError
+        It has no labels.
+    """
+    index = schema.find_index(name)
+    target = schema.attributes[index]
+    if not isinstance(target, Binary | Categorical):
+        raise ReceiptError(f"the receipt's target {name} has no labels")
+    own_columns = len(range(*schema.layout.groups[index]))
+    return len(target.labels), schema.layout.n_columns - own_columns
 
 
 def weights_digest(noised: Any) -> str:

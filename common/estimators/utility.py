@@ -6,10 +6,8 @@ coordinate, or one for each category: `synthetic_labels` makes classes of them w
 released, and nothing else.
 
 The trained machine predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
-the label of a row is a function of that row alone. The noise on a *released* count of right
-predictions (`dppca.owner.release.summary`) relies on that; the exact counts of a simulation or a
-site's own report are computed in the same way, and an accuracy on real rows stays where it was
-computed.
+the label of a row is a function of that row alone, in a simulation and in a site's own report. An
+accuracy on real rows stays where it was computed.
 """
 
 from __future__ import annotations

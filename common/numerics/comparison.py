@@ -206,18 +206,6 @@ def summarise_pairs(pairs: Sequence[Variation]) -> PairSummary:
     )
 
 
-def estimate_shares(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
-    """Shares nearest to noised counts over a public number of rows; not negative, sum 1.
-
-    The Euclidean projection on the simplex (Held, Wolfe and Crowder 1974).
-    """
-    values = counts / n_rows
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(ordered) + 1)
-    last = int(np.flatnonzero(ordered > excess)[-1])
-    return np.asarray(np.maximum(values - excess[last], 0), np.float64)
-
-
 def merge_counts(parts: Sequence[TableCounts]) -> TableCounts:
     """Counts of all parts together; at least one."""
     total = parts[0]

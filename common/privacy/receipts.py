@@ -2,8 +2,7 @@
 
 A receipt is one flat JSON document. Some of its fields are the same for every kind of release, some
 say what noise was drawn and what it cost (`NoiseSection`), and the rest are the kind's own
-(`Claims`). Where one law of noise was used its fields stand among the others; several are listed
-under ``noise``. Each kind has one function that computes its receipt from public numbers: the
+(`Claims`). Each kind has one function that computes its receipt from public numbers: the
 owner calls it to write a receipt, a verifier calls it to compare.
 
 Decimals are text; digests are hexadecimal.
@@ -14,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
-from functools import reduce
 from importlib.metadata import version
-from operator import add
-from typing import Annotated, Any, ClassVar, Generic, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, Self, TypedDict, TypeVar
 
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import DecimalText
@@ -34,8 +31,8 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseLaw:
-    """One law of noise and its cost.
+class NoiseSection:
+    """The noise of a release, its cost, and the neighbours that the claim is for.
 
     ``l1`` and ``l2_squared`` are for one changed row, in steps of the integers that were noised,
     ``4**-resolution_bits`` for sums, and their squares; ``scale`` (Laplace) and ``sigma_squared``
@@ -54,10 +51,12 @@ class NoiseLaw:
     delta: str
     charged_epsilon: str
     charged_rho: str
+    relation: str
+    max_rows_per_person: int
 
     @classmethod
     def from_calibration(cls, noise: Calibration) -> Self:
-        """The law that was calibrated, with its cost."""
+        """The noise that was calibrated, with its cost."""
         return cls(
             mechanism=noise.mechanism.value,
             source=SOURCES[noise.mechanism],
@@ -66,48 +65,15 @@ class NoiseLaw:
             l2_squared=noise.sensitivity.l2_squared,
             scale=noise.scale,
             sigma_squared=noise.sigma_squared,
+            relation=noise.sensitivity.relation.value,
+            max_rows_per_person=noise.max_rows_per_person,
             **cost_fields(noise.epsilon, noise.delta, noise.charge),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseSection:
-    """All noise of a release, its cost together, and the neighbours that the claim is for."""
-
-    laws: tuple[NoiseLaw, ...]
-    relation: str
-    max_rows_per_person: int
-    epsilon: str
-    delta: str
-    charged_epsilon: str
-    charged_rho: str
-
-    @classmethod
-    def from_calibrations(cls, *noise: Calibration, label_epsilon: Decimal | None = None) -> Self:
-        """The laws in order; ``label_epsilon`` is charged beside them for randomised labels."""
-        beside = [] if label_epsilon is None else [label_epsilon]
-        charges = [law.charge for law in noise] + [PrivacyCost(each, Decimal(0)) for each in beside]
-        # `reduce` does not add to a single amount, which would round it.
-        return cls(
-            laws=tuple(map(NoiseLaw.from_calibration, noise)),
-            relation=noise[0].sensitivity.relation.value,
-            max_rows_per_person=noise[0].max_rows_per_person,
-            **cost_fields(
-                reduce(add, [*(law.epsilon for law in noise), *beside]),
-                reduce(add, [law.delta for law in noise]),
-                reduce(add, charges),
-            ),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
     """What a receipt says that is its kind's own."""
-
-    lists_noise: ClassVar[bool] = False
-    """Whether laws of noise are listed; otherwise there is one, among the other fields."""
-    leaves_out: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the law that receipts of the kind do not have."""
 
 
 ClaimsT = TypeVar("ClaimsT", bound=Claims)
@@ -132,11 +98,7 @@ class Receipt(Generic[ClaimsT]):
         """The flat document; its values are JSON's, tuples apart."""
         document = asdict(self)
         claims, noise = document.pop("claims"), document.pop("noise")
-        laws = noise.pop("laws")
-        if self.claims.lists_noise:
-            return {**document, **claims, **noise, "noise": laws}
-        law = {name: laws[0][name] for name in laws[0] if name not in self.claims.leaves_out}
-        return {**document, **claims, **law, **noise}
+        return {**document, **claims, **noise}
 
     def canonical_bytes(self) -> bytes:
         """Canonical JSON."""
@@ -151,12 +113,7 @@ def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[
     KeyError, TypeError, ValueError
         A field is missing, or one too many.
     """
-    laws = document["noise"] if claims.lists_noise else [document]
-    defaults = dict.fromkeys(claims.leaves_out, 0)
-    section = NoiseSection(
-        laws=tuple(NoiseLaw(**_take(NoiseLaw, {**defaults, **law})) for law in laws),
-        **_take(NoiseSection, document),
-    )
+    section = NoiseSection(**_take(NoiseSection, document))
     own = claims(**_take(claims, document))
     common = {name: value for name, value in document.items() if name not in ("claims", "noise")}
     receipt = Receipt(claims=own, noise=section, **_take(Receipt, common))

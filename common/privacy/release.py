@@ -288,7 +288,7 @@ def receipt_for(
         release_id=release_id.hex(),
         n_rows=n_rows,
         claims=claims,
-        noise=NoiseSection.from_calibrations(calibration),
+        noise=NoiseSection.from_calibration(calibration),
         ledger_sequence=ledger_sequence,
         software=software,
         label=Label.MASKED.value if masked else Label.RELEASED.value,

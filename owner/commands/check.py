@@ -65,8 +65,8 @@ def command(
 ) -> int:
     """Compare data with a study's schema: list faults by attribute and row, never a value.
 
-    The list is for this site only. Rows of a database have no number: of them it gives the
-    condition that finds them. No row makes a contribution fail: public rules code each faulty value
+    The list is for this site only. Rows of a database have no number: --keys writes the keys of
+    those at fault. No row makes a contribution fail: public rules code each faulty value
     as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults than the
     study allows (faults: refuse_if_above).
 

@@ -23,13 +23,7 @@ from dppca.owner.commands.options import data_set_option, file_path, study_argum
 from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.render.summary import (
-    QualityDocument,
-    QualityFigures,
-    ReleasedSummaryDocument,
-    quality_text,
-    released_summary_text,
-)
+from dppca.owner.render.quality import QualityDocument, QualityFigures, quality_text
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import (
     components_path,
@@ -72,19 +66,9 @@ _SEED = 1  # of samples; nothing is protected by it
     help="Attribute to predict; may be repeated. By default the first ten that have classes.",
 )
 @data_set_option
-@click.option("--output", type=file_path, help="File for the page (.html); with --release, .json.")
+@click.option("--output", type=file_path, help="File for the page (.html).")
 @click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
-@click.option(
-    "--release", is_flag=True, help="Make a small noised summary that may leave, instead."
-)
-@click.option(
-    "--epsilon", metavar="DECIMAL", help="With --release: epsilon of the summary; no default."
-)
-@click.option(
-    "--delta", metavar="DECIMAL", help="With --release: delta of Gaussian noise; else Laplace."
-)
-@click.option("--yes", is_flag=True, help="With --release: consent without being asked.")
-@prints(QualityDocument, ReleasedSummaryDocument)
+@prints(QualityDocument)
 @click.pass_obj
 def command(
     folder: Path,
@@ -95,10 +79,6 @@ def command(
     output: Path | None,
     *,
     publish: bool,
-    release: bool,
-    epsilon: str | None,
-    delta: str | None,
-    yes: bool,
     as_json: bool,
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
@@ -108,17 +88,14 @@ def command(
     distances to the nearest record. All of it is computed from raw rows, so the page is site-only
     and says so.
 
-    With --release, the command makes a small noised summary (single attributes and accuracies) that
-    may leave. It asks you, then charges --epsilon to the data set. The same command again writes
-    the same file and charges nothing.
-
     \b
     Example:
       dppca-owner report nltcs
-      dppca-owner report nltcs --target outside --release --epsilon 0.1
+      dppca-owner report nltcs --target outside
     """
     started = time.perf_counter()
-    _require_meant(publish=publish, release=release, epsilon=epsilon, delta=delta, yes=yes)
+    if publish:
+        require_released(Label.SITE_ONLY, "a report")
     site = load_site(folder)
     study = kept_study(site, study_name)
     chosen = _targets(study.table, targets)
@@ -128,24 +105,6 @@ def command(
             f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
             "or name a file with --synthetic"
         )
-    if release:
-        from dppca.owner.commands.release_summary import release_summary
-
-        with report_charges_on_interrupt(site, study.name):
-            released = release_summary(
-                site,
-                study,
-                source,
-                data_set_name=data_set_name,
-                targets=chosen,
-                epsilon=epsilon,
-                delta=delta,
-                output=output,
-                yes=yes,
-                quiet=as_json,
-            )
-            emit(released, released_summary_text(released), as_json=as_json)
-        return
     from dppca.common.pages.faces import study_face
     from dppca.common.pages.rendering import check_report
     from dppca.owner.render.faults import with_counts
@@ -292,15 +251,3 @@ def _targets(schema: Schema, given: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(given)) != len(given):
         raise SettingError("a --target is given twice")
     return given or list_targets(schema)
-
-
-def _require_meant(
-    *, publish: bool, release: bool, epsilon: str | None, delta: str | None, yes: bool
-) -> None:
-    """Refuse what makes no sense before anything is read."""
-    if publish:
-        require_released(Label.SITE_ONLY, "a report")
-    if not release and (epsilon is not None or delta is not None or yes):
-        raise SettingError(
-            "--epsilon, --delta and --yes are for a summary that may leave: add --release"
-        )

@@ -68,13 +68,6 @@ from dppca.owner.site.policy import load_policy
     "with C.",
 )
 @click.option(
-    "--components",
-    "n_components",
-    type=int,
-    metavar="K",
-    help="With pca-dpsvm: keep K components instead of a share of their variance.",
-)
-@click.option(
     "--max-rows",
     type=int,
     help="For a model that stays at the site: train on this many rows, drawn at random.",
@@ -109,8 +102,6 @@ def command(
     have been asked; the same command again writes the same model and
     charges nothing.
       dp-svm        noised weights on the study's components
-      pca-dpsvm     own components and weights, both noised
-      private-svm   noised weights on public random features
     \b
     site-only: for use here, with `predict`; nothing is charged, since
     nothing leaves; no part of the file may leave.

@@ -27,7 +27,7 @@ def command(
     *,
     as_json: bool,
 ) -> int:
-    """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
+    """Check what a released FILE claims: components, rows or a model. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
     study in the receipt. If something is wrong, exits with 15 to 18 and names the part at fault.

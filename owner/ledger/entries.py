@@ -21,9 +21,6 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import CostFields, cost_fields
 from dppca.owner.ledger.populations import Account
 
-SUMMARY = "quality summary"
-"""The name of every summary: an entry tells its kind by its name alone."""
-
 
 class ReleaseKind(StrEnum):
     """What a release is made of."""
@@ -32,8 +29,6 @@ class ReleaseKind(StrEnum):
     """Noised moments, sent to a study's curator."""
     MODEL = "model"
     """A classifier's file, which the steward hands over."""
-    SUMMARY = "summary"
-    """A quality summary's file, which the steward hands over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +117,7 @@ class ReleaseRequest:
             return f"`dppca-owner contribute {self.study}`"
         if self.command:
             return f"`dppca-owner {self.command}`"
-        line = _COMMANDS[self.kind].format(study=self.study)
-        return f"`dppca-owner {line}` with the options it was begun with"
+        return f"`dppca-owner train {self.study}` with the options it was begun with"
 
     def cost_fields(self) -> CostFields:
         """The claim and the charge as documents have them."""
@@ -133,9 +127,6 @@ class ReleaseRequest:
     def title(self) -> str:
         """What the charge is for, in words."""
         return f"{self.name + ' of ' if self.name else ''}study {self.study}"
-
-
-_COMMANDS = {ReleaseKind.MODEL: "train {study}", ReleaseKind.SUMMARY: "report {study} --release"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from dppca.common.documents import DecimalText, DigestText, TimeText
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.schema.document import canonical_json
 from dppca.owner.ledger.entries import (
-    SUMMARY,
     Ballot,
     Commitment,
     Delivery,
@@ -253,11 +252,10 @@ def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
 
 def _read_request(document: EntryDocument) -> ReleaseRequest:
     name = document.get("model", "")
-    other = ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION
     data_set = document["data_set"]
     budget = Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"]))
     return ReleaseRequest(
-        kind=ReleaseKind.SUMMARY if name == SUMMARY else other,
+        kind=ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION,
         account=Account(
             data_set,
             Population(document.get("population", data_set), budget),

@@ -1,4 +1,4 @@
-"""What ``dppca-owner train`` offers: four methods, each exactly as far as its label allows.
+"""What ``dppca-owner train`` offers: two methods, each exactly as far as its label allows.
 
 The label follows from a method's guarantee and is not the steward's to choose:
 
@@ -22,7 +22,7 @@ from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label, require_released
 
 LINEAR, RBF = "linear", "rbf"
-DPPCA_SVM, DP_SVM, PCA_DPSVM, PRIVATE_SVM = "dppca-svm", "dp-svm", "pca-dpsvm", "private-svm"
+DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +35,20 @@ class Method:
         Kernels that it can be trained with; the first is the default.
     C
         Default weight of the hinge loss.
-    uses_study
-        Whether it stands on the study's components.
-    finds_components
-        Whether it finds components of its own.
     """
 
     name: str
     label: Label
     kernels: tuple[str, ...]
     C: float
-    uses_study: bool
-    finds_components: bool = False
 
 
 METHODS = MappingProxyType(
     {
         method.name: method
         for method in (
-            Method(DPPCA_SVM, Label.SITE_ONLY, (LINEAR, RBF), C=0.1, uses_study=True),
-            Method(DP_SVM, Label.RELEASED, (LINEAR,), C=0.01, uses_study=True),
-            Method(
-                *(PCA_DPSVM, Label.RELEASED, (LINEAR,)),
-                C=0.01,
-                uses_study=False,
-                finds_components=True,
-            ),
-            Method(PRIVATE_SVM, Label.RELEASED, (RBF,), C=0.01, uses_study=False),
+            Method(DPPCA_SVM, Label.SITE_ONLY, (LINEAR, RBF), C=0.1),
+            Method(DP_SVM, Label.RELEASED, (LINEAR,), C=0.01),
         )
     }
 )
@@ -72,8 +59,10 @@ IN_PYTHON = MappingProxyType(
         "dpsvd": "DPSVD",
         "dpsvmdvp": "DPSVMDVP",
         "mod-sulq-svm": "MODSuLQSVM",
+        "pca-dpsvm": "PCADPSVM",
         "ppca-dp-mh": "PPCADPMH",
         "privbayes": "PrivBayes",
+        "private-svm": "PrivateSVM",
         "svm": "SVM",
     }
 )
@@ -89,7 +78,6 @@ class TrainOptions:
     delta: str | None = None
     kernel: str | None = None
     C: float | None = None
-    n_components: int | None = None
     max_rows: int | None = None
     publish: bool = False
     yes: bool = False
@@ -103,7 +91,6 @@ class TrainOptions:
             "--delta": self.delta,
             "--kernel": self.kernel,
             "--C": self.C,
-            "--components": self.n_components,
             "--data-set": data_set,
         }
         named = [(name, str(value)) for name, value in options.items() if value is not None]
@@ -147,8 +134,6 @@ def resolve(options: TrainOptions) -> ResolvedMethod:
         _check_released(method, options)
     else:
         _check_site_only(method, options)
-    if options.n_components is not None and not method.finds_components:
-        raise SettingError(f"--components means nothing to {method.name}: leave it out")
     return ResolvedMethod(
         method=method,
         kernel=_choose_kernel(method, options.kernel),

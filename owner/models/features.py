@@ -1,4 +1,4 @@
-"""What a model sees of a row: coded columns without the target's, or scores in a public space.
+"""What a model sees of a row: its scores in a public space of the coded columns but the target's.
 
 Rows are coded by the study's schema, in real units: numerics and binaries in [-1/2, 1/2], one
 indicator of 1 per categorical and per numeric with ``products: bins``, or rows in the unit ball. No
@@ -89,18 +89,3 @@ def list_features(schema: Schema, target: str) -> NDArray[np.int64]:
     """Indices of the coded columns of all attributes but ``target``, shape (f,)."""
     start, stop = schema.layout.groups[schema.find_index(target)]
     return np.array([c for c in range(schema.layout.n_columns) if not start <= c < stop], np.int64)
-
-
-def make_reader(schema: Schema, target: str, space: FeatureSpace | None = None) -> FeatureReader:
-    """What reads features: scores in ``space``, or without one the coded columns themselves."""
-    if space is not None:
-        return lambda columns: space.project(schema, columns)
-    features = list_features(schema, target)
-
-    def read(columns: list[Column]) -> NDArray[np.float64]:
-        coded: NDArray[np.float64] = (
-            encode(schema, columns)[:, features] / 2.0**schema.resolution_bits
-        )
-        return coded
-
-    return read

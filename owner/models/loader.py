@@ -1,4 +1,4 @@
-"""Reading a model's file: any method, any label, any version.
+"""Reading a model's file: any method, any label.
 
 Only classes of scikit-learn and NumPy are accepted in a file, and only in the shapes that
 `dppca.owner.models.model.pack_model` writes. The estimator is made again from its settings and
@@ -16,10 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.attestation.estimators import EstimatorClaims, state_digest
 from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
-from dppca.common.attestation.models import ModelReceipt
-from dppca.common.attestation.weights import WeightClaims, weights_digest
+from dppca.common.attestation.weights import WeightClaims, WeightReceipt, weights_digest
 from dppca.common.errors import ArtefactError, InputError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.weight_noise import count_machines
@@ -27,7 +25,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import read_receipt
 from dppca.common.schema import Binary, Categorical, Schema
 from dppca.owner.models.catalogue import LINEAR, METHODS
-from dppca.owner.models.estimators import StoredDPSVM, describe_settings, find_kind
+from dppca.owner.models.estimators import KINDS, StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, list_features
 from dppca.owner.models.model import Fit, Model
 
@@ -76,44 +74,30 @@ def _rebuild(archive: ModelArchive) -> Model:
     schema = Schema.from_document(metadata["schema"], stored=True)
     target, fit = str(metadata["target"]), metadata["fit"]
     receipt = _read_receipt(archive)
-    claims = None if receipt is None else receipt.claims
-    space = None
-    if archive.space is not None:
-        norm = claims.row_norm if isinstance(claims, WeightClaims) else None
-        space = FeatureSpace(**archive.space, row_norm=norm)
+    norm = None if receipt is None else receipt.claims.row_norm
+    space = FeatureSpace(**archive.space, row_norm=norm)
     return Model(
         study_digest=str(metadata["study_digest"]),
         schema=schema,
         target=target,
         method=str(metadata["method"]),
         kernel=str(metadata["kernel"]),
-        estimator=_rebuild_estimator(
-            archive,
-            claims,
-            n_features=len(list_features(schema, target) if space is None else space.components),
-        ),
+        estimator=_rebuild_estimator(archive, receipt),
         label=Label(metadata["label"]),
         space=space,
-        guarantee=metadata["guarantee"],
         fit=None if fit is None else Fit(**fit),
         receipt=receipt,
     )
 
 
-def _read_receipt(archive: ModelArchive) -> ModelReceipt | None:
+def _read_receipt(archive: ModelArchive) -> WeightReceipt | None:
     document = archive.metadata["receipt"]
-    if document is None:
-        return None
-    if archive.space is None:
-        return read_receipt(document, EstimatorClaims)
-    return read_receipt(document, WeightClaims)
+    return None if document is None else read_receipt(document, WeightClaims)
 
 
-def _rebuild_estimator(
-    archive: ModelArchive, claims: EstimatorClaims | WeightClaims | None, *, n_features: int
-) -> Classifier:
+def _rebuild_estimator(archive: ModelArchive, receipt: WeightReceipt | None) -> Classifier:
     metadata, state = archive.metadata, archive.state
-    kind = find_kind(metadata["method"], uses_study=archive.space is not None)
+    kind = KINDS[metadata["method"]]
     if set(state) != {"classes_", *kind.state}:
         raise ValueError("the state is not that of the method")
     settings = {**metadata["settings"]}
@@ -122,10 +106,10 @@ def _rebuild_estimator(
     estimator = kind.make(settings)
     for name, value in state.items():
         setattr(estimator, name, value)
-    if isinstance(estimator, StoredDPSVM) and isinstance(claims, WeightClaims):
-        estimator.set_params(intercept_scaling=claims.intercept_scaling)
-        estimator.step_ = claims.step
-    estimator.n_features_in_ = n_features
+    if isinstance(estimator, StoredDPSVM) and receipt is not None:
+        estimator.set_params(intercept_scaling=receipt.claims.intercept_scaling)
+        estimator.step_ = receipt.claims.step
+    estimator.n_features_in_ = len(archive.space["components"])
     return estimator
 
 
@@ -141,7 +125,7 @@ def _is_sound(model: Model) -> bool:
         and len(classes) >= 2
         and np.isin(classes, range(len(target.labels))).all()
         and _is_machine(getattr(estimator, "machine_", None), model.kernel)
-        and (model.space is None or _is_space(model.space, model))
+        and _is_space(model.space, model)
     ):
         return False
     # A file whose arrays do not fit each other fails here, not when it is used.
@@ -177,7 +161,7 @@ def _is_space(space: FeatureSpace, model: Model) -> bool:
     )
 
 
-def _is_receipt_of(model: Model, receipt: ModelReceipt) -> bool:
+def _is_receipt_of(model: Model, receipt: WeightReceipt) -> bool:
     claims, estimator = receipt.claims, model.estimator
     if not (
         (receipt.label, receipt.version) == (Label.RELEASED.value, 1)
@@ -186,12 +170,6 @@ def _is_receipt_of(model: Model, receipt: ModelReceipt) -> bool:
         and receipt.study_digest == model.study_digest
     ):
         return False
-    if isinstance(claims, EstimatorClaims):
-        return (
-            claims.kernel == model.kernel
-            and claims.settings == describe_settings(estimator)
-            and claims.state_sha256 == state_digest(model.kind.take_state(estimator))
-        )
     n_labels, noised = len(model.target_attribute.labels), estimator.noised_
     numbers = (claims.step, claims.row_norm, claims.intercept_scaling)
     return (

@@ -14,25 +14,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.amounts import decimal_text
 from dppca.common.attestation.model_archives import KIND, VERSION, ModelArchive, pack_archive
-from dppca.common.attestation.models import ModelReceipt
+from dppca.common.attestation.weights import WeightReceipt
 from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.estimators.base.guarantee import Guarantee
 from dppca.common.files import write_file
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
-from dppca.owner.models.estimators import ModelKind, describe_settings, find_kind
-from dppca.owner.models.features import FeatureSpace, make_reader
+from dppca.owner.models.estimators import KINDS, ModelKind, describe_settings
+from dppca.owner.models.features import FeatureSpace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +37,14 @@ class Fit:
 
     ``n_unlabelled`` rows were left out because their target is missing or unknown; ``converged``
     is False where the solver stopped at its limit of iterations. ``majority`` is the share of the
-    rows with the commonest label; None in files of earlier versions.
+    rows with the commonest label.
     """
 
     n_rows: int
     n_unlabelled: int
     training_accuracy: float
     converged: bool
-    majority: float | None = None
+    majority: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +56,7 @@ class Model:
     target
         Attribute that is predicted: binary or categorical.
     space
-        The study's components, where rows are projected on them; None for coded columns.
-    guarantee
-        The estimator's, as JSON; None for a model on the study's components.
+        The study's components, on which rows are projected.
     fit
         How a model that stays was fitted; None for one that may leave.
     receipt
@@ -78,23 +72,20 @@ class Model:
     kernel: str
     estimator: Classifier
     label: Label
-    space: FeatureSpace | None = None
-    guarantee: StatedGuarantee | None = None
+    space: FeatureSpace
     fit: Fit | None = None
-    receipt: ModelReceipt | None = None
+    receipt: WeightReceipt | None = None
     components_receipt: bytes | None = None
 
     @property
-    def n_components(self) -> int | None:
-        """k; None for a method without components."""
-        if self.space is not None:
-            return len(self.space.components)
-        return count_components(self.estimator)
+    def n_components(self) -> int:
+        """k."""
+        return len(self.space.components)
 
     @property
     def kind(self) -> ModelKind:
         """The kind of its estimator."""
-        return find_kind(self.method, uses_study=self.space is not None)
+        return KINDS[self.method]
 
     @property
     def target_attribute(self) -> Binary | Categorical:
@@ -105,57 +96,8 @@ class Model:
 
     def classify(self, columns: list[Column]) -> NDArray[np.int64]:
         """Codes of the labels it gives to rows, shape (n_rows,)."""
-        read = make_reader(self.schema, self.target, self.space)
-        return self.estimator.predict(read(columns)).astype(np.int64)
-
-
-class StatedGuarantee(TypedDict):
-    """A `Guarantee` in a model's file; amounts are decimals as text."""
-
-    method: str
-    source: str
-    variant: str | None
-    private: str
-    not_private: str
-    epsilon: str | None
-    delta: str | None
-    claimed_epsilon: str | None
-    claimed_delta: str | None
-    relation: str
-    max_rows_per_person: int
-    sensitivity: float | None
-    sensitivity_of: str
-    split: str
-
-
-def count_components(estimator: Classifier) -> int | None:
-    """How many components of its own an estimator has; None without any."""
-    components = getattr(estimator, "components_", None)
-    return None if components is None else len(components)
-
-
-def describe_guarantee(guarantee: Guarantee) -> StatedGuarantee:
-    """A guarantee as JSON: what is private, how far, and what is not."""
-
-    def text(amount: Decimal | None) -> str | None:
-        return None if amount is None else decimal_text(amount)
-
-    return {
-        "method": guarantee.method,
-        "source": guarantee.source,
-        "variant": None if guarantee.variant is None else guarantee.variant.value,
-        "private": guarantee.private,
-        "not_private": guarantee.not_private,
-        "epsilon": text(guarantee.epsilon),
-        "delta": text(guarantee.delta),
-        "claimed_epsilon": text(guarantee.claimed_epsilon),
-        "claimed_delta": text(guarantee.claimed_delta),
-        "relation": guarantee.relation.value,
-        "max_rows_per_person": guarantee.max_rows_per_person,
-        "sensitivity": guarantee.sensitivity,
-        "sensitivity_of": guarantee.sensitivity_of,
-        "split": guarantee.split,
-    }
+        scores = self.space.project(self.schema, columns)
+        return self.estimator.predict(scores).astype(np.int64)
 
 
 def pack_model(model: Model) -> bytes:
@@ -171,18 +113,13 @@ def pack_model(model: Model) -> bytes:
         "method": model.method,
         "kernel": model.kernel,
         "settings": describe_settings(model.estimator),
-        "guarantee": model.guarantee,
         "fit": None if model.fit is None else asdict(model.fit),
         "receipt": None if model.receipt is None else model.receipt.document(),
         "components_receipt": None if beside is None else json.loads(beside),
         "scikit_learn": version("scikit-learn"),
         "software": f"dppca {version('dppca')}",
     }
-    members = (
-        None
-        if space is None
-        else {"columns": space.columns, "mean": space.mean, "components": space.components}
-    )
+    members = {"columns": space.columns, "mean": space.mean, "components": space.components}
     return pack_archive(ModelArchive(metadata, model.kind.take_state(model.estimator), members))
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +37,12 @@ from dppca.common.results import Result
 from dppca.common.schema import known_labels
 from dppca.common.study import Study
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF
-from dppca.owner.models.estimators import STUDY_METHODS
+from dppca.owner.models.estimators import KINDS
 from dppca.owner.models.features import (
     FeatureReader,
     FeatureSpace,
     find_target,
     list_features,
-    make_reader,
 )
 from dppca.owner.models.model import Fit, Model
 from dppca.owner.records import FaultCounts, Table, open_table
@@ -127,14 +127,20 @@ def train(
     """
     space = feature_space(result, study, target)
     k = len(space.components)
-    estimator = STUDY_METHODS[DPPCA_SVM].make(
+    estimator = KINDS[DPPCA_SVM].make(
         {"kernel": kernel, "C": C, "standardise": True, "allow_constant": True}
     )
     require_schema(table, study)
     require_rows(table.n_rows, k, "components")
     chosen = choose_rows(table.n_rows, kernel, max_rows, rng)
-    reader = make_reader(study.table, target, space)
-    scores, codes = read_rows(table, target, reader, chosen=chosen, tally=tally, progress=progress)
+    scores, codes = read_rows(
+        table,
+        target,
+        partial(space.project, study.table),
+        chosen=chosen,
+        tally=tally,
+        progress=progress,
+    )
     known = codes >= 0
     require_two_labels(target, codes)
     scores, codes = scores[known], codes[known]

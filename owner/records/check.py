@@ -145,12 +145,6 @@ class FaultCounts:
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
             file_rows=() if table is None else table.file_rows,
-            conditions={}
-            if table is None
-            else {
-                a.name: {kind: table.find_faults(a, kind) for kind in self._found[a.name]}
-                for a in self._schema.attributes
-            },
         )
 
 

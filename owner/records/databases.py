@@ -18,18 +18,13 @@ import pyarrow as pa
 
 from dppca.common.errors import DataError
 from dppca.common.packages import require_package
-from dppca.common.schema import Attribute
-from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.locations import DatabaseLocation
 from dppca.owner.records.queries import (
-    OTHER,
     POSTGRESQL,
     SQLITE,
     Dialect,
     count_rows,
-    fit_encoding,
     no_rows,
-    quoted,
     read_columns,
 )
 from dppca.owner.records.sources import Malformed
@@ -65,8 +60,6 @@ DRIVERS: Final = {
         (("adbc.postgresql.use_copy", "false"),),
     ),
     "sqlite": Driver("adbc_driver_sqlite", SQLITE),
-    "snowflake": Driver("adbc_driver_snowflake", OTHER),
-    "flightsql": Driver("adbc_driver_flightsql", OTHER),
 }
 
 _STATES: Final = {
@@ -152,16 +145,8 @@ class DatabaseSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As `Source.names`; what a query gives twice has one name, whatever the database adds."""
-        names = tuple(field.name.strip() for field in self.fields)
-        added = DRIVERS[self.place.driver].dialect.added
-        if not added:
-            return names
-        given = {name.lower() for name in names}
-        plain = (re.sub(added, "", name) for name in names)
-        return tuple(
-            each if each.lower() in given else name for each, name in zip(plain, names, strict=True)
-        )
+        """As `Source.names`."""
+        return tuple(field.name.strip() for field in self.fields)
 
     @property
     def malformed(self) -> Malformed:
@@ -208,12 +193,6 @@ class DatabaseSource:
                 f"{self.place.title} counted {self.n_rows} rows and gave {n_read} in one "
                 "transaction: the query must give the same rows each time it is run"
             )
-
-    def find_faults(self, attribute: Attribute, kind: FaultKind) -> str:
-        """The condition that finds faults in the database, for the steward's own client."""
-        field = self.fields[self.names.index(attribute.name.strip())]
-        dialect = DRIVERS[self.place.driver].dialect
-        return dialect.find_faults(attribute, kind, quoted(field.name), field)
 
     @contextmanager
     def latest(self) -> Iterator[DatabaseSource]:
@@ -284,12 +263,13 @@ def _fields(
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
             fields = tuple(batches.schema)
-    try:
-        _ = [field.name for field in fields]
-    except UnicodeDecodeError:
-        raise DataError(
-            f"{place.title} has a column whose name is no UTF-8: name columns in a query"
-        ) from None
+    given = {field.name.lower() for field in fields}
+    for field in fields if place.driver == "sqlite" else ():
+        plain = re.sub(r":[0-9]+$", "", field.name)  # SQLite numbers a column that it gives twice
+        if plain != field.name and plain.lower() in given:
+            raise DataError(
+                f"{place.title} has the column {plain} twice: name each column in a query"
+            )
     return fields
 
 
@@ -320,11 +300,11 @@ def _transaction(place: DatabaseLocation) -> Iterator[ReadingSession]:
         connection = dbapi.connect(address)
     with closing(connection):
         with _asking(place):
-            dialect = _begin(driver, connection)
+            dialect = _begin(place, driver, connection)
         yield ReadingSession(connection, dialect)
 
 
-def _begin(driver: Driver, connection: Any) -> Dialect:
+def _begin(place: DatabaseLocation, driver: Driver, connection: Any) -> Dialect:
     with closing(connection.cursor()) as cursor:
         for statement in driver.dialect.begin:
             cursor.execute(statement)
@@ -332,10 +312,12 @@ def _begin(driver: Driver, connection: Any) -> Dialect:
             return driver.dialect
         cursor.adbc_statement.set_options(**dict(driver.asked))
         cursor.execute(driver.dialect.encoding)
-        statements, dialect = fit_encoding(driver.dialect, cursor.fetchone()[0])
-        for statement in statements:
-            cursor.execute(statement)
-    return dialect
+        if cursor.fetchone()[0] != "UTF8":
+            raise DataError(
+                f"{place.title} is of a server that does not write texts in UTF-8: make a database "
+                "with ENCODING 'UTF8' of it, or export Parquet"
+            )
+    return driver.dialect
 
 
 @contextmanager

@@ -11,7 +11,7 @@ what a missing value is taken for (``missing:``, ``unknown:``) is none.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated, NotRequired, TypedDict, cast
@@ -129,7 +129,6 @@ class FoundRows(TypedDict):
 
     count: Annotated[int, "how many"]
     rows: Annotated[list[int], "numbers of the first rows; the first row after the header is 1"]
-    where: NotRequired[Annotated[str, "of a database: the condition of SQL that finds the rows"]]
 
 
 _FoundLines = TypedDict(
@@ -209,8 +208,6 @@ class CheckReport:
         Where one was asked about; no fault either way.
     file_rows
         Rows of each file, where there are several.
-    conditions
-        From a database: for the kinds that were found, the condition of SQL that finds the rows.
     """
 
     n_rows: int
@@ -220,7 +217,6 @@ class CheckReport:
     extra_columns: tuple[str, ...]
     target: TargetReport | None = None
     file_rows: tuple[int, ...] = ()
-    conditions: Mapping[str, Mapping[FaultKind, str]] = field(default_factory=dict)
     label: Label = Label.SITE_ONLY
 
     @property
@@ -232,10 +228,6 @@ class CheckReport:
     def n_malformed(self) -> int:
         """Rows of a CSV file that are not as its header says, of any kind."""
         return sum(found.count for found in self.malformed.values())
-
-    def condition(self, attribute: str, kind: FaultKind) -> str:
-        """The condition of SQL that finds an attribute's rows at fault; empty for files."""
-        return self.conditions.get(attribute, {}).get(kind, "")
 
     def above(self, rule: FaultRule | None) -> dict[str, float]:
         """Shares of faults that are above what a study agreed on, by attribute.
@@ -279,10 +271,7 @@ class CheckReport:
                     {
                         "faultless": attribute.faultless,
                         "missing_allowed": attribute.missing_allowed,
-                        **{
-                            kind.value: _document(found, self.condition(attribute.name, kind))
-                            for kind, found in attribute.found.items()
-                        },
+                        **{kind.value: _document(found) for kind, found in attribute.found.items()},
                     },
                 )
                 for attribute in self.attributes
@@ -343,8 +332,5 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     return "coded as the nearest bound" if nearest else f"coded as {attribute.coded_as}"
 
 
-def _document(found: FaultCount, condition: str = "") -> FoundRows:
-    document: FoundRows = {"count": found.count, "rows": list(found.rows)}
-    if condition:
-        document["where"] = condition
-    return document
+def _document(found: FaultCount) -> FoundRows:
+    return {"count": found.count, "rows": list(found.rows)}

@@ -13,18 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dppca.common.errors import SettingError
-from dppca.common.schema import Attribute
 from dppca.common.schema.attributes import label_text
-from dppca.owner.records.conditions import find_anywhere, find_in_postgresql, find_in_sqlite
-from dppca.owner.records.faults import FaultKind
 
 _TOKENS: Final = re.compile(
     r"""
@@ -38,15 +34,9 @@ _TOKENS: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_PLAIN_TYPES: Final = frozenset({"bool", "int2", "int4", "int8", "float4", "float8", "bytea"})
-_TEXTS: Final = frozenset({"text", "varchar"})
-_CODECS: Final = {
-    "WIN": "cp",
-    "LATIN": "latin",
-    "ISO_8859_": "iso8859_",
-    "KOI8": "koi8_",
-}
-"""What PostgreSQL's encodings of one byte are called in Python, by the begin of the name."""
+_PLAIN_TYPES: Final = frozenset(
+    {"bool", "int2", "int4", "int8", "float4", "float8", "bytea"} | {"text", "varchar"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +55,9 @@ class Dialect:
     first
         A row of fixed types before all others, for drivers that take a column's type from the first
         rows; from the number of columns, or empty. Its first value is 1, and 0 in all other rows.
-    find_faults
-        From an attribute, a kind of fault and a quoted column with its field to the condition that
-        finds it (`dppca.owner.records.conditions`).
-    added
-        A pattern of what the database puts behind the name of a column that a query gives twice.
     encoding
-        A question that looks into no table: how the database writes texts, for `fit_encoding`. (A
-        look into a table would settle as of when the rows are.)
+        A question that looks into no table: how the database writes texts. (A look into a table
+        would settle as of when the rows are.)
     examination
         A statement of one row: whether the connection leaves this machine, whether it is encrypted,
         and how many tables and views the role may change rows of. Empty where it cannot be said.
@@ -82,8 +67,6 @@ class Dialect:
     expressions: Callable[[str, pa.Field], tuple[str, ...]]
     joined: Callable[[Sequence[Any]], Any] = lambda arrays: arrays[0]
     first: Callable[[int], str] = lambda _: ""
-    find_faults: Callable[[Attribute, FaultKind, str, pa.Field], str] = find_anywhere
-    added: str = ""
     encoding: str = ""
     examination: str = ""
 
@@ -143,48 +126,10 @@ def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> st
     return f"{first}SELECT {', '.join(marked)} FROM (\n{query}\n) AS q"
 
 
-def fit_encoding(dialect: Dialect, encoding: str) -> tuple[tuple[str, ...], Dialect]:
-    """What is set after ``begin``, and how is asked, where texts are written in ``encoding``.
-
-    The server makes UTF-8 of what it sends and ends the command at a byte that it has no character
-    for. No cell may do that. Texts of no encoding (``SQL_ASCII``) come as they are. In an encoding
-    of one byte such bytes become U+001A on the server, so their cell is text that is no label.
-    Python's codecs lack the same bytes as the server's tables do (a test compares them).
-    """
-    if encoding == "SQL_ASCII":
-        return ("SET LOCAL client_encoding = 'SQL_ASCII'",), dialect
-    family = next((each for each in _CODECS if encoding.startswith(each)), None)
-    if family is None:
-        return (), dialect
-    codec = _CODECS[family] + encoding.removeprefix(family).lower()
-    lacking = [byte for byte in range(128, 256) if not _has_character(byte, codec)]
-    return (), replace(dialect, expressions=partial(_as_they_are, lacking=lacking))
-
-
-def _has_character(byte: int, codec: str) -> bool:
-    try:
-        bytes([byte]).decode(codec)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _as_they_are(column: str, field: pa.Field, lacking: Sequence[int] = ()) -> tuple[str, ...]:
+def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
     """Types whose Arrow type holds every value; the others, such as numeric and date, as text."""
     kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-    if kind in _PLAIN_TYPES:
-        return (column,)
-    text = column if kind in _TEXTS else f"CAST({column} AS text)"
-    if not lacking:
-        return (text,)
-    characters = " || ".join(f"chr({byte})" for byte in lacking)
-    return (f"translate({text}, {characters}, repeat(chr(26), {len(lacking)}))",)
-
-
-def _by_arrow_type(column: str, field: pa.Field) -> tuple[str, ...]:
-    kind = field.type
-    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    return (column if plain else f"CAST({column} AS VARCHAR)",)
+    return (column if kind in _PLAIN_TYPES else f"CAST({column} AS text)",)
 
 
 def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
@@ -216,7 +161,6 @@ def _first_row(n_columns: int) -> str:
 
 
 POSTGRESQL: Final = Dialect(
-    find_faults=find_in_postgresql,
     begin=(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         # What waits for a table that is emptied and filled again would see it empty, or parts of
@@ -244,8 +188,4 @@ SQLITE: Final = Dialect(
     expressions=_number_and_text,
     joined=_joined,
     first=_first_row,
-    added=r":[0-9]+$",
-    find_faults=find_in_sqlite,
 )
-OTHER: Final = Dialect(begin=(), expressions=_by_arrow_type)
-"""Drivers that speak standard SQL."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Attribute, Column, Schema
+from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.databases import (
@@ -28,7 +28,6 @@ from dppca.owner.records.databases import (
     examine_database,
     open_database,
 )
-from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.joined import JoinedFiles, open_files
 from dppca.owner.records.lakes import list_lake_files
 from dppca.owner.records.locations import (
@@ -139,12 +138,6 @@ class Table:
                 held += cells.n_rows - start
         if parts:
             yield _joined(parts)
-
-    def find_faults(self, attribute: Attribute, kind: FaultKind) -> str:
-        """The condition that finds an attribute's faults in a database; empty for files."""
-        if not isinstance(self.source, DatabaseSource) or attribute.name in self.absent:
-            return ""
-        return self.source.find_faults(attribute, kind)
 
     def cells(self, batch_rows: int, *, key: str = "") -> Generator[CellBatch, None, None]:
         """Read the file once, without converting what is read; raises as `batches` does.

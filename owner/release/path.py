@@ -16,8 +16,8 @@ the release is sent, because to withhold it after comparing it with the rows wou
 release, and not paid for. The noise comes from the entropy source that is passed in, which is the
 operating system's for anything that leaves.
 
-A contribution is sent to a curator. A model and a summary are files: the steward hands them over,
-and the same bytes are written again as often as asked for.
+A contribution is sent to a curator. A model is a file: the steward hands it over, and the same
+bytes are written again as often as asked for.
 """
 
 from __future__ import annotations

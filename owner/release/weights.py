@@ -213,7 +213,7 @@ class WeightRelease:
             digest=model_request.digest,
             n_rows=self.n_rows,
             claims=claims,
-            noise=NoiseSection.from_calibrations(weights.calibration),
+            noise=NoiseSection.from_calibration(weights.calibration),
             pack=pack,
         )
 

@@ -131,7 +131,7 @@ def check_text(report: CheckReport, rule: FaultRule | None) -> str:
             lines.append(
                 f"  {attribute.name}: {_share(found.count, report.n_rows)} {kind.value}{allowed}, "
                 f"{describe_coding(attribute, kind)}: "
-                f"{_where(report.condition(attribute.name, kind)) or _rows(found, report)}"
+                f"{_rows(found, report)}"
             )
     if report.target is not None:
         lines.append(_target_line(report.target))
@@ -166,10 +166,6 @@ def _target_line(target: TargetReport) -> str:
         f"{line}: a model that stays here cannot be trained on it; one that may leave would be, "
         "and always say the same"
     )
-
-
-def _where(condition: str) -> str:
-    return f"rows WHERE {condition}" if condition else ""
 
 
 def _rows(found: FaultCount, report: CheckReport) -> str:

@@ -63,7 +63,7 @@ class ChargedRelease(CostFields):
     population: Annotated[str, "population that was charged"]
     study: Annotated[str, "name of the study"]
     model: Annotated[str | None, "what was released besides moments; null for a contribution"]
-    digest: Annotated[DigestText, "digest of the study, or of the request for a model or summary"]
+    digest: Annotated[DigestText, "digest of the study, or of the request for a model"]
     release_id: Annotated[DigestText, "identifier of the release"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
@@ -288,8 +288,8 @@ def recovery_text(document: RecoveryDocument, *, width: int | None = None) -> st
     if document["entries_known"]:
         lines.append(
             f"A ledger of {document['entries_known']} entries was in use; this one has "
-            f"{document['entries']}. Contributions are found again above. Models and summaries "
-            "that were released are known to no curator: if this ledger lacks one, lower the "
+            f"{document['entries']}. Contributions are found again above. Models that "
+            "were released are known to no curator: if this ledger lacks one, lower the "
             "population's epsilon in policy.yaml by what its receipt says."
         )
     return "\n".join(lines)

@@ -20,7 +20,6 @@ from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.local_federation import throw_away
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
-from dppca.owner.selftest.summaries import attack_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,6 @@ def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
         findings += attack_by_differencing(federation, trials=amount.trials, advance=advance)
         findings += attack_by_asking_again(federation, advance=lambda _: None)
         findings.append(check_receipt(federation))
-        findings.append(attack_summary(Path(folder)))
         (opener := Path(folder) / "opener").mkdir(mode=0o700)
         findings.append(attack_opener(opener))
         findings.append(kill_at_steps(federation, steps=amount.steps, advance=advance))

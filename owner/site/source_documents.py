@@ -184,10 +184,6 @@ class SourceDocument(StrictDocument):
         PostgreSQL.
     sqlite
         SQLite.
-    snowflake
-        Snowflake, untested; its driver is installed by itself.
-    flightsql
-        A server of Arrow Flight SQL, untested; its driver is installed by itself.
     delta, iceberg
         A table of a lake at a version.
     spark
@@ -196,8 +192,6 @@ class SourceDocument(StrictDocument):
 
     postgresql: DatabaseDocument | None = None
     sqlite: DatabaseDocument | None = None
-    snowflake: DatabaseDocument | None = None
-    flightsql: DatabaseDocument | None = None
     delta: LakeDocument | None = None
     iceberg: LakeDocument | None = None
     spark: SparkDocument | None = None

@@ -32,7 +32,6 @@ _KINDS = {
     ".parquet": "synthetic rows",
     ".arrow": "synthetic rows",
     ".skops": "a classifier",
-    ".json": "a noised summary",
 }
 """What carries a label, by the end of the name."""
 

@@ -1,7 +1,6 @@
 """Synthetic rows against the site's own: every figure here is computed from raw rows.
 
-So all of it is `site-only`, even if the synthetic rows are released; what may leave is in
-`dppca.owner.release.summary`.
+So all of it is `site-only`, even if the synthetic rows are released.
 
 Marginals, pairs
     Total variation between shares (`dppca.common.numerics.comparison`), of every attribute and

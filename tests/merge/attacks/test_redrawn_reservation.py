@@ -49,7 +49,6 @@ EDITS = {
 }
 SITE_TEST = ("site-test", "--data-set", "survey", "--epsilon", "1")
 MODEL = ("train", *SITE_TEST, "--target", "ill", "--method", "dp-svm")
-SUMMARY = ("report", *SITE_TEST, "--release")
 
 
 def _state(site: OwnerSite, policy: tuple[list[str], list[str]]) -> None:
@@ -86,12 +85,6 @@ def test_a_contribution(curator: Curator, site: OwnerSite, step: str) -> None:
 def test_a_model(tmp_path: Path, step: str) -> None:
     site, _ = make_trained_site(tmp_path / "site")
     _attack(site, *MODEL, step=step)
-
-
-def test_a_summary(tmp_path: Path) -> None:
-    site, _ = make_trained_site(tmp_path / "site")
-    assert site.run("synthesize", "site-test")[0] == 0
-    _attack(site, *SUMMARY, step="draw")
 
 
 def test_a_review_says_it_and_the_rows_under_another_name_are_taken(

@@ -9,16 +9,14 @@ import re
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dppca.common.console import progress, run
+from dppca.common.console import progress
 from dppca.common.study import Study
-from dppca.owner.cli import cli
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.look import look
@@ -271,7 +269,7 @@ FAULTY = (
         ("bool", ""),
     ],
 )
-def test_check_gives_counts_and_the_conditions_that_find_the_rows(
+def test_check_counts_rows_of_a_database_without_numbers(
     site: OwnerSite, study: Study, postgres: PostgresServer, kind: str, more: str
 ) -> None:
     rows = FAULTY + more
@@ -288,24 +286,14 @@ def test_check_gives_counts_and_the_conditions_that_find_the_rows(
     (site.folder / "people.sql").write_text("SELECT * FROM faulty")
     code, found = site.run("check", study.name)
     assert code == 14
-    n_compared = 0
-    for name, attribute in found["attributes"].items():
-        for fault, rows_found in attribute.items():
-            if isinstance(rows_found, dict):
-                assert rows_found["rows"] == [], "rows of a database have no numbers"
-                query = f"SELECT count(*) FROM faulty WHERE {rows_found['where']}"
-                assert postgres.value(query) == rows_found["count"], (name, fault, query)
-                n_compared += 1
-    assert n_compared >= 5
-    assert "rows WHERE" in printed_check(site, study)
-
-
-def printed_check(site: OwnerSite, study: Study) -> str:
-    """What a person sees."""
-    out = io.StringIO()
-    with redirect_stdout(out), redirect_stderr(io.StringIO()), pytest.raises(SystemExit):
-        run(cli, ["--site", str(site.folder), "check", study.name])
-    return out.getvalue()
+    counted = [
+        rows_found
+        for attribute in found["attributes"].values()
+        for rows_found in attribute.values()
+        if isinstance(rows_found, dict)
+    ]
+    assert len(counted) >= 5
+    assert all(each["count"] and each["rows"] == [] for each in counted), "rows have no numbers"
 
 
 def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(

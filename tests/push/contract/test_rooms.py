@@ -16,38 +16,6 @@ PRODUCT = ("common", "owner", "curator", "deploy")
 GENERATED = ROOT / "common/wire"
 MOST_ROOMS = 12
 
-FILES = {
-    "backup": "copies of the store: what makes one, and its command",
-    "calls": "the RPCs, at the caller and at the curator",
-    "check": "faults of a data set: what counts them, and its command",
-    "cli": "the command line of each program",
-    "command": "`page` on each side, and what both share",
-    "comparison": "real and synthetic tables: their counts, and the report's figures",
-    "components": "the result file: what verifies it, and its command",
-    "config": "settings of each side",
-    "contribution": "an owner's contribution: its plan, and its masked form",
-    "documents": "what is printed as JSON, in each part",
-    "estimators": "models of the papers' estimators: made, released, verified",
-    "faults": "faults of coding: counted, and printed",
-    "ledger": "what a site has spent: its command, and what that prints",
-    "masked_sums": "masked sums at the curator, and the attack on them",
-    "models": "models: verified, and printed",
-    "notebook": "what Python users call, of planning and of simulation",
-    "opening": "the opening of a masked sum: computed, released, and its command",
-    "options": "options that commands of one side share",
-    "plan": "a study's plan: made, and its command",
-    "review": "what would leave: its command, and what it prints",
-    "routes": "the addresses of each side's page",
-    "rows": "synthetic rows: decoded, and with their receipt",
-    "studies": "the studies of a site or curator: commands, and what they print",
-    "summaries": "quality summaries: verified, and attacked",
-    "summary": "a quality summary: released, and printed",
-    "tables": "tables with a label inside: written, and verified",
-    "verify": "verification of files, and its command",
-    "weights": "noised weights: released, and verified",
-}
-"""Names that several files of the product have, and the one thing that each stands for."""
-
 
 def _modules(*folders: str) -> Iterator[Path]:
     for folder in folders:
@@ -78,10 +46,6 @@ def test_no_circle_joins_what_lies_in_one_folder(side: str) -> None:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             pytest.fail(f"{folder.relative_to(ROOT)}: {error.args[1]}")
-
-
-def test_a_name_of_several_files_stands_for_one_thing() -> None:
-    assert _repeated((path.stem, path) for path in _modules(*PRODUCT)) == FILES.keys()
 
 
 def test_no_two_public_classes_have_one_name() -> None:

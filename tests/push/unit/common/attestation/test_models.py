@@ -24,9 +24,6 @@ LAPLACE, GAUSSIAN = ("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6")
 METHODS = {
     "dp-svm, Laplace": ("dp-svm", *LAPLACE),
     "dp-svm, Gaussian": ("dp-svm", *GAUSSIAN),
-    "pca-dpsvm, Laplace": ("pca-dpsvm", *LAPLACE),
-    "pca-dpsvm, Gaussian": ("pca-dpsvm", *GAUSSIAN),
-    "private-svm": ("private-svm", "--kernel", "rbf", *LAPLACE),
 }
 
 
@@ -46,7 +43,7 @@ def _made(proved: ProvedSite, name: str, target: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [*((name, "ill") for name in sorted(METHODS)), ("pca-dpsvm, Gaussian", "colour")],
+    [*((name, "ill") for name in sorted(METHODS)), ("dp-svm, Gaussian", "colour")],
 )
 def test_every_method_that_may_leave_verifies(
     proved: ProvedSite, name: str, target: str, tmp_path: Path
@@ -59,14 +56,9 @@ def test_every_method_that_may_leave_verifies(
     assert "computed again" in verification_text(report)
 
 
-def _noise(receipt: dict[str, Any], field: str) -> None:
-    place = receipt["noise"][0] if "noise" in receipt else receipt
-    place[field] = (place[field] or 0) // 2
-
-
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "half the scale": lambda receipt: _noise(receipt, "scale"),
-    "half the sensitivity": lambda receipt: _noise(receipt, "l1"),
+    "half the scale": lambda receipt: receipt.update(scale=receipt["scale"] // 2),
+    "half the sensitivity": lambda receipt: receipt.update(l1=receipt["l1"] // 2),
     "a smaller charge": lambda receipt: receipt.update(charged_epsilon="0.5"),
     "a smaller claim": lambda receipt: receipt.update(epsilon="0.5"),
     "fewer rows of a person": lambda receipt: receipt.update(max_rows_per_person=0),
@@ -76,11 +68,10 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
-@pytest.mark.parametrize("name", ["dp-svm, Laplace", "pca-dpsvm, Laplace", "private-svm"])
 def test_a_claim_that_does_not_follow_is_found_even_if_its_owner_sealed_it(
-    proved: ProvedSite, name: str, change: str, tmp_path: Path
+    proved: ProvedSite, change: str, tmp_path: Path
 ) -> None:
-    path = _made(proved, name, "ill", tmp_path)
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
     metadata = json.loads(archive["metadata"])
     CHANGES[change](metadata["receipt"])
@@ -90,28 +81,23 @@ def test_a_claim_that_does_not_follow_is_found_even_if_its_owner_sealed_it(
         verify_file(path, ca=proved.ca)
 
 
-@pytest.mark.parametrize(
-    ("name", "array", "title"),
-    [("dp-svm, Laplace", "noised_", "noised"), ("pca-dpsvm, Laplace", "coef_", "state")],
-)
 def test_weights_that_are_not_those_of_the_receipt_are_found(
-    proved: ProvedSite, name: str, array: str, title: str, tmp_path: Path
+    proved: ProvedSite, tmp_path: Path
 ) -> None:
-    path = _made(proved, name, "ill", tmp_path)
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
-    archive["state"][array][0, 0] += 1
+    archive["state"]["noised_"][0, 0] += 1
     _seal_again(proved, archive, path)
-    with pytest.raises(AlteredError, match=f"^array {title}: "):
+    with pytest.raises(AlteredError, match=r"^array noised: "):
         verify_file(path, ca=proved.ca)
 
 
-@pytest.mark.parametrize("name", ["dp-svm, Laplace", "pca-dpsvm, Laplace"])
-def test_labels_in_another_order_are_found(proved: ProvedSite, name: str, tmp_path: Path) -> None:
-    path = _made(proved, name, "ill", tmp_path)
+def test_labels_in_another_order_are_found(proved: ProvedSite, tmp_path: Path) -> None:
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
     archive["state"]["classes_"] = archive["state"]["classes_"][::-1].copy()
     _seal_again(proved, archive, path)
-    with pytest.raises(AlteredError, match=r"^array (classes_|state): "):
+    with pytest.raises(AlteredError, match=r"^array classes_: "):
         verify_file(path, ca=proved.ca)
     with pytest.raises(ArtefactError, match="not a model"):
         load_model(path)

@@ -167,7 +167,7 @@ def test_what_stands_at_the_end_of_what_is_allowed_is_taken(n_rows: int, length:
         ("charged_epsilon", "0.5"),
         ("mechanism", "gaussian"),
         ("scale", 1),
-        ("scale", float(RELEASE.receipt.noise.laws[0].scale or 0)),
+        ("scale", float(RELEASE.receipt.noise.scale or 0)),
         ("l1", 1),
         ("l2_squared", 1),
         ("max_rows_per_person", 2),

@@ -24,10 +24,7 @@ from tests.support.studies import make_study
 STUDY = make_study("small")
 RELEASES = {
     "dp-svm": "train site-test --target ill --method dp-svm --epsilon 0.5 --delta 1e-9 --C 0.02",
-    "pca-dpsvm": "train site-test --target ill --method pca-dpsvm --epsilon 1 --components 2",
-    "private-svm": "train site-test --target colour --method private-svm --epsilon 1",
-    "summary": "report site-test --release --epsilon 0.5",
-    "summary of one": "report site-test --release --epsilon 0.5 --delta 1e-9 --target colour",
+    "dp-svm of three": "train site-test --target colour --method dp-svm --epsilon 1",
 }
 
 
@@ -85,24 +82,22 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
     assert not [each for each in findings if each["state"] == "warning"]
 
 
-@pytest.mark.parametrize("release", ["dp-svm", "summary"])
 def test_an_interrupt_before_the_charge_says_that_nothing_was_charged(
-    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dppca.owner.commands.release_file.counted_faults", stopped)
-    message = _interrupted(site.run(*shlex.split(RELEASES[release]), "--yes"))
+    message = _interrupted(site.run(*shlex.split(RELEASES["dp-svm"]), "--yes"))
     assert message == "interrupted: nothing was charged by this command"
     assert site.history == History()
 
 
-@pytest.mark.parametrize("release", ["dp-svm", "summary"])
 def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_written(
-    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = shlex.split(RELEASES[release])
+    line = shlex.split(RELEASES["dp-svm"])
     with monkeypatch.context() as patch:
         _interrupt_at(patch, "dppca.owner.release.path", "commit")
         message = _interrupted(site.run(*line, "--yes"))
@@ -241,7 +236,6 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
     [
         (ReleaseKind.CONTRIBUTION, "", "contribute study-1"),
         (ReleaseKind.MODEL, "dp-svm for ill", "train study-1"),
-        (ReleaseKind.SUMMARY, "quality summary", "report study-1 --release"),
     ],
 )
 def test_doctor_names_the_command_of_a_charge_by_its_kind_where_the_entry_holds_none(

@@ -432,15 +432,9 @@ def test_no_entry_names_a_file_of_rows(ledger: Ledger, path: Path) -> None:
 
 
 def test_entries_of_files_that_say_no_command_keep_their_bytes_and_name_what_makes_them() -> None:
-    """As versions before wrote them: two kinds of file, known by what they are called."""
     request = request_of(make_study("small"))
     for kind, name, says in (
         (ReleaseKind.MODEL, "dp-svm for sex", "`dppca-owner train study-1` with the options"),
-        (
-            ReleaseKind.SUMMARY,
-            "quality summary",
-            "`dppca-owner report study-1 --release` with the",
-        ),
         (ReleaseKind.CONTRIBUTION, "", "`dppca-owner contribute study-1`"),
     ):
         before = Reservation(

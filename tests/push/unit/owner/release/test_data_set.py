@@ -113,10 +113,6 @@ COMMANDS = {
         *("--epsilon", "0.5", "--yes"),
     ),
     "report": ("report", "site-test", "--target", "ill"),
-    "report --release": (
-        *("report", "site-test", "--target", "ill", "--release"),
-        *("--epsilon", "0.5", "--yes"),
-    ),
 }
 
 

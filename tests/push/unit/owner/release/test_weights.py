@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import skops.io
 
-from dppca.common.errors import ArtefactError, LedgerError, SettingError
+from dppca.common.errors import LedgerError, SettingError
 from dppca.common.estimators.base.weight_noise import weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.privacy.accounting import Budget
@@ -106,8 +106,8 @@ def test_nothing_in_the_file_is_computed_from_rows_but_the_noised_weights(site: 
     public = {"kind", "version", "label", "study_digest", "schema", "target", "method", "kernel"}
     public |= {"settings", "receipt", "scikit_learn", "software"}
     released_before = {"components_receipt"}
-    assert set(metadata) == public | released_before | {"fit", "guarantee"}
-    assert (metadata["fit"], metadata["guarantee"]) == (None, None)
+    assert set(metadata) == public | released_before | {"fit"}
+    assert metadata["fit"] is None
     text = json.dumps(metadata)
     assert not any(word in text for word in ("accuracy", "unlabelled", "converged"))
 
@@ -342,24 +342,6 @@ def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path:
         ledger.commit(release, now=NOW)
         assert ledger.stored(plan.model_request.digest).payload == release.content
         assert ledger.history().reservation_for(study.digest) is None
-
-
-@pytest.mark.parametrize("damage", ["weights", "label", "step", "target", "components"])
-def test_a_model_that_does_not_fit_its_receipt_is_refused(site: OwnerSite, damage: str) -> None:
-    path = Path(_made(site, "--epsilon", "1")["model"])
-    archive = skops.io.load(path, trusted=[])
-    metadata = json.loads(archive["metadata"])
-    if damage == "weights":
-        archive["state"]["noised_"] = archive["state"]["noised_"] + 1
-    elif damage == "label":
-        metadata["label"] = "site-only"
-    elif damage == "components":
-        archive["space"]["components"] = archive["space"]["components"] * np.nan
-    else:
-        metadata["receipt"][damage] = {"step": -1.0, "target": "x0"}[damage]
-    path.write_bytes(skops.io.dumps({**archive, "metadata": json.dumps(metadata)}))
-    with pytest.raises(ArtefactError, match="not a model"):
-        load_model(path)
 
 
 def test_a_loaded_model_is_the_one_that_was_stored(site: OwnerSite) -> None:

@@ -203,7 +203,6 @@ def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
         "{postgresql: {host: db, user: marked-4711}}",
         '{postgresql: {uri: "postgresql://u:marked-4711@db/x"}}',
         '{postgresql: "postgresql://u:marked-4711@db/x"}',
-        '{snowflake: {uri: "u:marked-4711@account"}}',
         '{postgresql: {uri: {file: "postgresql://u:marked-4711@db/x"}}}',
         '{postgresql: {uri: {file: "host=db password=marked-4711"}}}',
         '{postgresql: {uri: {file: "/u:marked-4711@db"}}}',
@@ -214,6 +213,13 @@ def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
 )
 def test_a_password_in_a_policy_is_refused_and_not_repeated(folder: Path, source: str) -> None:
     with pytest.raises(SettingError, match="holds no password") as refused:
+        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
+    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_database_that_is_not_read_is_refused_and_its_address_not_repeated(folder: Path) -> None:
+    source = '{snowflake: {uri: "u:marked-4711@account"}}'
+    with pytest.raises(SettingError, match="snowflake") as refused:
         _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
     assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
 

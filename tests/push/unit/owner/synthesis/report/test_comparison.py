@@ -15,7 +15,6 @@ from dppca.common.errors import DataError
 from dppca.common.numerics.comparison import (
     assign_cells,
     count_cells,
-    estimate_shares,
     expected_variation,
     list_pairs,
     total_variation,
@@ -157,17 +156,6 @@ def test_chance_is_what_two_tables_of_one_distribution_show() -> None:
     found = np.mean([total_variation(a, b) for a, b in pairs])
     expected = np.mean([expected_variation(a, b) for a, b in pairs])
     assert found == pytest.approx(expected, rel=0.06)
-
-
-def test_shares_from_noised_counts_are_the_nearest_shares() -> None:
-    np.testing.assert_allclose(estimate_shares(np.array([30, 50, 20]), 100), [0.3, 0.5, 0.2])
-    noised = np.array([-40, 130, 60, 2])
-    found = estimate_shares(noised, 100)
-    assert found.sum() == pytest.approx(1)
-    assert (found >= 0).all()
-    distance = np.sum((found - noised / 100) ** 2)
-    others = _rng().dirichlet([1, 1, 1, 1], 20_000)
-    assert distance <= np.sum((others - noised / 100) ** 2, axis=1).min()
 
 
 def test_rows_of_one_distribution_cannot_be_told_apart(tmp_path: Path) -> None:

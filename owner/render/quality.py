@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
-from dppca.common.attestation.documents import SummaryFigures
 from dppca.common.documents import (
     CodedByRule,
     Document,
@@ -15,10 +14,6 @@ from dppca.common.documents import (
     VisibleRelationsDocument,
 )
 from dppca.common.privacy.labels import Label
-from dppca.owner.render.charges import charge_text, charged_text
-from dppca.owner.render.releases import ReleasedFile
-
-_WORST = 5
 
 
 class PropensityFigures(TypedDict):
@@ -79,13 +74,6 @@ class QualityDocument(Document, QualityFigures):
     seconds: Annotated[float, "time that the command took"]
 
 
-class ReleasedSummaryDocument(Document, ReleasedFile, SummaryFigures):
-    """A quality summary that may leave."""
-
-    summary: Annotated[PathText, "the summary's file"]
-    seconds: Annotated[float, "time that the command took"]
-
-
 def quality_text(document: QualityDocument) -> str:
     """A report in short."""
     propensity, distances = document["propensity"], document["distances"]
@@ -112,33 +100,6 @@ def quality_text(document: QualityDocument) -> str:
         f"Page: {document['page']}",
     ]
     return "\n".join(lines)
-
-
-def released_summary_text(document: ReleasedSummaryDocument) -> str:
-    """Where a summary is, what it says and what it cost."""
-    again = (
-        " (it was stored already; these are the same bytes)" if document["already_stored"] else ""
-    )
-    worst = sorted(document["marginals"], key=lambda each: -each["total_variation"])[:_WORST]
-    return "\n".join(
-        [
-            f"Summary of {document['rows']} rows{again}",
-            *(
-                f"  {each['attribute']}: total variation {each['total_variation']:.3f}, of which "
-                f"noise about {each['noise']:.3f}"
-                for each in worst
-            ),
-            *(
-                f"  {each['target']}: right on {each['trained_on_synthetic']:.1%} when trained on "
-                f"synthetic rows (noise about {each['noise']:.1%})"
-                for each in document["accuracies"]
-            ),
-            f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}",
-            f"  {charged_text(document['population'], document['remaining'])}: "
-            f"{charge_text(document)}",
-            f"  saved (released, may go anywhere): {document['summary']}",
-        ]
-    )
 
 
 def _mean(pairs: PairFigures) -> list[str]:
