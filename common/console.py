@@ -22,12 +22,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from dppca.common.documents import Document, ErrorDocument
+from dppca.common.documents import ErrorDocument, to_document
 from dppca.common.endings import end_all
 from dppca.common.errors import DppcaError
 from dppca.common.names import escaped_json, shown
@@ -170,12 +171,30 @@ def defect_text(error: BaseException) -> str:
     return "\n".join(filter(None, [*lines, frames, kind]))
 
 
-def emit(document: Document, text: str, *, as_json: bool) -> None:
-    """Print a command's result in the form that was asked for."""
+def emit(result: object, text: str, *, as_json: bool) -> None:
+    """Print a command's result in the form that was asked for.
+
+    Parameters
+    ----------
+    result
+        A `Document`, or a dataclass, to which the command's name is added.
+    """
     if as_json:
+        document = to_document(result)
+        if is_dataclass(result):
+            document = {"command": _command_name(), **document}
         click.echo(escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False)))
     elif text:
         say(text)
+
+
+def _command_name() -> str:
+    """Name of the command that runs, without that of its program."""
+    names, context = [], click.get_current_context()
+    while context.parent is not None:
+        names.append(context.info_name or "")
+        context = context.parent
+    return " ".join(reversed(names))
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -1,20 +1,42 @@
 """What commands print or write as JSON: the kinds of values that keys of such documents hold.
 
-A document is a ``TypedDict``: it is the dictionary that is written, its keys are checked by mypy
-where it is made and where it is shown, and no code turns one form into another. Each key has its
-meaning as the last text of its ``Annotated`` type; a text before it names the kind of value. From
-both, ``tools.json_reference`` makes the page of keys and the JSON Schema.
+A document is a dataclass that `to_document` writes field by field, or a ``TypedDict``: the
+dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a
+text before it names the kind of value. From both, ``tools.json_reference`` makes the page of keys
+and the JSON Schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, NotRequired, TypedDict
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Annotated, Any, NotRequired, TypedDict
 
 DecimalText = Annotated[str, "decimal as text"]
 DigestText = Annotated[str, "hexadecimal digits"]
 TimeText = Annotated[str, "date and time (ISO 8601)"]
 PathText = Annotated[str, "path"]
+
+
+class JsonBytes(bytes):
+    """JSON as it came, such as a study's canonical form; in a document, what it says."""
+
+
+def to_document(value: Any) -> Any:
+    """JSON of a value: a dataclass by its fields, times in ISO 8601, sequences as lists."""
+    if is_dataclass(value):
+        return {each.name: to_document(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, JsonBytes):
+        return json.loads(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {key: to_document(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_document(each) for each in value]
+    return value
 
 
 class Document(TypedDict):

@@ -5,15 +5,26 @@ Both are made from the types that `dppca.common.console.prints` gives a command.
 
 from __future__ import annotations
 
+import functools
 import json
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from datetime import datetime
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any
 
 from dppca.common.console import JsonOption
-from dppca.common.documents import DecimalText, DigestText, ErrorDocument, PathText, TimeText
+from dppca.common.documents import (
+    DecimalText,
+    DigestText,
+    Document,
+    ErrorDocument,
+    JsonBytes,
+    PathText,
+    TimeText,
+)
 from tools.markdown import slug
 from tools.reference import programs, walk
 
@@ -30,10 +41,26 @@ that is not known is `null`.
 
 """
 _KINDS = {each.__metadata__[0] for each in (DecimalText, DigestText, TimeText, PathText)}  # type: ignore[attr-defined]
-_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", object: "any"}
+_PLAIN = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    datetime: "string",
+    JsonBytes: "object",
+}
+_WORDS: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    datetime: TimeText.__metadata__[0],  # type: ignore[attr-defined]
+    JsonBytes: "object",
+    object: "any",
+}
 
 
+@functools.cache
 def documents() -> dict[str, tuple[type, ...]]:
     """The documents that each command may print, by the command's full name."""
     kinds_by_command: dict[str, tuple[type, ...]] = {}
@@ -86,7 +113,7 @@ def make_schema(annotation: object) -> dict[str, Any]:
         return {"anyOf": [make_schema(each) for each in arguments]}
     if origin is typing.Literal:
         return {"enum": list(arguments)}
-    if origin in {list, Sequence}:
+    if origin in {list, tuple, Sequence}:
         return {"type": "array", "items": make_schema(arguments[0])}
     if origin in {dict, Mapping}:
         return {"type": "object", "additionalProperties": make_schema(arguments[1])}
@@ -94,7 +121,7 @@ def make_schema(annotation: object) -> dict[str, Any]:
         return {"type": "null"}
     if annotation is object:
         return {}
-    if typing.is_typeddict(annotation):
+    if _is_document(annotation):
         return {"$ref": f"#/$defs/{getattr(annotation, '__name__', '')}"}
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return {"enum": [member.value for member in annotation]}
@@ -111,7 +138,7 @@ def _parts(commands: Mapping[str, tuple[type, ...]]) -> list[type]:
 
 
 def _object_schema(kind: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     return {
         "type": "object",
         "properties": {
@@ -123,7 +150,7 @@ def _object_schema(kind: type) -> dict[str, Any]:
 
 def _section(kind: type) -> str:
     rows = []
-    for key, hint in typing.get_type_hints(kind, include_extras=True).items():
+    for key, hint in _hints(kind).items():
         words = _describe(hint) + (", optional" if _is_optional(kind, hint) else "")
         rows.append(f"| `{key}` | {words} | {_meaning(hint)} |\n")
     summary = (kind.__doc__ or "").partition("\n\n")[0].replace("``", "`")
@@ -145,17 +172,17 @@ def _describe(annotation: object) -> str:
         return " or ".join(_describe(each) for each in arguments)
     if origin is typing.Literal:
         return " or ".join(f"`{each}`" for each in arguments)
-    if origin in {list, Sequence}:
+    if origin in {list, tuple, Sequence}:
         return f"list of {_describe(arguments[0])}"
     if origin in {dict, Mapping}:
         return f"object, by name: {_describe(arguments[1])}"
     if annotation is NoneType:
         return "null"
-    if typing.is_typeddict(annotation):
+    if _is_document(annotation):
         return _link(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return " or ".join(f"`{member}`" for member in annotation)
-    return _WORDS[annotation]  # type: ignore[index] # another kind is a KeyError
+    return _WORDS[annotation]
 
 
 def _meaning(hint: object) -> str:
@@ -164,6 +191,20 @@ def _meaning(hint: object) -> str:
         return _meaning(typing.get_args(hint)[0])
     meaning: str = hint.__metadata__[-1]  # type: ignore[attr-defined] # a key without one: an error
     return meaning
+
+
+def _is_document(annotation: object) -> bool:
+    return typing.is_typeddict(annotation) or (
+        isinstance(annotation, type) and is_dataclass(annotation)
+    )
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """Keys of a document with their types; `emit` adds the command's name to a dataclass."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    if is_dataclass(kind) and any(kind in kinds for kinds in documents().values()):
+        return {**typing.get_type_hints(Document, include_extras=True), **hints}
+    return hints
 
 
 def _is_optional(kind: type, hint: object) -> bool:
@@ -176,14 +217,14 @@ def _in_order(kinds: list[type]) -> list[type]:
     for kind in kinds:
         if kind not in ordered:
             ordered[kind] = None
-            hints = typing.get_type_hints(kind, include_extras=True).values()
+            hints = _hints(kind).values()
             inner = [part for hint in hints for part in _documents_in(hint)]
             ordered |= dict.fromkeys(_in_order([part for part in inner if part not in ordered]))
     return list(ordered)
 
 
 def _documents_in(annotation: object) -> Iterator[type]:
-    if typing.is_typeddict(annotation):
+    if _is_document(annotation):
         yield annotation  # type: ignore[misc]
     for each in typing.get_args(annotation):
         yield from _documents_in(each)

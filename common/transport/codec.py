@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import typing
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from dataclasses import is_dataclass
+from datetime import datetime
+from types import NoneType
+from typing import Any, BinaryIO, TypeVar
+
+from google.protobuf.message import Message
 
 from dppca.common.checkpoints import checkpoint
+from dppca.common.clock import read_unix_time
 from dppca.common.errors import LimitError, UploadError
 from dppca.common.messages import RELEASE_ID_BYTES
 from dppca.common.messages import Form as Form
 from dppca.common.messages import Header as Header
 from dppca.common.messages import StudyState as StudyState
+from dppca.common.names import one_line
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 
@@ -24,6 +32,7 @@ DIGEST_BYTES = 32
 MAX_RECEIPT_BYTES = 64 << 10
 MAX_SIGNATURE_BYTES = 144
 
+_Value = TypeVar("_Value")
 
 _STATES = {
     StudyState.OPEN: pb.STUDY_STATE_OPEN,
@@ -62,6 +71,42 @@ def form_from_wire(value: int) -> Form:
         if number == value:
             return form
     raise UploadError(f"unknown form of synthetic rows {value}")
+
+
+def read_message(kind: type[_Value], message: Message) -> _Value:
+    """Read the fields of a message into a dataclass with fields of the same names.
+
+    Text becomes one line, bytes become hexadecimal digits where the field is text, and a time is
+    read from the message's ``NAME_s``, seconds since 1970 UTC. What the message leaves empty is
+    None where the field may be None.
+
+    Raises
+    ------
+    PeerError, UploadError
+        A time that no calendar has, a state that this version does not know.
+    """
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: _read_field(hint, message, name) for name, hint in hints.items()})
+
+
+def _read_field(hint: Any, message: Message, name: str) -> Any:
+    kinds = [each for each in typing.get_args(hint) if each is not NoneType] or [hint]
+    if typing.get_origin(hint) is tuple:
+        return tuple(_read_value(kinds[0], each) for each in getattr(message, name))
+    value = getattr(message, f"{name}_s" if kinds[0] is datetime else name)
+    return None if kinds[0] is not hint and not value else _read_value(kinds[0], value)
+
+
+def _read_value(kind: Any, value: Any) -> Any:
+    if is_dataclass(kind):
+        return read_message(typing.cast("type[Any]", kind), value)
+    if kind is datetime:
+        return read_unix_time(value)
+    if kind is StudyState:
+        return state_from_wire(value)
+    if kind is str:
+        return value.hex() if isinstance(value, bytes) else one_line(value)
+    return kind(value)
 
 
 def header_from_wire(message: pb.ContributionHeader) -> Header:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.clock import read_unix_time, utc_now
+from dppca.common.clock import utc_now
 
 if TYPE_CHECKING:
     from dppca.common.transport.tls import Credentials
@@ -73,8 +73,3 @@ def credentials_in(folder: Path) -> Credentials:
     from dppca.common.transport.tls import load_credentials
 
     return load_credentials(CredentialFolder(folder))
-
-
-def time_text(seconds: int) -> str:
-    """Seconds since 1970 UTC, as people and programs read them."""
-    return read_unix_time(seconds).isoformat()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated
 
 import click
 
 from dppca.common.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.documents import DigestText, Document, PathText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
 from dppca.common.text_tables import text_table
@@ -19,11 +18,8 @@ from dppca.curator.commands.options import (
     connection,
     credentials_in,
     study_argument,
-    time_text,
 )
-
-if TYPE_CHECKING:
-    from dppca.curator.operator.client import OwnerLine, StudyDetails, StudyLine
+from dppca.curator.operator.answers import OwnerStatus, Studies, StudyDetails
 
 
 class BegunStudyDocument(Document):
@@ -40,51 +36,6 @@ class TemplateDocument(Document):
 
     template: Annotated[str, "the file's content (YAML)"]
     path: Annotated[PathText | None, "file that was written"]
-
-
-class ListedStudy(TypedDict):
-    """A study in short."""
-
-    study: Annotated[str, "name of the study"]
-    digest: Annotated[DigestText, "digest of the study"]
-    state: Annotated[StudyState, "state of the study"]
-    contributions: Annotated[int, "owners that have contributed"]
-    owners: Annotated[int, "owners of the study"]
-    created: Annotated[TimeText, "when it was created"]
-
-
-class StudiesDocument(Document):
-    """All studies of a curator."""
-
-    studies: Annotated[list[ListedStudy], "newest first"]
-
-
-class StudyOwner(TypedDict):
-    """What an owner has sent to a study."""
-
-    name: Annotated[str, "name of the owner"]
-    contributed: Annotated[bool, "whether it has contributed"]
-    rows: Annotated[int, "rows of its contribution"]
-    bytes: Annotated[int, "bytes of its contribution"]
-    received_s: Annotated[int | None, "when it was received, seconds since 1970 UTC"]
-    synthetic_coded_rows: Annotated[int, "coded synthetic rows that it published"]
-    synthetic_decoded_rows: Annotated[int, "decoded synthetic rows that it published"]
-    opener: Annotated[bool, "whether it is an opener (`trust: aggregate`)"]
-    voted_s: Annotated[int | None, "when its vote for the sealed set came, seconds since 1970 UTC"]
-    opened_s: Annotated[int | None, "when its last opening came, seconds since 1970 UTC"]
-
-
-class StudyDocument(Document, ListedStudy):
-    """A study with its owners."""
-
-    reason: Annotated[str, "why it was aborted; empty if it was not"]
-    sealed_s: Annotated[
-        int | None, "when the set of contributions was sealed, seconds since 1970 UTC"
-    ]
-    set_digest: Annotated[DigestText | None, "digest of the sealed set"]
-    missing_openers: Annotated[list[str], "openers that a sealed study waits for"]
-    who: Annotated[list[StudyOwner], "what each owner has sent"]
-    document: Annotated[dict[str, object], "the study file, in canonical form"]
 
 
 class StudyStateDocument(Document):
@@ -186,7 +137,7 @@ study.add_command(study_assembly.command)
 
 @study.command("list")
 @connection
-@prints(StudiesDocument)
+@prints(Studies)
 def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
     """List all studies, newest first.
 
@@ -196,20 +147,17 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
     """
     with as_operator(curator, credentials) as client:
         studies = client.studies()
-    document: StudiesDocument = {
-        "command": "study list",
-        "studies": [_line(summary) for summary in studies],
-    }
     names = ("study", "state", "contributions")
     rows = [(s.name, s.state.value, f"{s.contributions} of {s.owners}") for s in studies]
     lines = text_table(names, rows, width=terminal_width())
-    emit(document, "\n".join(lines) if rows else "There are no studies.", as_json=as_json)
+    text = "\n".join(lines) if rows else "There are no studies."
+    emit(Studies(studies=studies), text, as_json=as_json)
 
 
 @study.command()
 @study_argument
 @connection
-@prints(StudyDocument)
+@prints(StudyDetails)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     """Show study NAME: which owners have contributed, voted, opened; when, and how many rows.
 
@@ -219,17 +167,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     """
     with as_operator(curator, credentials) as client:
         details = client.show(name)
-    document: StudyDocument = {
-        "command": "study show",
-        **_line(details.summary),
-        "reason": details.reason,
-        "sealed_s": details.sealed_s,
-        "set_digest": details.set_digest,
-        "missing_openers": list(details.missing_openers),
-        "who": [_owner(owner) for owner in details.owners],
-        "document": json.loads(details.document),
-    }
-    emit(document, _describe(details, width=terminal_width()), as_json=as_json)
+    emit(details, _describe(details, width=terminal_width()), as_json=as_json)
 
 
 @study.command()
@@ -345,44 +283,18 @@ def synthetic(
     emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
 
 
-def _line(summary: StudyLine) -> ListedStudy:
-    return {
-        "study": summary.name,
-        "digest": summary.digest,
-        "state": summary.state,
-        "contributions": summary.contributions,
-        "owners": summary.owners,
-        "created": time_text(summary.created_s),
-    }
-
-
-def _owner(line: OwnerLine) -> StudyOwner:
-    return {
-        "name": line.name,
-        "contributed": line.contributed,
-        "rows": line.rows,
-        "bytes": line.bytes,
-        "received_s": line.received_s,
-        "synthetic_coded_rows": line.synthetic_coded_rows,
-        "synthetic_decoded_rows": line.synthetic_decoded_rows,
-        "opener": line.opener,
-        "voted_s": line.voted_s,
-        "opened_s": line.opened_s,
-    }
-
-
 def _describe(details: StudyDetails, *, width: int | None) -> str:
     summary = details.summary
     lines = [
         f"Study {summary.name} is {summary.state.value}: "
         f"{summary.contributions} of {summary.owners} owners have contributed.",
         f"Digest:  {summary.digest}",
-        f"Created: {time_text(summary.created_s)}",
+        f"Created: {summary.created.isoformat()}",
     ]
     if details.reason:
         lines.append(f"Reason:  {details.reason}")
-    if details.sealed_s is not None:
-        lines.append(f"Sealed:  {time_text(details.sealed_s)}, set {details.set_digest}")
+    if details.sealed is not None:
+        lines.append(f"Sealed:  {details.sealed.isoformat()}, set {details.set_digest}")
     if details.missing_openers:
         lines.append(f"Waits to be opened by: {', '.join(details.missing_openers)}")
     names = ("owner", "received", "rows", "bytes", "synthetic rows", "opener")
@@ -392,16 +304,16 @@ def _describe(details: StudyDetails, *, width: int | None) -> str:
     return "\n".join([*lines, *text_table(names[:shown], rows, width=width, right=(2, 3))])
 
 
-def _sent(owner: OwnerLine) -> tuple[str, str, str, str]:
-    if owner.received_s is None:
+def _sent(owner: OwnerStatus) -> tuple[str, str, str, str]:
+    if owner.received is None:
         return "missing", "", "", ""
     synthetic = f"{owner.synthetic_coded_rows} coded, {owner.synthetic_decoded_rows} decoded"
-    return time_text(owner.received_s), str(owner.rows), str(owner.bytes), synthetic
+    return owner.received.isoformat(), str(owner.n_rows), str(owner.bytes), synthetic
 
 
-def _opening(owner: OwnerLine) -> str:
+def _opening(owner: OwnerStatus) -> str:
     if not owner.opener:
         return "no"
-    steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
-    done = [f"{what} {time_text(when)}" for what, when in steps if when is not None]
+    steps = (("voted", owner.voted), ("opened", owner.opened))
+    done = [f"{what} {when.isoformat()}" for what, when in steps if when is not None]
     return ", ".join(done) or "not yet"

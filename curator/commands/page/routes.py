@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +13,8 @@ from starlette.routing import Route
 
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.verify import verified_result, verify_file
-from dppca.common.clock import read_unix_time, utc_now
+from dppca.common.clock import utc_now
 from dppca.common.documents import ComponentFigures
-from dppca.common.errors import PeerError
 from dppca.common.loadings import component_figures
 from dppca.common.messages import StudyState
 from dppca.common.pages.faces import study_face
@@ -25,7 +23,8 @@ from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import Pages
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
-from dppca.curator.operator.client import OperatorClient, OwnerLine, RefusalLine, StudyDetails
+from dppca.curator.operator.answers import OwnerStatus, StudyDetails
+from dppca.curator.operator.client import OperatorClient
 
 TEMPLATES = Path(__file__).parent / "templates"
 _DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
@@ -40,16 +39,6 @@ class Outcome:
     noise_edge: float
     components: list[ComponentFigures]
     claims: Verification
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Recent refusals, each with its time as text; ``untold`` says why they are not known."""
-
-    since: str = ""
-    rows: Sequence[tuple[str, RefusalLine]] = ()
-    dropped: int = 0
-    untold: str = ""
 
 
 class OperatorPages(Pages):
@@ -84,21 +73,12 @@ class OperatorPages(Pages):
         del request
         return self.answer(
             "operator_studies.html",
-            studies=[(each, _shown(each.created_s)) for each in self._client.studies()],
+            studies=self._client.studies(),
         )
 
     def _all_refusals(self, request: Request) -> Response:
         del request
-        return self.answer("operator_refusals.html", refused=self._refusals())
-
-    def _refusals(self, study: str = "") -> Refused:
-        """What was refused, as rows of a table; an earlier version of the curator does not say."""
-        try:
-            refusals = self._client.refusals(study)
-            rows = [(_shown(each.time_s), each) for each in refusals.lines]
-        except PeerError as error:
-            return Refused(untold=str(error))
-        return Refused(_shown(refusals.since_s), rows, refusals.dropped)
+        return self.answer("operator_refusals.html", refused=self._client.refusals())
 
     def _study(self, request: Request) -> Response:
         details = self._client.show(request.path_params["name"])
@@ -114,8 +94,7 @@ class OperatorPages(Pages):
                 (each, describe_owner(each, study, details, now), describe_opening(each))
                 for each in details.owners
             ],
-            sealed=None if details.sealed_s is None else _shown(details.sealed_s),
-            refused=self._refusals(study.name),
+            refused=self._client.refusals(study.name),
             outcome=self._outcome(study) if details.summary.state in _ENDED else None,
         )
 
@@ -153,28 +132,23 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
     return ""
 
 
-def describe_owner(owner: OwnerLine, study: Study, details: StudyDetails, now: datetime) -> str:
+def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now: datetime) -> str:
     """Whether an owner has come, is awaited, or is late."""
-    if owner.received_s is not None:
-        return f"came {_shown(owner.received_s)}"
+    if owner.received is not None:
+        return f"came {show_time(owner.received)}"
     if details.summary.state is not StudyState.OPEN:
         return "took no part"
     late = study.deadline is not None and now >= study.deadline
     return "late" if late else "awaited"
 
 
-def describe_opening(owner: OwnerLine) -> str:
+def describe_opening(owner: OwnerStatus) -> str:
     """What an opener has done."""
     if not owner.opener:
         return ""
-    steps = (("voted", owner.voted_s), ("opened", owner.opened_s))
-    done = [f"{what} {_shown(when)}" for what, when in steps if when is not None]
+    steps = (("voted", owner.voted), ("opened", owner.opened))
+    done = [f"{what} {show_time(when)}" for what, when in steps if when is not None]
     return ", ".join(done) or "awaited"
-
-
-def _shown(seconds: int) -> str:
-    """Seconds since 1970 UTC, for people."""
-    return show_time(read_unix_time(seconds))
 
 
 def _duration(end: datetime, now: datetime) -> str:

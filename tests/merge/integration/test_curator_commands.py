@@ -93,9 +93,9 @@ def test_a_study_from_its_file_to_its_tables(
     ca.unlink()
 
     code, shown = run_curator("study", "show", "census", *connection)
-    assert (shown["state"], shown["contributions"]) == ("decomposed", 3)
-    assert [who["rows"] for who in shown["who"]] == [1000] * 3
-    assert run_curator("study", "list", *connection)[1]["studies"][0]["study"] == "census"
+    assert (shown["summary"]["state"], shown["summary"]["contributions"]) == ("decomposed", 3)
+    assert [owner["n_rows"] for owner in shown["owners"]] == [1000] * 3
+    assert run_curator("study", "list", *connection)[1]["studies"][0]["name"] == "census"
     code, told = run_curator("refusals", "--study", "census", *connection)
     assert (code, told["dropped"]) == (0, 0)
     assert {(each["method"], each["error"]) for each in told["refusals"]} == {
@@ -227,7 +227,8 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
 ) -> None:
     sites = MaskedHub(curator).join(4, 4, spares=1, name="masked")
     code, shown = run_curator("study", "show", "masked", *connection)
-    assert (code, shown["state"], shown["sealed_s"], shown["set_digest"]) == (0, "open", None, None)
+    summary = shown["summary"]
+    assert (code, summary["state"], shown["sealed"], shown["set_digest"]) == (0, "open", None, None)
     sites.contribute()
     sites.until_sealed()
     for opener in sites.openers[:3]:
@@ -235,10 +236,10 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
     sites.openers[1].open()
 
     code, shown = run_curator("study", "show", "masked", *connection)
-    assert (code, shown["state"]) == (0, "sealed")
+    assert (code, shown["summary"]["state"]) == (0, "sealed")
     assert shown["set_digest"] == sites.openers[0].shown().digest
     assert shown["missing_openers"] == ["owner-1", "owner-3", "owner-4"]
-    steps = [(each["opener"], each["voted_s"], each["opened_s"]) for each in shown["who"]]
+    steps = [(each["opener"], each["voted"], each["opened"]) for each in shown["owners"]]
     assert [(opener, voted is None, opened is None) for opener, voted, opened in steps] == [
         (True, False, True),
         (True, False, False),

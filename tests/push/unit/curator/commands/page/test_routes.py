@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn, cast
+from typing import Any, cast
 
-import grpc
 import pytest
 
 from dppca.common.messages import StudyState
 from dppca.common.pages.guard import COOKIE
-from dppca.common.transport.status import from_rpc_error
-from dppca.common.transport.tls import Role
+from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb
-from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.commands.page.routes import (
     OperatorPages,
     describe_opening,
     describe_owner,
     time_left,
 )
-from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails, StudyLine
+from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails
+from dppca.curator.operator.client import OperatorClient
 from tests.support.asgi import ask
-from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
 def _details(state: StudyState) -> StudyDetails:
-    line = StudyLine("census", "0" * 64, state, 1, 3, 0)
-    return StudyDetails(line, b"", (), "", None, None, ())
+    summary = pb.StudySummary(name="census", state=state_to_wire(state), owners=3)
+    return read_message(StudyDetails, pb.ShowStudyResponse(summary=summary, document=b"{}"))
 
 
-def _owner(**changes: object) -> OwnerLine:
-    fields = {
-        "name": "owner-1",
-        "contributed": False,
-        "rows": 0,
-        "bytes": 0,
-        "received_s": None,
-        "synthetic_coded_rows": 0,
-        "synthetic_decoded_rows": 0,
-        "opener": False,
-        "voted_s": None,
-        "opened_s": None,
-    }
-    return OwnerLine(**{**fields, **changes})  # type: ignore[arg-type] # of the fields' types
+def _owner(**fields: Any) -> OwnerStatus:
+    return read_message(OwnerStatus, pb.OwnerStatus(name="owner-1", **fields))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +64,7 @@ def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
     soon = make_study(deadline=(NOW + timedelta(hours=1)).isoformat())
     past = make_study(deadline=(NOW - timedelta(hours=1)).isoformat())
     is_open, ended = _details(StudyState.OPEN), _details(StudyState.DECOMPOSED)
-    assert describe_owner(_owner(received_s=0), soon, is_open, NOW).startswith("came 1970-01-01")
+    assert describe_owner(_owner(received_s=1), soon, is_open, NOW).startswith("came 1970-01-01")
     assert describe_owner(_owner(), soon, is_open, NOW) == "awaited"
     assert describe_owner(_owner(), make_study(), is_open, NOW) == "awaited"
     assert describe_owner(_owner(), past, is_open, NOW) == "late"
@@ -88,40 +72,19 @@ def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
 
 
 def test_an_opener_has_voted_and_opened_or_is_awaited() -> None:
-    assert describe_opening(_owner(voted_s=0)) == ""
+    assert describe_opening(_owner(voted_s=1)) == ""
     assert describe_opening(_owner(opener=True)) == "awaited"
-    said = describe_opening(_owner(opener=True, voted_s=0, opened_s=60))
-    assert said == "voted 1970-01-01 00:00:00 UTC, opened 1970-01-01 00:01:00 UTC"
-
-
-def test_an_earlier_version_of_the_curator_does_not_tell_its_refusals() -> None:
-    server = grpc.server(ThreadPoolExecutor(1))  # which knows no RPC at all
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with (
-        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
-        pytest.raises(grpc.RpcError) as caught,
-    ):
-        rpc.AdminStub(channel).ListRefusals(pb.ListRefusalsRequest(), timeout=WAIT_S)
-    server.stop(None)
-
-    class Earlier:
-        def refusals(self, _: str) -> NoReturn:
-            raise from_rpc_error(caught.value, role=Role.OPERATOR)
-
-    pages = OperatorPages(cast("OperatorClient", Earlier()), "hub:7443", ca=b"")
-    session = pages.session
-    cookie = f"{COOKIE}={session.cookie}"
-    answer = ask(pages.application(), f"{session.place}/refusals", cookie=cookie)
-    assert answer.status == 200
-    assert "does not tell what it has refused" in answer.body
+    said = describe_opening(_owner(opener=True, voted_s=1, opened_s=60))
+    assert said == "voted 1970-01-01 00:00:01 UTC, opened 1970-01-01 00:01:00 UTC"
 
 
 @pytest.mark.parametrize("seconds", [1 << 62, -(1 << 62)])
 def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> None:
+    summary = pb.StudySummary(state=pb.STUDY_STATE_OPEN, created_s=seconds)
+
     class Absurd:
-        def studies(self) -> list[StudyLine]:
-            return [StudyLine("census", "0" * 64, StudyState.OPEN, 1, 3, seconds)]
+        def studies(self) -> tuple[ListedStudy, ...]:
+            return (read_message(ListedStudy, summary),)
 
     pages = OperatorPages(cast("OperatorClient", Absurd()), "hub:7443", ca=b"")
     session = pages.session

@@ -1,0 +1,118 @@
+"""What a curator answers an operator, each value in one form: read from a message, shown, printed.
+
+`dppca.common.transport.codec.read_message` fills the fields from the message's of the same names;
+`dppca.common.documents.to_document` makes the JSON that the commands print.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from dppca.common.documents import DigestText, JsonBytes
+from dppca.common.messages import StudyState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedStudy:
+    """A study in short."""
+
+    name: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    state: Annotated[StudyState, "state of the study"]
+    contributions: Annotated[int, "owners that have contributed"]
+    owners: Annotated[int, "owners of the study"]
+    created: Annotated[datetime, "when it was created"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studies:
+    """All studies of a curator."""
+
+    studies: Annotated[tuple[ListedStudy, ...], "newest first"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerStatus:
+    """What an owner has sent to a study."""
+
+    name: Annotated[str, "name of the owner"]
+    n_rows: Annotated[int, "rows of its contribution"]
+    bytes: Annotated[int, "bytes of its contribution"]
+    received: Annotated[datetime | None, "when its contribution came; null without one"]
+    synthetic_coded_rows: Annotated[int, "coded synthetic rows that it published"]
+    synthetic_decoded_rows: Annotated[int, "decoded synthetic rows that it published"]
+    opener: Annotated[bool, "whether it is an opener (`trust: aggregate`)"]
+    voted: Annotated[datetime | None, "when its vote for the sealed set came"]
+    opened: Annotated[datetime | None, "when its last opening came"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyDetails:
+    """A study with its owners."""
+
+    summary: Annotated[ListedStudy, "the study in short"]
+    reason: Annotated[str, "why it was aborted; empty if it was not"]
+    sealed: Annotated[datetime | None, "when the set of contributions was sealed"]
+    set_digest: Annotated[DigestText | None, "digest of the sealed set"]
+    missing_openers: Annotated[tuple[str, ...], "openers that a sealed study waits for"]
+    owners: Annotated[tuple[OwnerStatus, ...], "what each owner has sent"]
+    document: Annotated[JsonBytes, "the study file, in canonical form"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenContribution:
+    """A contribution, and the ledger that came with it."""
+
+    study: Annotated[str, "name of the study"]
+    received: Annotated[datetime, "when it was received"]
+    ledger_length: Annotated[int, "entries of the ledger"]
+    ledger_head: Annotated[DigestText, "SHA-256 of the ledger's last entry"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledLedger:
+    """A ledger that was set aside."""
+
+    settled: Annotated[datetime, "when"]
+    by: Annotated[str, "the operator, or the owner itself"]
+    reason: Annotated[str, "why"]
+    seen_length: Annotated[int, "entries of the ledger that was set aside"]
+    seen_head: Annotated[DigestText, "SHA-256 of its last entry"]
+    ledger_length: Annotated[int, "entries of the ledger that follows; 0 if none was named"]
+    ledger_head: Annotated[DigestText, "SHA-256 of its last entry; empty if none was named"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenOwner:
+    """What a curator has seen of an owner's ledger."""
+
+    ledger_length: Annotated[int, "entries of the ledger seen last; 0 if none counts"]
+    ledger_head: Annotated[DigestText, "SHA-256 of its last entry; empty if none counts"]
+    contributions: Annotated[tuple[SeenContribution, ...], "contributions of the owner"]
+    settlements: Annotated[tuple[SettledLedger, ...], "ledgers that were set aside"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRefusal:
+    """Calls of one party that one rule has refused."""
+
+    time: Annotated[datetime, "when the last of them was"]
+    times: Annotated[int, "how many they were"]
+    party: Annotated[
+        str | None, "`ROLE:NAME`, such as `owner:hospital`; null without a good certificate"
+    ]
+    study: Annotated[str | None, "name of the study; null if the call named none"]
+    method: Annotated[str, "what was called"]
+    error: Annotated[str, "name of the error"]
+    sentence: Annotated[str, "what it means"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """What a curator has refused since it was started."""
+
+    since: Annotated[datetime, "when it was started"]
+    refusals: Annotated[tuple[ListedRefusal, ...], "newest first"]
+    dropped: Annotated[int, "older entries that it had no room for"]
