@@ -12,7 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, NotRequired, TypedDict
+
+from dppca.common.amounts import decimal_text
 
 DecimalText = Annotated[str, "decimal as text"]
 DigestText = Annotated[str, "hexadecimal digits"]
@@ -25,13 +28,15 @@ class JsonBytes(bytes):
 
 
 def to_document(value: Any) -> Any:
-    """JSON of a value: a dataclass by its fields, times in ISO 8601, sequences as lists."""
+    """JSON of a value: a dataclass by its fields, times in ISO 8601, decimals as exact text."""
     if is_dataclass(value):
         return {each.name: to_document(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, JsonBytes):
         return json.loads(value)
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return decimal_text(value)
     if isinstance(value, Mapping):
         return {key: to_document(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any
@@ -47,6 +48,7 @@ _PLAIN = {
     float: "number",
     bool: "boolean",
     datetime: "string",
+    Decimal: "string",
     JsonBytes: "object",
 }
 _WORDS: dict[object, str] = {
@@ -55,6 +57,7 @@ _WORDS: dict[object, str] = {
     float: "number",
     bool: "true or false",
     datetime: TimeText.__metadata__[0],  # type: ignore[attr-defined]
+    Decimal: DecimalText.__metadata__[0],  # type: ignore[attr-defined]
     JsonBytes: "object",
     object: "any",
 }

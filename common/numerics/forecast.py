@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,35 +51,19 @@ _ENTRIES = 1 << 22  # of all draws' matrices
 class UtilityForecast:
     """What a rehearsal saw at one scale of noise; variances in squared coded units.
 
-    Attributes
-    ----------
-    captured
-        Variance that the noisy components capture of what as many best ones would: mean over
-        draws, 0 to 1.
-    captured_low, captured_high
-        Between these lie nine single studies of ten (5 % and 95 % quantiles of the draws).
-    chance
-        What as many random directions would be expected to capture; mean over draws.
-    angle, largest_angle
-        Between noisy and assumed components, degrees: arcsine of the root mean square sine of
-        their k principal angles, and the largest of the k; means over draws.
-    count
-        Components kept, median.
-    above
-        Eigenvalues above the noise edge, median; 0 where none is.
-    noise_edge
-        95 % quantile of the largest eigenvalue of the noise alone.
+    Shares are means over the draws; ``count`` and ``above`` are medians. An angle is the arcsine of
+    the root mean square sine of the k principal angles, and ``largest_angle`` the largest of them.
     """
 
-    captured: float
-    captured_low: float
-    captured_high: float
-    chance: float
-    angle: float
-    largest_angle: float
-    count: int
-    above: int
-    noise_edge: float
+    captured: Annotated[float, "share of the best possible variance, in [0, 1]"]
+    captured_low: Annotated[float, "nine of ten studies capture at least this"]
+    captured_high: Annotated[float, "nine of ten studies capture at most this"]
+    chance: Annotated[float, "share that random directions would capture"]
+    angle: Annotated[float, "mean angle to the assumed components, degrees"]
+    largest_angle: Annotated[float, "largest of these angles, degrees"]
+    count: Annotated[int, "components that are kept"]
+    above: Annotated[int, "eigenvalues above the noise edge"]
+    noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches, 95 % quantile"]
 
 
 def assumed_mean_square(layout: Layout, total: float) -> float:

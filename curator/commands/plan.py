@@ -13,13 +13,12 @@ import click
 from dppca.common.amounts import parse_positive
 from dppca.common.console import emit, prints, progress, terminal_width
 from dppca.common.errors import ArtefactError, SettingError
-from dppca.curator.planning.documents import StudyPlanDocument
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
     from dppca.curator.planning.assumptions import Assumption
+    from dppca.curator.planning.documents import PlanSeconds
     from dppca.curator.planning.plan import StudyPlan
-    from dppca.curator.planning.plan_text import Seconds
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
@@ -95,7 +94,7 @@ class _Positive(click.ParamType[Decimal]):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the forecast into this file (.png, .svg or .pdf).",
 )
-@prints(StudyPlanDocument)
+@prints("dppca.curator.planning.documents:StudyPlanDocument")
 def plan(
     file: Path,
     rows: tuple[str, ...],
@@ -150,13 +149,12 @@ def plan(
             advance=bar.advance,
         )
     seconds = _seconds(forecast, bandwidth)
-    document = plan_document(forecast, seconds)
     text = plan_text(forecast, seconds, width=terminal_width())
     if picture is not None:
         _draw(picture, forecast)
-        document["plot"] = str(picture)
         text += f"\nPlot: {picture}"
-    emit(document, text, as_json=as_json)
+    plot = None if picture is None else str(picture)
+    emit(plan_document(forecast, seconds, plot), text, as_json=as_json)
 
 
 def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
@@ -216,7 +214,7 @@ def _eigenvalues(path: Path) -> list[float]:
         ) from error
 
 
-def _seconds(forecast: StudyPlan, megabits: float) -> Seconds:
+def _seconds(forecast: StudyPlan, megabits: float) -> PlanSeconds:
     """Measured here on one core: some of one owner's noise, and one decomposition."""
     import numpy as np
     from threadpoolctl import threadpool_limits
@@ -225,7 +223,7 @@ def _seconds(forecast: StudyPlan, megabits: float) -> Seconds:
     from dppca.common.privacy.mechanisms import add_noise
     from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.common.privacy.release import calibrate
-    from dppca.curator.planning.plan_text import Seconds
+    from dppca.curator.planning.documents import PlanSeconds
 
     layout = forecast.study.table.layout
     entries = min(layout.n_entries, _TIMED_ENTRIES)
@@ -238,7 +236,7 @@ def _seconds(forecast: StudyPlan, megabits: float) -> Seconds:
         drawn = time.perf_counter()
         decompose(square + square.T)
         done = time.perf_counter()
-    return Seconds(
+    return PlanSeconds(
         draw=(drawn - start) * layout.n_entries / entries,
         decompose=done - drawn,
         transfer=8 * (forecast.bytes_up + forecast.bytes_down) / (megabits * 1e6),

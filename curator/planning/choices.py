@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from dppca.common.documents import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.names import nearest_name
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
@@ -27,47 +28,30 @@ _FELT = 0.005  # a change of the noise that is smaller is not worth a word
 
 
 @dataclass(frozen=True, slots=True)
+class PooledNoise:
+    """The noise of one kind of pooled sums: its standard deviation."""
+
+    rows: Annotated[float, "in rows"]
+    share: Annotated[float, "as a share of the rows of all owners"]
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
-    """The noise of a study's pooled sums under some choice, in rows: standard deviations.
+    """The study as written, or what it could choose otherwise, at the same epsilon."""
 
-    Attributes
-    ----------
-    words
-        What is chosen, as a study file says it.
-    table
-        The schema with it.
-    n_rows
-        Rows of all owners: a standard deviation divided by it is a share of the rows.
-    product
-        Noise of a product of two attributes of which neither is a target.
-    factor
-        The product's noise, divided by that of the study as written.
-    gains, costs
-        Beside the study as written, in words.
-    """
-
-    words: str
-    table: Schema
-    n_rows: int
-    product: float
-    factor: float
-    gains: tuple[str, ...]
-    costs: tuple[str, ...]
-
-    @property
-    def target_product(self) -> float | None:
-        """Noise of a product with a target; None where there is no target."""
-        return self.product / self.table.target_weight if self.table.targets else None
-
-    @property
-    def column_sum(self) -> float | None:
-        """Noise of a column's sum; None where none is released."""
-        return self.product / self.table.sum_weight if self.table.layout.with_sums else None
-
-    @property
-    def cell(self) -> float | None:
-        """Noise of the number of rows in a cell of a histogram; None where none is released."""
-        return self.product / self.table.histogram_weight if self.table.layout.histograms else None
+    choice: Annotated[str, "what is chosen; `as written` is the study as it stands"]
+    digest: Annotated[DigestText, "digest of the schema with it"]
+    sum_weight: Annotated[float, "weight of column sums"]
+    histograms: Annotated[list[str], "numerics whose histogram is released"]
+    products_of_bins: Annotated[list[str], "numerics whose bins enter products"]
+    targets: Annotated[list[str], "attributes whose products weigh more"]
+    product: Annotated[PooledNoise, "noise of a product of two attributes, neither a target"]
+    target_product: Annotated[PooledNoise | None, "noise of a product with a target"]
+    column_sum: Annotated[PooledNoise | None, "noise of a column's sum"]
+    cell: Annotated[PooledNoise | None, "noise of the number of rows in a cell of a histogram"]
+    factor: Annotated[float, "the product's noise over that of the study as written"]
+    gains: Annotated[tuple[str, ...], "what is gained beside the study as written"]
+    costs: Annotated[tuple[str, ...], "what is lost beside it"]
 
 
 def compare_choices(
@@ -91,16 +75,41 @@ def compare_choices(
     _check_targets(written, targets)
     named = list(dict.fromkeys([*written.targets, *targets]))
     before = _product_noise(written, asked, owner_rows)
-    choices = [Choice(AS_WRITTEN, written, sum(owner_rows), before, 1.0, (), ())]
-    for words, table in _variants(written, named):
-        if any(table.digest == each.table.digest for each in choices):
-            continue
-        product = _product_noise(table, asked, owner_rows)
-        gains, costs = _beside(written, table, product / before)
-        choices.append(
-            Choice(words, table, sum(owner_rows), product, product / before, gains, costs)
-        )
-    return tuple(choices)
+    choices: dict[str, Choice] = {}
+    for words, table in ((AS_WRITTEN, written), *_variants(written, named)):
+        if table.digest not in choices:
+            product = _product_noise(table, asked, owner_rows)
+            choices[table.digest] = _choice(
+                *(words, written, table, product), factor=product / before, n_rows=sum(owner_rows)
+            )
+    return tuple(choices.values())
+
+
+def _choice(
+    words: str, written: Schema, table: Schema, product: float, *, factor: float, n_rows: int
+) -> Choice:
+    """A schema whose products have noise of a standard deviation of ``product`` rows."""
+
+    def noise(weight: float) -> PooledNoise:
+        return PooledNoise(product / weight, product / weight / n_rows)
+
+    layout = table.layout
+    gains, costs = _beside(written, table, factor)
+    return Choice(
+        choice=words,
+        digest=table.digest,
+        sum_weight=table.sum_weight,
+        histograms=[table.attributes[index].name for index, _ in layout.histograms],
+        products_of_bins=list(table.products_of_bins),
+        targets=list(table.targets),
+        product=noise(1),
+        target_product=noise(table.target_weight) if table.targets else None,
+        column_sum=noise(table.sum_weight) if layout.with_sums else None,
+        cell=noise(table.histogram_weight) if layout.histograms else None,
+        factor=factor,
+        gains=gains,
+        costs=costs,
+    )
 
 
 def _check_targets(table: Schema, names: Sequence[str]) -> None:

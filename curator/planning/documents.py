@@ -2,131 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired, TypedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
 
-from dppca.common.attestation.documents import ProvedCollusion
-from dppca.common.documents import (
-    DecimalText,
-    DigestText,
-    Document,
-    PathText,
-    RelationsDocument,
-)
-
-
-class PlanForecast(TypedDict):
-    """One mechanism at one epsilon; figures of what is found are absent where it is refused."""
-
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    epsilon: Annotated[DecimalText, "epsilon of each owner's release"]
-    delta: Annotated[DecimalText, "delta of each owner's release"]
-    noise: Annotated[float | None, "standard deviation of a pooled product, coded units"]
-    verdict: Annotated[str, "`works`, `works in part`, `cannot work` or `refused`"]
-    captured: NotRequired[Annotated[float, "share of the best possible variance, in [0, 1]"]]
-    captured_low: NotRequired[Annotated[float, "nine of ten studies capture at least this"]]
-    captured_high: NotRequired[Annotated[float, "nine of ten studies capture at most this"]]
-    chance: NotRequired[Annotated[float, "share that random directions would capture"]]
-    angle: NotRequired[Annotated[float, "mean angle to the assumed components, degrees"]]
-    largest_angle: NotRequired[Annotated[float, "largest of these angles, degrees"]]
-    count: NotRequired[Annotated[int, "components that are kept"]]
-    above: NotRequired[Annotated[int, "eigenvalues above the noise edge"]]
-    noise_edge: NotRequired[Annotated[float, "largest eigenvalue that noise alone reaches"]]
+from dppca.common.documents import DigestText, PathText, RelationsDocument
+from dppca.common.privacy.mechanisms import Mechanism
+from dppca.curator.planning.choices import Choice
+from dppca.curator.planning.forecaster import Feasibility, PlanForecast, PlanNeed
+from dppca.curator.planning.trusts import PlanTrust
 
 
-class PlanAssumption(TypedDict):
+@dataclass(frozen=True, slots=True)
+class PlanAssumption:
     """The eigenvalues that a plan assumes."""
 
     source: Annotated[str, "where they are from, in words"]
     eigenvalues: Annotated[list[float], "descending, squared coded units"]
 
 
-class NeedDocument(TypedDict):
-    """What a mechanism needs to capture enough; null where nothing within reach is enough."""
-
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    captured: Annotated[float, "share of the best possible variance that is enough"]
-    epsilon: Annotated[DecimalText | None, "smallest epsilon that is enough"]
-    rows_per_owner: Annotated[int | None, "rows of each owner that are enough, on average"]
-    owners: Annotated[int | None, "owners that are enough, with as many rows each as planned"]
-
-
-class PlanNoise(TypedDict):
-    """The noise of one kind of pooled sums: its standard deviation."""
-
-    rows: Annotated[float, "in rows"]
-    share: Annotated[float, "as a share of the rows of all owners"]
-
-
-class PlanChoice(TypedDict):
-    """The study as written, or what it could choose otherwise, at the same epsilon."""
-
-    choice: Annotated[str, "what is chosen; `as written` is the study as it stands"]
-    sum_weight: Annotated[float, "weight of column sums"]
-    histograms: Annotated[list[str], "numerics whose histogram is released"]
-    products_of_bins: Annotated[list[str], "numerics whose bins enter products"]
-    targets: Annotated[list[str], "attributes whose products weigh more"]
-    product: Annotated[PlanNoise, "noise of a product of two attributes, neither a target"]
-    target_product: Annotated[PlanNoise | None, "noise of a product with a target"]
-    column_sum: Annotated[PlanNoise | None, "noise of a column's sum"]
-    cell: Annotated[PlanNoise | None, "noise of the number of rows in a cell of a histogram"]
-    factor: Annotated[float, "the product's noise over that of the study as written"]
-    gains: Annotated[list[str], "what is gained beside the study as written"]
-    costs: Annotated[list[str], "what is lost beside it"]
-
-
-class PlanTrusts(TypedDict):
-    """What the study asks for, by whom its owners trust; null where each adds all of the noise."""
-
-    trust: Annotated[str, "`owner` or `aggregate`"]
-    colluders: Annotated[int | None, "owners that may work with the curator"]
-    honest: Annotated[int | None, "owners whose shares of the noise make all of it"]
-    factor: Annotated[float, "noise of the sum beside that of one mechanism"]
-    if_more_collude: Annotated[
-        ProvedCollusion | None, "what is left; null where it does not depend on that"
-    ]
-    forecast: Annotated[PlanForecast, "what is forecast"]
-
-
-class PlanAdvice(TypedDict):
+@dataclass(frozen=True, slots=True)
+class PlanAdvice:
     """What the plan recommends."""
 
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    mechanism: Annotated[Mechanism, "noise"]
     reason: Annotated[str, "why this noise, in words"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
 
 
-class PlanBytes(TypedDict):
+@dataclass(frozen=True, slots=True)
+class PlanBytes:
     """Bytes of one owner."""
 
     up: Annotated[int, "bytes that it sends"]
     down: Annotated[int, "bytes that it receives, about"]
 
 
-class PlanSeconds(TypedDict):
-    """Times on this machine, one core."""
+@dataclass(frozen=True, slots=True)
+class PlanSeconds:
+    """Times on one core of this machine; the transfer is at ``megabits`` a second."""
 
     draw: Annotated[float, "seconds for an owner's noise"]
     decompose: Annotated[float, "seconds for the curator's decomposition"]
-    transfer: Annotated[float, "seconds for an owner's bytes"]
+    transfer: Annotated[float, "seconds for an owner's bytes, up and down"]
     megabits: Annotated[float, "megabits a second that the transfer assumes"]
 
 
-class StudyPlanDocument(Document):
+@dataclass(frozen=True, slots=True)
+class StudyPlanDocument:
     """What a study will cost and whether it can work, from public numbers."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
-    verdict: Annotated[str, "`works`, `works in part` or `cannot work`"]
+    verdict: Annotated[Feasibility, "whether the study as it stands can work"]
     asked: Annotated[PlanForecast, "the study as it stands"]
-    rows: Annotated[dict[str, int], "expected rows of each owner"]
+    rows: Annotated[Mapping[str, int], "expected rows of each owner"]
     assumption: Annotated[PlanAssumption, "the assumed eigenvalues"]
     components: Annotated[int, "components that the needs are about"]
     draws: Annotated[int, "simulated draws of noise"]
-    forecasts: Annotated[list[PlanForecast], "both mechanisms over a grid of epsilons"]
-    needs: Annotated[list[NeedDocument], "what each mechanism needs"]
-    choices: Annotated[list[PlanChoice], "what choices of the schema cost and gain"]
+    forecasts: Annotated[tuple[PlanForecast, ...], "both mechanisms over a grid of epsilons"]
+    needs: Annotated[
+        tuple[PlanNeed, ...], "what each mechanism needs to capture 0.9 of the best variance"
+    ]
+    choices: Annotated[tuple[Choice, ...], "what choices of the schema cost and gain"]
     trusts: Annotated[
-        list[PlanTrusts], "as the study stands, and under the other trust if colluders are said"
+        tuple[PlanTrust, ...],
+        "as the study stands, and under the other trust, if asked",
     ]
     relations: Annotated[
         RelationsDocument | None,
@@ -135,4 +76,4 @@ class StudyPlanDocument(Document):
     recommended: Annotated[PlanAdvice, "what the plan recommends"]
     bytes: Annotated[PlanBytes, "bytes of one owner"]
     seconds: Annotated[PlanSeconds, "times"]
-    plot: NotRequired[Annotated[PathText, "the plot; with `--plot`"]]
+    plot: Annotated[PathText | None, "the plot; with `--plot`"] = None

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import ceil, sqrt
+from typing import Annotated
 
 from dppca.common.errors import RangeError, StudyError
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
@@ -55,47 +56,29 @@ class Feasibility(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLine:
-    """One mechanism at one epsilon.
+class PlanForecast:
+    """One mechanism at one epsilon; noise and forecast are None where it would be refused."""
 
-    Attributes
-    ----------
-    noise
-        Standard deviation of the noise of one product in the pooled second moment, coded units.
-    outlook
-        None, as is ``noise``, where the study would be refused.
-    asked
-        Whether this is what the study asks for.
-    """
-
-    mechanism: Mechanism
-    epsilon: Decimal
-    delta: Decimal
-    noise: float | None
-    forecast: UtilityForecast | None
-    verdict: Feasibility
-    asked: bool
+    mechanism: Annotated[Mechanism, "noise"]
+    epsilon: Annotated[Decimal, "epsilon of each owner's release"]
+    delta: Annotated[Decimal, "delta of each owner's release"]
+    noise: Annotated[float | None, "standard deviation of a pooled product, coded units"]
+    forecast: Annotated[UtilityForecast | None, "what is found"]
+    verdict: Annotated[Feasibility, "whether the study can work"]
+    asked: Annotated[bool, "whether this is what the study asks for"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanNeed:
     """What k components need of one mechanism to capture 0.9.
 
-    Attributes
-    ----------
-    epsilon
-        The smallest that is enough, three digits, rounded up.
-    rows_per_owner, owners
-        Enough at the epsilon asked for: rows of each of the study's owners on average, or owners
-        with as many rows each as planned.
-
     All are None where a millionth of the noise asked for is still too much.
     """
 
-    mechanism: Mechanism
-    epsilon: Decimal | None
-    rows_per_owner: int | None
-    owners: int | None
+    mechanism: Annotated[Mechanism, "noise"]
+    epsilon: Annotated[Decimal | None, "smallest epsilon that is enough, three digits"]
+    rows_per_owner: Annotated[int | None, "rows of each owner that are enough, on average"]
+    owners: Annotated[int | None, "owners that are enough, with as many rows each as planned"]
 
 
 class Forecaster:
@@ -134,14 +117,14 @@ class Forecaster:
         """Number of rehearsals."""
         return self._simulation.draws
 
-    def line(self, epsilon: Decimal) -> PlanLine:
+    def line(self, epsilon: Decimal) -> PlanForecast:
         """What comes of an epsilon."""
         asked = self._is_asked(epsilon)
         try:
             scale = self._scale(epsilon)
         except (RangeError, StudyError):
             self._advance()
-            return PlanLine(
+            return PlanForecast(
                 self._mechanism, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
             )
         forecast = self._forecast(scale, self._study.components)
@@ -152,7 +135,7 @@ class Forecaster:
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
-        return PlanLine(
+        return PlanForecast(
             self._mechanism, epsilon, self._delta, noise, forecast, _judge(forecast), asked
         )
 

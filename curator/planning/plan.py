@@ -37,7 +37,7 @@ from dppca.common.study import (
 )
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
-from dppca.curator.planning.forecaster import Forecaster, PlanLine, PlanNeed
+from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
@@ -59,7 +59,7 @@ class StudyPlan:
     assumption: Assumption
     k: int
     draws: int
-    lines: tuple[PlanLine, ...]
+    lines: tuple[PlanForecast, ...]
     needs: tuple[PlanNeed, ...]
     choices: tuple[Choice, ...]
     trusts: tuple[PlanTrust, ...]
@@ -69,12 +69,12 @@ class StudyPlan:
     bytes_down: int
 
     @property
-    def asked(self) -> PlanLine:
+    def asked(self) -> PlanForecast:
         """The study as it stands."""
         return next(line for line in self.lines if line.asked)
 
     @property
-    def other(self) -> PlanLine | None:
+    def other(self) -> PlanForecast | None:
         """The other mechanism at the epsilon asked for; None where there is no delta for it."""
         asked = self.asked
         others = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
@@ -200,7 +200,7 @@ def make_plan(
     owner_rows = [rows[owner] for owner in study.owners]
     layout = study.table.layout
     k = goal(study, assumption)
-    lines: list[PlanLine] = []
+    lines: list[PlanForecast] = []
     needs: list[PlanNeed] = []
     draws = 0
     for mechanism in (Mechanism.LAPLACE, Mechanism.GAUSSIAN):

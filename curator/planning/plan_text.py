@@ -2,98 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
-from math import sqrt
 
 from dppca.common.amounts import decimal_text
 from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.relations import relations_document, relations_lines
 from dppca.common.text_tables import text_table
-from dppca.curator.planning.choices import Choice
+from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
-    PlanChoice,
-    PlanForecast,
-    PlanNoise,
+    PlanAdvice,
+    PlanAssumption,
+    PlanBytes,
+    PlanSeconds,
     StudyPlanDocument,
 )
-from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanLine, PlanNeed
+from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
 from dppca.curator.planning.plan import StudyPlan
 
 _SHOWN = 8  # eigenvalues
 _MOMENT_S = 0.1  # below it nobody waits
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
-    """What a study of the planned size takes, in seconds.
-
-    The noise of one owner and the decomposition are those of one core of this machine; the transfer
-    is that of one owner's bytes, up and down, at ``megabits`` a second.
-    """
-
-    draw: float
-    decompose: float
-    transfer: float
-    megabits: float
-
-
-def plan_document(plan: StudyPlan, seconds: Seconds) -> StudyPlanDocument:
-    """Everything a plan says, as JSON."""
-    study = plan.study
-    return {
-        "command": "plan",
-        "study": study.name,
-        "digest": study.digest,
-        "verdict": plan.asked.verdict.value,
-        "asked": _line(plan.asked),
-        "rows": dict(plan.rows),
-        "assumption": {
-            "source": plan.assumption.source,
-            "eigenvalues": [float(value) for value in plan.assumption.eigenvalues],
-        },
-        "components": plan.k,
-        "draws": plan.draws,
-        "forecasts": [_line(line) for line in plan.lines],
-        "needs": [
-            {
-                "mechanism": need.mechanism.value,
-                "captured": GOOD,
-                "epsilon": None if need.epsilon is None else decimal_text(need.epsilon),
-                "rows_per_owner": need.rows_per_owner,
-                "owners": need.owners,
-            }
-            for need in plan.needs
-        ],
-        "choices": [_choice(choice) for choice in plan.choices],
-        "trusts": [
-            {
-                "trust": each.trust.value,
-                "colluders": each.colluders,
-                "honest": each.honest,
-                "factor": sqrt(each.mechanisms),
-                "if_more_collude": each.collusion,
-                "forecast": _line(each.line),
-            }
-            for each in plan.trusts
-        ],
-        "relations": relations_document(plan.relations),
-        "recommended": {
-            "mechanism": plan.recommended.value,
-            "reason": plan.reason,
-            "resolution_bits": plan.resolution_bits,
-        },
-        "bytes": {"up": plan.bytes_up, "down": plan.bytes_down},
-        "seconds": {
-            "draw": seconds.draw,
-            "decompose": seconds.decompose,
-            "transfer": seconds.transfer,
-            "megabits": seconds.megabits,
-        },
-    }
+def plan_document(
+    plan: StudyPlan, seconds: PlanSeconds, plot: str | None = None
+) -> StudyPlanDocument:
+    """Everything a plan says, as it is printed."""
+    study, assumption = plan.study, plan.assumption
+    return StudyPlanDocument(
+        study=study.name,
+        digest=study.digest,
+        verdict=plan.asked.verdict,
+        asked=plan.asked,
+        rows=plan.rows,
+        assumption=PlanAssumption(assumption.source, assumption.eigenvalues.tolist()),
+        components=plan.k,
+        draws=plan.draws,
+        forecasts=plan.lines,
+        needs=plan.needs,
+        choices=plan.choices,
+        trusts=plan.trusts,
+        relations=relations_document(plan.relations),
+        recommended=PlanAdvice(plan.recommended, plan.reason, plan.resolution_bits),
+        bytes=PlanBytes(plan.bytes_up, plan.bytes_down),
+        seconds=seconds,
+        plot=plot,
+    )
 
 
-def plan_text(plan: StudyPlan, seconds: Seconds, *, width: int | None = None) -> str:
+def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None) -> str:
     """The same for people; ``width`` is that of a terminal."""
     parts = [
         _head(plan),
@@ -106,55 +62,6 @@ def plan_text(plan: StudyPlan, seconds: Seconds, *, width: int | None = None) ->
         _costs(plan, seconds),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
-
-
-def _line(line: PlanLine) -> PlanForecast:
-    document: PlanForecast = {
-        "mechanism": line.mechanism.value,
-        "epsilon": decimal_text(line.epsilon),
-        "delta": decimal_text(line.delta),
-        "noise": line.noise,
-        "verdict": line.verdict.value,
-    }
-    forecast = line.forecast
-    if forecast is None:
-        return document
-    return {
-        **document,
-        "captured": forecast.captured,
-        "captured_low": forecast.captured_low,
-        "captured_high": forecast.captured_high,
-        "chance": forecast.chance,
-        "angle": forecast.angle,
-        "largest_angle": forecast.largest_angle,
-        "count": forecast.count,
-        "above": forecast.above,
-        "noise_edge": forecast.noise_edge,
-    }
-
-
-def _choice(choice: Choice) -> PlanChoice:
-    def noise(rows: float) -> PlanNoise:
-        return {"rows": rows, "share": rows / choice.n_rows}
-
-    def optional(rows: float | None) -> PlanNoise | None:
-        return None if rows is None else noise(rows)
-
-    table = choice.table
-    return {
-        "choice": choice.words,
-        "sum_weight": table.sum_weight,
-        "histograms": [table.attributes[index].name for index, _ in table.layout.histograms],
-        "products_of_bins": list(table.products_of_bins),
-        "targets": list(table.targets),
-        "product": noise(choice.product),
-        "target_product": optional(choice.target_product),
-        "column_sum": optional(choice.column_sum),
-        "cell": optional(choice.cell),
-        "factor": choice.factor,
-        "gains": list(choice.gains),
-        "costs": list(choice.costs),
-    }
 
 
 def _head(plan: StudyPlan) -> list[str]:
@@ -304,16 +211,16 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
         words = f"{'*' if place == 0 else ' '} trust: {each.trust.value}"
         if each.colluders is not None:
             words += f", colluders: {each.colluders} (h = {each.honest})"
-        forecast = each.line.forecast
+        forecast = each.forecast.forecast
         captured = "-" if forecast is None else f"{forecast.captured:.3f}"
-        verdict = each.line.verdict.value
-        rows.append((words, f"{sqrt(each.mechanisms):.2f} times", captured, verdict))
+        verdict = each.forecast.verdict.value
+        rows.append((words, f"{each.factor:.2f} times", captured, verdict))
     names = ("", "noise", "captured", "verdict")
     lines += text_table(names, rows, width=width, right=(1, 2))
     lines += [
-        f"  aggregate, if more collude: {each.collusion['words']}"
+        f"  aggregate, if more collude: {each.if_more_collude['words']}"
         for each in plan.trusts
-        if each.collusion is not None
+        if each.if_more_collude is not None
     ]
     lines.append(
         "  aggregate: the curator sees one sum; the figure is computational, and holds while so "
@@ -324,29 +231,28 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
 
 def _choices(plan: StudyPlan, width: int | None) -> list[str]:
     """One table of the noise, then a line for what each choice gains and costs."""
-    n_rows = plan.choices[0].n_rows
+    n_rows = sum(plan.rows.values())
     names = ("", "product", "with a target", "column sum", "cell", "product beside the study")
     rows: list[tuple[str, ...]] = []
     for each in plan.choices:
         figures = (each.product, each.target_product, each.column_sum, each.cell)
-        cells = (_rows(figure, n_rows) for figure in figures)
-        rows.append((f"  {each.words}", *cells, f"{each.factor:.2f} times"))
+        rows.append((f"  {each.choice}", *map(_noise, figures), f"{each.factor:.2f} times"))
     lines = [
         f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",
         *text_table(names, rows, width=width, right=range(1, len(names) - 1)),
     ]
     for each in plan.choices[1:]:
-        lines.append(f"  {each.words}:")
+        lines.append(f"  {each.choice}:")
         lines += [f"    gain: {words}" for words in each.gains]
         lines += [f"    cost: {words}" for words in each.costs]
     return lines
 
 
-def _rows(rows: float | None, n_rows: int) -> str:
-    return "-" if rows is None else f"{rows:.4g} ({100 * rows / n_rows:.2g} %)"
+def _noise(noise: PooledNoise | None) -> str:
+    return "-" if noise is None else f"{noise.rows:.4g} ({100 * noise.share:.2g} %)"
 
 
-def _costs(plan: StudyPlan, seconds: Seconds) -> list[str]:
+def _costs(plan: StudyPlan, seconds: PlanSeconds) -> list[str]:
     epsilon, delta = plan.asked.epsilon, plan.asked.delta
     per_owner = f"epsilon {decimal_text(epsilon)}"
     per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""

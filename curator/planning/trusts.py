@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Annotated
 
 from dppca.common.attestation.claims import describe_left
 from dppca.common.attestation.documents import ProvedCollusion
@@ -21,31 +23,21 @@ from dppca.common.study import (
     Trust,
 )
 from dppca.curator.planning.assumptions import Assumption
-from dppca.curator.planning.forecaster import Feasibility, Forecaster, PlanLine
+from dppca.curator.planning.forecaster import Feasibility, Forecaster, PlanForecast
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTrust:
-    """The study as asked for, by whom its owners trust.
+    """The study as its owners trust; colluders are None where each adds all of the noise."""
 
-    Attributes
-    ----------
-    colluders, honest
-        t and h; None where each owner adds all of the noise.
-    mechanisms
-        How many mechanisms' noise the sum of all owners holds, as a share of variance.
-    line
-        What is forecast.
-    collusion
-        What is left if more collude; None where the study does not depend on it, or is refused.
-    """
-
-    trust: Trust
-    colluders: int | None
-    honest: int | None
-    mechanisms: float
-    line: PlanLine
-    collusion: ProvedCollusion | None
+    trust: Annotated[Trust, "whom owners trust"]
+    colluders: Annotated[int | None, "owners that may work with the curator"]
+    honest: Annotated[int | None, "owners whose shares of the noise make all of it"]
+    factor: Annotated[float, "standard deviation of the sum's noise beside one mechanism's"]
+    forecast: Annotated[PlanForecast, "what is forecast"]
+    if_more_collude: Annotated[
+        ProvedCollusion | None, "what is left; null where it does not depend on that"
+    ]
 
 
 def compare_trusts(
@@ -53,7 +45,7 @@ def compare_trusts(
     rows: Mapping[str, int],
     assumption: Assumption,
     colluders: int | None,
-    own: PlanLine,
+    own: PlanForecast,
     advance: Callable[[], None],
 ) -> tuple[PlanTrust, ...]:
     """The study under both kinds of trust, its own first; alone where no colluders are said."""
@@ -68,7 +60,6 @@ def compare_trusts(
     lines = []
     for trust, others in kinds:
         changed = with_trust(study, trust, others)
-        mechanisms = len(rows) / (changed.honest or 1)
         try:
             calibration = calibrate(changed)
         except StudyError:
@@ -79,7 +70,8 @@ def compare_trusts(
             if trust is not study.trust:
                 line = _forecast(changed, rows, assumption, calibration, advance)
             left = describe_left(changed, calibration)
-        lines.append(PlanTrust(trust, others, changed.honest, mechanisms, line, left))
+        factor = sqrt(len(rows) / (changed.honest or 1))
+        lines.append(PlanTrust(trust, others, changed.honest, factor, line, left))
     return tuple(lines)
 
 
@@ -95,7 +87,7 @@ def _forecast(
     assumption: Assumption,
     asked: Calibration,
     advance: Callable[[], None],
-) -> PlanLine:
+) -> PlanForecast:
     """What was asked for, of a study that its owners trust otherwise."""
     forecaster = Forecaster(study, rows, assumption, asked.mechanism, asked.delta, asked, advance)
     return forecaster.line(asked.epsilon)

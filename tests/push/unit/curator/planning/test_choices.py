@@ -29,8 +29,8 @@ def _study(attributes: list[dict[str, Any]] = ATTRIBUTES, **changes: Any) -> Stu
 
 def _compared(study: Study, *targets: str) -> dict[str, Choice]:
     choices = compare_choices(study, calibrate(study), targets, owner_rows=[300, 700])
-    assert choices[0].words == AS_WRITTEN
-    return {choice.words: choice for choice in choices}
+    assert choices[0].choice == AS_WRITTEN
+    return {choice.choice: choice for choice in choices}
 
 
 @pytest.mark.parametrize("privacy", [None, GAUSSIAN], ids=["laplace", "gaussian"])
@@ -51,14 +51,19 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
         choice, calibration = compared[words], calibrate(study)
         of_width = sqrt(2) if privacy is None else 1
         product = of_width * calibration.width * sqrt(2) / 4**study.table.resolution_bits
-        assert choice.table.digest == study.table.digest
-        assert choice.product == pytest.approx(product, rel=1e-6)
-        assert choice.factor == pytest.approx(product / compared[AS_WRITTEN].product, rel=1e-6)
-        assert choice.column_sum == pytest.approx(product / study.table.sum_weight, rel=1e-6)
-        expected = product / 2 if study.table.targets else None
-        assert choice.target_product == (expected and pytest.approx(expected, rel=1e-6))
-        expected = product if study.table.layout.histograms else None
-        assert choice.cell == (expected and pytest.approx(expected, rel=1e-6))
+        assert choice.digest == study.table.digest
+        assert choice.product.rows == pytest.approx(product, rel=1e-6)
+        assert choice.product.share == pytest.approx(product / 1000, rel=1e-6)
+        written = compared[AS_WRITTEN].product
+        assert choice.factor == pytest.approx(product / written.rows, rel=1e-6)
+        table = study.table
+        for noise, weight in (
+            (choice.column_sum, table.sum_weight),
+            (choice.target_product, 2 if table.targets else None),
+            (choice.cell, 1 if table.layout.histograms else None),
+        ):
+            expected = weight and pytest.approx(product / weight, rel=1e-6)
+            assert (noise and noise.rows) == expected
 
 
 def test_words_say_what_is_gained_and_what_it_costs() -> None:
@@ -104,7 +109,7 @@ def test_bins_in_products_are_offered_for_numerics_that_have_bins() -> None:
     attributes[4].update(histogram=False, products="bins")
     written_out = _study(attributes)
     choice = compared["products: bins, age"]
-    assert choice.table.digest == written_out.table.digest
+    assert choice.digest == written_out.table.digest
     assert choice.factor > 1
     assert choice.gains == ("relations that do not rise or fall steadily, of age",)
     assert choice.costs == (f"{choice.factor:.2f} times the noise on products, column sums",)
@@ -112,7 +117,7 @@ def test_bins_in_products_are_offered_for_numerics_that_have_bins() -> None:
     assert back.factor == pytest.approx(1 / choice.factor)
     assert back.costs == ("relations that do not rise or fall steadily, of age",)
     others = _compared(written_out)["histogram: true, all other numerics"]
-    assert (others.gains, others.table.products_of_bins) == (("the shape of pay",), ("age",))
+    assert (others.gains, others.products_of_bins) == (("the shape of pay",), ["age"])
 
 
 def test_bins_that_no_schema_could_hold_are_not_offered() -> None:
@@ -123,7 +128,7 @@ def test_bins_that_no_schema_could_hold_are_not_offered() -> None:
 def test_targets_raise_a_weight_of_sums_that_is_too_small() -> None:
     study = _study(sum_weight=0.25)
     choice = _compared(study, "b1")["targets: [b1], sum_weight: 0.5"]
-    assert choice.table.sum_weight == 0.5
+    assert choice.sum_weight == 0.5
     assert calibrate(study).epsilon == Decimal(1)
 
 

@@ -13,14 +13,15 @@ from dppca.common.errors import RangeError, SettingError, TooManyRowsError
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.study import Study, Trust
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
+from dppca.curator.planning.documents import PlanSeconds
 from dppca.curator.planning.forecaster import GOOD, Feasibility
 from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
-from dppca.curator.planning.plan_text import Seconds, plan_document, plan_text
+from dppca.curator.planning.plan_text import plan_document, plan_text
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
 DELTA = Decimal("1e-9")
-SECONDS = Seconds(draw=0.1, decompose=0.2, transfer=0.3, megabits=100)
+SECONDS = PlanSeconds(draw=0.1, decompose=0.2, transfer=0.3, megabits=100)
 
 
 def _study(**changes: Any) -> Study:
@@ -109,7 +110,7 @@ def test_a_study_that_cannot_work_is_told_so_in_plain_words() -> None:
     plan = _plan(_study(), 3)
     assert plan.asked.verdict is Feasibility.CANNOT
     assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan, SECONDS)
-    assert plan_document(plan, SECONDS)["verdict"] == "cannot work"
+    assert plan_document(plan, SECONDS).verdict == "cannot work"
 
 
 def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
@@ -169,7 +170,7 @@ def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
     assert "Recommended: the gaussian mechanism instead: of 100 parts of variance" in text
     assert f"Gaussian noise keeps {100 * other.forecast.captured:.1f}" in text
     assert text.count("; its price is the delta") == 1
-    assert plan_document(plan, SECONDS)["recommended"]["reason"] in text
+    assert plan_document(plan, SECONDS).recommended.reason in text
 
 
 def test_an_epsilon_whose_noise_leaves_the_integers_is_shown_as_refused() -> None:
@@ -262,7 +263,7 @@ def test_bytes_are_those_of_the_packed_vector() -> None:
     study = _study()
     plan = _plan(study, 500)
     assert plan.bytes_up == 8 * study.table.layout.n_entries
-    assert plan_document(plan, SECONDS)["bytes"]["up"] == plan.bytes_up
+    assert plan_document(plan, SECONDS).bytes.up == plan.bytes_up
 
 
 def test_both_kinds_of_trust_stand_side_by_side() -> None:
@@ -270,23 +271,23 @@ def test_both_kinds_of_trust_stand_side_by_side() -> None:
     owners = [f"owner-{place}" for place in range(10)]
     plan = _plan(_study(owners=owners), 20, colluders=1)
     mine, other = plan.trusts
-    assert (mine.trust, mine.honest, mine.line) == (Trust.OWNER, None, plan.asked)
+    assert (mine.trust, mine.honest, mine.forecast) == (Trust.OWNER, None, plan.asked)
     assert (other.trust, other.colluders, other.honest) == (Trust.AGGREGATE, 1, 9)
-    assert (mine.mechanisms, other.mechanisms) == (10, 10 / 9)
-    assert mine.line.noise is not None
-    assert other.line.noise == pytest.approx(mine.line.noise / 3)
-    assert mine.line.forecast is not None
-    assert other.line.forecast is not None
-    assert other.line.forecast.captured > mine.line.forecast.captured
-    assert other.line.forecast.noise_edge < 0.5 * mine.line.forecast.noise_edge
+    assert (mine.factor, other.factor) == pytest.approx((np.sqrt(10), np.sqrt(10 / 9)))
+    assert mine.forecast.noise is not None
+    assert other.forecast.noise == pytest.approx(mine.forecast.noise / 3)
+    assert mine.forecast.forecast is not None
+    assert other.forecast.forecast is not None
+    assert other.forecast.forecast.captured > mine.forecast.forecast.captured
+    assert other.forecast.forecast.noise_edge < 0.5 * mine.forecast.forecast.noise_edge
     text = plan_text(plan, SECONDS)
     assert "trust: owner" in text
     assert "trust: aggregate, colluders: 1 (h = 9)" in text
     assert " 3.16 times" in text
     assert " 1.05 times" in text
     assert "less than promised" in text
-    told = plan_document(plan, SECONDS)["trusts"]
-    assert [each["factor"] for each in told] == pytest.approx([np.sqrt(10), np.sqrt(10 / 9)])
+    told = plan_document(plan, SECONDS).trusts
+    assert [each.factor for each in told] == pytest.approx([np.sqrt(10), np.sqrt(10 / 9)])
     assert len(_plan(_study(owners=owners), 20).trusts) == 1
 
 
@@ -301,14 +302,14 @@ def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
 
     plan = planned(6)
     assert [each.trust for each in plan.trusts] == [Trust.AGGREGATE, Trust.OWNER]
-    noises = [each.line.noise for each in plan.trusts]
+    noises = [each.forecast.noise for each in plan.trusts]
     assert noises[1] == pytest.approx(noises[0] * np.sqrt(5), rel=1e-3)
-    assert plan.trusts[0].line == plan.asked
-    mine, other = plan_document(plan, SECONDS)["trusts"]
-    assert other["if_more_collude"] is None
-    assert mine["if_more_collude"] is not None
-    assert (mine["if_more_collude"]["all_others"] is None) == (mechanism == "laplace")
-    assert mine["if_more_collude"]["words"] in plan_text(plan, SECONDS)
+    assert plan.trusts[0].forecast == plan.asked
+    mine, other = plan_document(plan, SECONDS).trusts
+    assert other.if_more_collude is None
+    assert mine.if_more_collude is not None
+    assert (mine.if_more_collude["all_others"] is None) == (mechanism == "laplace")
+    assert mine.if_more_collude["words"] in plan_text(plan, SECONDS)
     need = plan.need(plan.asked.mechanism)
     assert need.owners is not None
     assert need.owners > 6
@@ -327,7 +328,7 @@ def test_a_sum_whose_shares_would_be_too_small_is_shown_as_refused() -> None:
     owners = [f"owner-{place}" for place in range(10)]
     study = _study(owners=owners, privacy=narrow, resolution_bits=6)
     _, other = _plan(study, 500, colluders=1, grid=[]).trusts
-    assert (other.line.verdict, other.line.noise) == (Feasibility.REFUSED, None)
+    assert (other.forecast.verdict, other.forecast.noise) == (Feasibility.REFUSED, None)
 
 
 @pytest.mark.parametrize(
