@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import (
-    CodedByRule,
-    ComponentFigures,
-    PairFigures,
-    VisibleRelationsDocument,
-)
+from dppca.common.documents import CodedByRule, VisibleRelationsDocument
 from dppca.common.loadings import Loading, component_figures
 from dppca.common.names import one_line
 from dppca.common.numerics.comparison import PairSummary
@@ -28,9 +24,7 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.deploy.simulation.documents import (
     SimulatedOwner,
-    SimulatedRepeats,
     SimulatedStep,
-    SimulatedUtility,
     SimulationDocument,
 )
 from dppca.deploy.simulation.evaluate import Utility
@@ -50,8 +44,7 @@ SIMULATION_ONLY = (
     "plots.pairs",
     "the line without noise in plots.scree",
 )
-_MOST_EIGENVALUES = 20
-_MOST_COMPONENTS = 10
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,218 +169,26 @@ def make_document(findings: Findings) -> SimulationDocument:
 
 def make_markdown(document: SimulationDocument) -> str:
     """The report as Markdown, from its own JSON document."""
-    privacy, components = document["privacy"], document["components"]
-    utility, target = document["utility"], document["target"]
-    eigenvalues = components["eigenvalues"]
-    shown = eigenvalues[:_MOST_EIGENVALUES]
-    parts = [
-        f"# Simulation of {document['study']}",
-        *(f"**{line}.** †".replace("<", "&lt;") for line in document["alarms"]),
-        f"Study `{document['digest']}`. Seed {document['seed']}, split `{document['split']}`, "
-        f"{'no target' if target is None else f'target `{target}`'}: "
-        f"{document['rows']['training']:,} rows at "
-        f"{len(document['owners'])} owners, {document['rows']['held_out']:,} held out. "
-        f"{document['seconds']:.1f} s.",
-        "Lines marked † need real rows of all owners, or held-out ones: only a simulation knows "
-        "them.",
-        "## What each owner gave",
-        f"{privacy['mechanism'].capitalize()} noise, {privacy['entries']:,} numbers per owner. "
-        f"Neighbours: {privacy['relation']}, max_rows_per_person "
-        f"{privacy['max_rows_per_person']}. To one person, all owners together: ε "
-        f"{privacy['federation']['epsilon']}, δ {privacy['federation']['delta']}, provided that:",
-        "\n".join(f"- {assumption}" for assumption in privacy["assumptions"]),
-        _table(
-            ["owner", "rows", "ε", "δ", "accuracy of its own DPPCA-SVM †"],
-            [
-                [
-                    owner["name"],
-                    f"{owner['rows']:,}",
-                    f"{owner['epsilon']:g}",
-                    f"{owner['delta']:g}",
-                    _accuracy(owner["dppca_svm_accuracy"]),
-                ]
-                for owner in document["owners"]
-            ],
-        ),
-        *_commonest(utility),
-        *_repeated(document["repeats"]),
-        "## Values coded by rule †",
-        *_coded_by_rule(document["coded_by_rule"]),
-        "## Components",
-        _table(
-            ["", ""],
-            [
-                ["kept", f"{components['count']} of {len(eigenvalues)}"],
-                ["noise edge", f"{components['noise_edge']:.4g}"],
-                ["eigenvalues above the noise edge", str(components["above_noise"])],
-                ["negative eigenvalues, which are noise", str(components["negative"])],
-                [
-                    "variance captured, of the best possible †",
-                    _percent(components["captured_variance"]),
-                ],
-                [
-                    "what random directions would capture †",
-                    _percent(components["captured_by_chance"]),
-                ],
-            ],
-        ),
-        f"Largest eigenvalues: {', '.join(f'{value:.4g}' for value in shown)}"
-        + (" …" if len(shown) < len(eigenvalues) else "")
-        + ".",
-        *_loadings(components["kept"]),
-        *_relations(document["relations"]),
-        *_utility(utility),
-        "## Pairs of attributes †",
-        *_pairs(document["pairs"]),
-        "## Seconds and bytes",
-        _table(
-            ["step", "seconds, slowest owner", "bytes, all owners"],
-            [
-                [step["name"], f"{step['seconds']:.2f}", f"{step['bytes']:,}"]
-                for step in document["steps"]
-            ],
-        ),
-        "## Plots",
-        *(f"![{name}]({_last(path)})" for name, path in document["plots"].items()),
-    ]
-    return "\n\n".join(parts) + "\n"
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=False,  # noqa: S701 - Markdown; filters keep names from being more than text
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "code": _code,
+        "loading_name": lambda each: Loading(each["attribute"], each["label"], 0.0).name,
+        "prose": lambda text: one_line(text).replace("<", "&lt;"),
+    }
+    return environment.get_template("simulation.md").render(report=document, pair_cells=PAIR_CELLS)
 
 
-def _accuracy(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
-
-
-def _commonest(utility: SimulatedUtility | None) -> list[str]:
-    if utility is None:
-        return []
-    return [
-        "Always answering the commonest class would be right on "
-        f"{utility['majority']:.3f} of the held-out rows †."
-    ]
-
-
-def _utility(utility: SimulatedUtility | None) -> list[str]:
-    if utility is None:
-        return ["## Utility †", "No target was named, so nothing was predicted."]
-    return [
-        "## Utility †",
-        "Accuracy of a linear SVM on held-out real rows whose target is known, trained on",
-        _table(
-            ["rows", "accuracy"],
-            [
-                ["real rows of all owners (no privacy)", f"{utility['trtr_accuracy']:.4f}"],
-                ["synthetic rows, coded", f"{utility['tstr_accuracy']:.4f}"],
-                ["synthetic rows, decoded", f"{utility['tstr_accuracy_decoded']:.4f}"],
-                ["nothing: the commonest class", f"{utility['majority']:.4f}"],
-            ],
-        ),
-    ]
-
-
-def _repeated(repeats: SimulatedRepeats | None) -> list[str]:
-    """What the noise, and which rows are held out, make of each figure."""
-    if repeats is None:
-        return []
-    rows = [
-        [f"`{name}`", f"{figure['mean']:.4f}", f"{figure['standard_error']:.4f}"]
-        for name, figure in repeats["figures"].items()
-    ]
-    return [
-        f"## Over {repeats['count']} repeats †",
-        "Noise and held-out rows of their own each time. Everything else on this page is of the "
-        "first time. A real study is run once.",
-        _table(["figure", "mean", "standard error"], rows),
-    ]
-
-
-def _loadings(kept: Sequence[ComponentFigures]) -> list[str]:
-    """The components by attribute and label."""
-    return [
-        "Largest loadings, by attribute and label. A numeric counts in widths of its bounds; the "
-        "sign of a whole component means nothing.",
-        _table(
-            ["component", "eigenvalue", "above the noise edge", "largest loadings"],
-            [
-                [
-                    str(number),
-                    f"{component['eigenvalue']:.4g}",
-                    "yes" if component["above_noise"] else "no",
-                    ", ".join(
-                        f"{each['loading']:+.2f} {_name(each['attribute'], each['label'])}"
-                        for each in component["loadings"]
-                    ),
-                ]
-                for number, component in enumerate(kept[:_MOST_COMPONENTS], start=1)
-            ],
-        ),
-        *([f"And {len(kept) - _MOST_COMPONENTS} more."] if len(kept) > _MOST_COMPONENTS else []),
-    ]
-
-
-def _relations(relations: VisibleRelationsDocument | None) -> list[str]:
-    """Which relations stand above the noise, in words that may hold names."""
-    if relations is None:
-        return []
-    return ["## Relations", one_line(relations["summary"]).replace("<", "&lt;")]
-
-
-def _name(attribute: str, label: str | None) -> str:
-    """Name of an attribute or of a loading, in a cell of a table."""
-    return f"`{one_line(Loading(attribute, label, 0.0).name).replace('|', chr(92) + '|')}`"
-
-
-_OWN_VALUE = (
-    "What is missing can be a value of its own, in synthetic rows too: a label by `unknown`, a "
-    "number by `missing: level` with `histogram: true`."
-)
-
-
-def _coded_by_rule(counts: CodedByRule) -> list[str]:
-    """What was coded as something else than the file holds; all accuracies are of coded rows."""
-    if not counts["attributes"]:
-        return ["None: every value of the training rows is coded as it is."]
-    kinds = ("missing", "unknown", "text", "infinite", "out-of-bounds")
-    rows = [
-        [
-            _name(name, None),
-            *(f"{found.get(kind, 0):,}" for kind in kinds),
-            f"{found['share']:.2%}",
-        ]
-        for name, found in counts["attributes"].items()
-    ]
-    said = [
-        f"`{name}`: {found['coded_as']}"
-        for name, found in counts["attributes"].items()
-        if any(found.get(kind) for kind in kinds[:-1])
-    ]
-    lacking = any(each.get("missing") and each["faults"] for each in counts["attributes"].values())
-    return [
-        "Of the training rows. In a real study each owner sees its own counts, and nobody else's.",
-        _table(["attribute", *kinds, "of the rows"], rows),
-        "A number out of bounds is coded as the nearest bound"
-        f"{', other values as: ' * bool(said)}{'; '.join(said)}.",
-        *([_OWN_VALUE] if lacking else []),
-    ]
-
-
-def _pairs(pairs: PairFigures) -> list[str]:
-    """Decoded rows only: coded ones have no cells."""
-    return [
-        f"Total variation between two-way tables of decoded synthetic rows and of the training "
-        f"rows, a numeric in at most {PAIR_CELLS} cells: {pairs['mean']:.4f} on average, where "
-        f"chance alone would give {pairs['by_chance']:.4f}.",
-        _table(
-            ["the pairs that differ most", "total variation", "by chance"],
-            [
-                [
-                    ", ".join(_name(name, None) for name in each["attributes"]),
-                    f"{each['found']:.3f}",
-                    f"{each['by_chance']:.3f}",
-                ]
-                for each in pairs["worst"]
-            ],
-        ),
-    ]
+def _code(name: str) -> str:
+    """A name as code, in a cell of a table."""
+    return f"`{one_line(name).replace('|', chr(92) + '|')}`"
 
 
 def _owner(owner: OwnerRun) -> SimulatedOwner:
@@ -415,16 +216,3 @@ def _steps(owners: Sequence[OwnerRun]) -> list[SimulatedStep]:
         }
         for each in longest.steps
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]
