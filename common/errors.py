@@ -58,7 +58,7 @@ Each class carries
     ├── ContradictionError          51  a result leaves out what its curator acknowledged
     ├── UnvouchedError              52  `verify` was given no authority that vouches for a file
     ├── StoreError                  60  the curator's disk cannot be written
-    │   └── StoreVersionError       61  a newer version of the software wrote the store
+    │   └── StoreVersionError       61  another version of the software wrote the store
     └── EngineError                 80  no Docker engine, or it refused (simulations only)
         ├── ImageMissingError       81
         ├── DiskSpaceError          82  the engine's disk is full
@@ -365,9 +365,9 @@ class StoreError(DppcaError):
 
 
 class StoreVersionError(StoreError):
-    """A newer version of the software wrote the store; it was not touched."""
+    """Another version of the software wrote the store; it was not touched."""
 
-    public = "The store is of a newer version."
+    public = "The store is of another version."
     exit_code = 61
 
 

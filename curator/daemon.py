@@ -63,13 +63,6 @@ def serve(config: DaemonConfig) -> None:
 async def _serve(config: DaemonConfig) -> None:
     authenticator = Authenticator(config.credentials)
     store = SqliteStore(config.state)
-    if store.upgraded is not None and store.upgraded.before:
-        log_event(
-            "store upgraded",
-            before=store.upgraded.before,
-            after=store.upgraded.after,
-            copy=str(store.upgraded.copy),
-        )
     coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
     metrics, callers, limits = Metrics(), CallerRegistry(clock=time.monotonic), config.limits
     refusals = RecentRefusals(utc_now)

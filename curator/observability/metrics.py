@@ -35,7 +35,7 @@ from prometheus_client.registry import Collector
 from dppca.common.errors import DppcaError, StoreError
 from dppca.common.messages import StudyState
 from dppca.curator.connections import CloseReason
-from dppca.curator.store import Store
+from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0)
@@ -129,7 +129,7 @@ class Metrics:
 
     def watch(
         self,
-        store: Store,
+        store: SqliteStore,
         *,
         ready: Callable[[], bool],
         writable: Callable[[], bool],
@@ -158,7 +158,7 @@ class _StateCollector(Collector):
 
     def __init__(
         self,
-        store: Store,
+        store: SqliteStore,
         ready: Callable[[], bool],
         writable: Callable[[], bool],
         stopped: Callable[[], int],

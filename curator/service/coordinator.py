@@ -56,7 +56,7 @@ from dppca.curator.service.masked_sums import (
     read_openings,
     read_uploads,
 )
-from dppca.curator.store import Spool, Store
+from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission, lifecycle, openings, settlement
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
@@ -100,7 +100,7 @@ class StudyCoordinator:
 
     def __init__(
         self,
-        store: Store,
+        store: SqliteStore,
         signer: Callable[[], Signer],
         *,
         clock: Callable[[], datetime] = utc_now,

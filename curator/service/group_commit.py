@@ -31,7 +31,7 @@ from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import DppcaError, UnknownStudyError
 from dppca.common.messages import Header
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.curator.store import Spool, Store
+from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission
 from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.study_record import StudyRecord
@@ -59,7 +59,7 @@ class GroupCommit:
         The present, aware.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: SqliteStore, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._clock = clock
         self._added: deque[PendingContribution] = deque()

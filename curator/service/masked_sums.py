@@ -28,7 +28,7 @@ from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.errors import LimitError, SignatureError, StoreError, UploadError
 from dppca.common.messages import Header
 from dppca.common.study import Study
-from dppca.curator.store import Spool, Store
+from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study.admission import require_masked
 from dppca.curator.study.sealed_set import make_terms, require_sealed
 from dppca.curator.study.study_record import Contribution, StudyRecord
@@ -114,19 +114,19 @@ def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
     require_masked(study, owner, header, upload, payload_sha256)
 
 
-def digest_set(store: Store, record: StudyRecord) -> bytes:
+def digest_set(store: SqliteStore, record: StudyRecord) -> bytes:
     """SHA-256 that names the set of a study's contributions, 32 bytes."""
     first = make_terms(record.study).openers[0]
     return bytes.fromhex(set_digest(each.statement for each in read_seals(store, record, first)))
 
 
-def set_for(store: Store, record: StudyRecord, opener: str) -> Iterator[bytes]:
+def set_for(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[bytes]:
     """The sealed set as an opener is shown it, in pieces."""
     seals = read_seals(store, record, opener)
     return set_pieces(opener, len(record.contributions), seals)
 
 
-def read_seals(store: Store, record: StudyRecord, opener: str) -> Iterator[SignedSeal]:
+def read_seals(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[SignedSeal]:
     """What an opener is shown of each contribution, in the order of the owners' names.
 
     Raises
@@ -153,7 +153,7 @@ def read_seals(store: Store, record: StudyRecord, opener: str) -> Iterator[Signe
         yield SignedSeal(statement, signature, seal)
 
 
-def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
+def read_uploads(store: SqliteStore, record: StudyRecord) -> Iterator[Upload]:
     """The contributions of a study, one after the other."""
     terms = make_terms(record.study)
     for contribution in record.contributions:
@@ -163,7 +163,7 @@ def read_uploads(store: Store, record: StudyRecord) -> Iterator[Upload]:
             raise _damaged(contribution) from error
 
 
-def read_openings(store: Store, record: StudyRecord) -> Iterator[Opening]:
+def read_openings(store: SqliteStore, record: StudyRecord) -> Iterator[Opening]:
     """The openings of a study, one after the other."""
     chosen = require_sealed(record).set_digest.hex()
     digest = make_terms(record.study).digest
@@ -172,7 +172,7 @@ def read_openings(store: Store, record: StudyRecord) -> Iterator[Opening]:
         yield Opening(digest, chosen, each.opener, each.streams, total, each.signature)
 
 
-def read_evidence(store: Store, record: StudyRecord) -> SumEvidence:
+def read_evidence(store: SqliteStore, record: StudyRecord) -> SumEvidence:
     """What owners and openers signed of a study's sum, for the receipt of its components."""
     terms, chosen = make_terms(record.study), require_sealed(record).set_digest.hex()
     return SumEvidence(

@@ -22,7 +22,7 @@ from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import ChunkVerifier
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
-from dppca.curator.store import Spool, Store
+from dppca.curator.store import Spool, SqliteStore
 
 _Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest, pb.OpenRequest)
 
@@ -50,7 +50,7 @@ async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) 
 
 
 @asynccontextmanager
-async def open_spool(store: Store, threads: Executor) -> AsyncIterator[Spool]:
+async def open_spool(store: SqliteStore, threads: Executor) -> AsyncIterator[Spool]:
     """A new file for an upload, removed on leaving unless it was kept."""
     spool = store.spool()
     try:

@@ -32,19 +32,19 @@ from pathlib import Path
 from dppca.common.errors import ArtefactError, SettingError, StoreError
 from dppca.common.files import sync
 from dppca.curator.store.blobs import Blobs
-from dppca.curator.store.migrations import read_version
 from dppca.curator.store.snapshot import copy_database
 from dppca.curator.store.sqlite import DATABASE, lock_folder
+from dppca.curator.store.tables import STORE_VERSION, require_tables
 
 MANIFEST = "backup.json"
 _BLOBS = "blobs"
 _PIECE_BYTES = 1 << 20
 _REFERRED = (
     "SELECT sha256 FROM contributions UNION SELECT sha256 FROM publications "
+    "UNION SELECT sha256 FROM openings "
     "UNION SELECT result_sha256 FROM studies WHERE result_sha256 IS NOT NULL"
 )
-"""Digests of all files; these columns are there since the first version of the tables."""
-_OPENED, _FIRST_WITH_OPENINGS = " UNION SELECT sha256 FROM openings", 5
+"""Digests of all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,8 @@ def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> 
             if copied != manifest.database_sha256:
                 raise ArtefactError(f"{backup / DATABASE} is damaged: use another backup")
             with closing(sqlite3.connect(draft, isolation_level=None)) as database:
-                digests = _referred(database, read_version(database, draft))
+                require_tables(database, draft)
+                digests = _referred(database)
             for digest in digests:
                 name = digest.hex()
                 if _copy(backup / _BLOBS / name, state / _BLOBS / name, advance) != name:
@@ -170,16 +171,15 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
     # Not mode=ro: reading a database in WAL mode may mean making its index.
     uri = f"{(state / DATABASE).absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
-        read_version(database, state / DATABASE)
+        require_tables(database, state / DATABASE)
         copy_database(database, draft / DATABASE)
     with closing(sqlite3.connect(draft / DATABASE, isolation_level=None)) as database:
-        version = read_version(database, draft / DATABASE)
         (verdict,) = database.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
             raise StoreError(
                 f"the database is damaged: {verdict}: keep it, and use an earlier backup"
             )
-        digests = _referred(database, version)
+        digests = _referred(database)
         (studies,) = database.execute("SELECT count(*) FROM studies").fetchone()
         (contributions,) = database.execute("SELECT count(*) FROM contributions").fetchone()
     n_bytes = 0
@@ -192,7 +192,7 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
             )
         n_bytes += (draft / _BLOBS / name).stat().st_size
     made = Backup(
-        version=version,
+        version=STORE_VERSION,
         created_s=now_s,
         studies=studies,
         contributions=contributions,
@@ -218,9 +218,8 @@ def _manifest(backup: Path) -> Backup:
     return made
 
 
-def _referred(database: sqlite3.Connection, version: int) -> list[bytes]:
-    query = _REFERRED + (_OPENED if version >= _FIRST_WITH_OPENINGS else "")
-    return sorted(digest for (digest,) in database.execute(query))
+def _referred(database: sqlite3.Connection) -> list[bytes]:
+    return sorted(digest for (digest,) in database.execute(_REFERRED))
 
 
 def _copy(source: Path, to: Path, advance: Advance) -> str:

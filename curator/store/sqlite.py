@@ -4,12 +4,20 @@
 
     STATE/lock            held while a daemon runs
     STATE/curator.sqlite  what is known: studies, contributions, openings ... (WAL, FULL)
-    STATE/curator.sqlite.version-N   the same before its last upgrade from version N
     STATE/blobs/DIGEST    vectors, sums of masks, results, synthetic rows
     STATE/incoming/       uploads that are arriving
 
 All records are kept in memory as well, read once at the start: this process is the only writer.
 A record in memory is replaced only after its transaction has been committed.
+
+* `save`, `create` and `settle` are all or nothing, and durable when they return. After a failure
+  the store answers as before it.
+* Bytes are durable before anything refers to them. What nothing refers to is removed when the
+  store is opened.
+* One process at a time: opening a store that is in use fails.
+* Writing is for one thread at a time; the questions (`study`, `named`, `studies`, `history`) may
+  be asked from any thread and never wait for a disk.
+* Failures of the disk and of the database are `StoreError`.
 """
 
 from __future__ import annotations
@@ -19,6 +27,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +37,6 @@ from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import StoreError
 from dppca.common.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
-from dppca.curator.store.interface import StoreSize
 from dppca.curator.store.stored_records import (
     connect,
     contribution_row,
@@ -42,18 +50,26 @@ from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyReco
 DATABASE = "curator.sqlite"
 
 
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """Bytes of a store's files, and of the room that its disk has left for it."""
+
+    database_bytes: int
+    upload_bytes: int
+    arriving_bytes: int
+    free_bytes: int
+
+
 class SqliteStore:
-    """`Store` in a folder; see the module's picture."""
+    """Studies, contributions, openings and published rows in a folder; see the module."""
 
     def __init__(self, folder: Path) -> None:
-        """Open, create or upgrade the store.
-
-        ``upgraded`` then says what became of its version, None where nothing did.
+        """Open or create the store.
 
         Raises
         ------
         StoreVersionError
-            A newer version of the software wrote it; it is unchanged.
+            Another version of the software wrote it; it is unchanged.
         StoreError
             Another process uses it, it is no store, or the disk cannot be used.
         """
@@ -61,7 +77,7 @@ class SqliteStore:
         with ExitStack() as undo:
             self._lock = undo.enter_context(lock_folder(folder))
             self._path = folder / DATABASE
-            self._database, self.upgraded = connect(self._path)
+            self._database = connect(self._path)
             undo.enter_context(closing(self._database))
             self._file_id = _file_id(self._path)
             self._records = load(self._database)
@@ -105,7 +121,17 @@ class SqliteStore:
         self._names[record.study.name] = record.digest
 
     def save(self, record: StudyRecord, *uploads: Spool) -> None:
-        """Store what is new in a study, in one transaction; see `Store.save`."""
+        """Store what is new in a study, in one transaction.
+
+        Parameters
+        ----------
+        record
+            The stored study after one or more steps of `dppca.curator.study.lifecycle`,
+            `dppca.curator.study.admission` or `dppca.curator.study.openings`.
+        uploads
+            The bytes that the steps refer to, complete; from `spool`. After a failure they may be
+            given again.
+        """
         digest = record.digest
         before = self._records[digest]
         # What is stored never changes, so a name is enough to know it by.
@@ -162,7 +188,7 @@ class SqliteStore:
             self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
 
     def settle(self, owner: str, settlement: Settlement) -> None:
-        """Set aside what was seen of an owner's chain; see `Store.settle`."""
+        """Set aside what was seen of an owner's chain, in place of the settlement of its kind."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -195,7 +221,7 @@ class SqliteStore:
             database.execute("INSERT OR REPLACE INTO checks VALUES (1, ?)", (int(time.time()),))
 
     def size(self) -> StoreSize:
-        """Bytes on the disk now; `StoreError` where it cannot be asked."""
+        """Bytes on the disk now, from any thread; `StoreError` where it cannot be asked."""
         try:
             database = sum(path.stat().st_size for path in self._path.parent.glob(f"{DATABASE}*"))
             free = shutil.disk_usage(self._path.parent).free

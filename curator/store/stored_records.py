@@ -1,9 +1,8 @@
-"""How rows of the store become records; `dppca.curator.store.migrations` holds the tables."""
+"""How rows of the store become records; `dppca.curator.store.tables` holds the tables."""
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import defaultdict
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -14,7 +13,7 @@ from dppca.common.errors import StoreError, StudyError
 from dppca.common.files import create_private
 from dppca.common.messages import Form, StudyState
 from dppca.common.study_document import study_from_canonical
-from dppca.curator.store.migrations import StoreUpgrade, read_version, upgrade
+from dppca.curator.store.tables import create_tables, has_tables
 from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
@@ -32,13 +31,13 @@ from dppca.curator.study.study_record import (
 _BUSY_TIMEOUT_S = 5.0
 
 
-def connect(path: Path) -> tuple[sqlite3.Connection, StoreUpgrade | None]:
-    """Open, create or upgrade the database; also what became of its version.
+def connect(path: Path) -> sqlite3.Connection:
+    """Open or create the database.
 
     Raises
     ------
     StoreVersionError
-        A newer version of the software wrote it; it is unchanged.
+        Another version of the software wrote it; it is unchanged.
     StoreError
         It is no store, or the disk cannot be used.
     """
@@ -49,15 +48,16 @@ def connect(path: Path) -> tuple[sqlite3.Connection, StoreUpgrade | None]:
         )
         with ExitStack() as undo:
             undo.enter_context(closing(database))
-            read_version(database, path)  # before anything is written
+            is_new = not has_tables(database, path)  # before anything is written
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute("PRAGMA foreign_keys = ON")
-            upgraded = upgrade(database, path, now_s=int(time.time()))
+            if is_new:
+                create_tables(database)
             undo.pop_all()
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error
-    return database, upgraded
+    return database
 
 
 def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:

@@ -32,7 +32,7 @@ from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.common.transport.tls import Credentials, Role
-from dppca.curator.store import Store
+from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
@@ -205,7 +205,7 @@ class MaskedRecords:
         assert verdict is OpeningDecision.ACCEPT
         return after
 
-    def keep(self, store: Store, record: StudyRecord, *openings: Opening) -> None:
+    def keep(self, store: SqliteStore, record: StudyRecord, *openings: Opening) -> None:
         """Store a new study with the bytes behind it, in the steps in which they come."""
         store.create(replace(self.complete, contributions=()))
         with ExitStack() as stack:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,11 +11,9 @@ import pytest
 from dppca.common.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
-from dppca.curator.store import SqliteStore
 from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
-from tests.support.old_store import CREATED_S, write_version_1
 from tests.support.page_shell import PageShell, read_blocks, require_all_tested
 from tests.support.sites import OwnerSite
 from tests.support.studies import make_study
@@ -148,23 +144,3 @@ def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
     assert kept.stat().st_mode & 0o077 == 0
     content = kept.read_bytes()
     assert all(key.read_bytes() in content for key in keys)
-
-
-def test_the_way_back_from_an_upgrade_is_the_store_before_it(
-    operator: PageShell, tmp_path: Path
-) -> None:
-    state = tmp_path / "state"
-    write_version_1(state, STUDY)
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        before = list(database.iterdump())
-    SqliteStore(state).close()
-    operator.variables |= {"STATE": str(state), "OLD": "1"}
-    operator.run("way-back")
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
-        assert list(database.iterdump()) == before
-    store = SqliteStore(state)  # and forward again
-    record = store.named(STUDY.name)
-    store.close()
-    assert record is not None
-    assert (record.created_s, record.contributed) == (CREATED_S, ("owner-1",))

@@ -124,29 +124,6 @@ def test_what_is_kept_follows_from_the_releases_held(
         assert again.history(OWNER) == history
 
 
-def test_a_store_that_was_filled_before_is_emptied_when_it_is_opened(
-    store: SqliteStore, tmp_path: Path
-) -> None:
-    call(store, [another(0)])
-    kept = store.history(OWNER)
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "state" / "curator.sqlite")) as database, database:
-        database.execute("DROP INDEX settlement_kinds")
-        database.execute("PRAGMA user_version = 5")
-        database.execute("DELETE FROM upgrades WHERE version > 5")
-        database.executemany(
-            "INSERT INTO settlements SELECT owner, settled_s, settled_by, reason, seen_length, "
-            "seen_head, ledger_length, ?, releases FROM settlements WHERE rowid = 1",
-            [(another(place).head,) for place in range(1, CALLS)],
-        )
-    with closing(SqliteStore(tmp_path / "state")) as again:
-        (left,) = again.history(OWNER).settlements
-    assert left.chain is not None
-    assert left.chain.head == another(CALLS - 1).head
-    assert replace(left, chain=another(0)) == kept.settlements[0]
-    assert rows(tmp_path) == 1
-
-
 def test_a_long_list_is_shown_in_pages_none_of_which_is_too_large(store: SqliteStore) -> None:
     made = [
         Settlement(place, f"operator:{place}", "\U0001f511" * 200, another(place), None, 1)

@@ -17,8 +17,8 @@ import pytest
 from dppca.common.errors import StoreError, StoreVersionError
 from dppca.common.messages import Form, StudyState
 from dppca.common.privacy.release import calibrate
-from dppca.curator.store import SqliteStore, Store, blobs
-from dppca.curator.store.migrations import MIGRATIONS, STORE_VERSION, StoreUpgrade
+from dppca.curator.store import SqliteStore, blobs
+from dppca.curator.store.tables import STORE_VERSION
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import SyntheticHeader, contribute, publish
 from dppca.curator.study.study_record import (
@@ -30,22 +30,21 @@ from dppca.curator.study.study_record import (
 )
 from tests.support.census import header_of, make_release
 from tests.support.masked import MaskedRecords, make_masked_study
-from tests.support.old_store import CREATED_S, write_version_1
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 STUDY = make_study()
 NOISE = calibrate(STUDY)
 OPEN = lifecycle.create(None, STUDY, now=NOW)
-Opener = Callable[[], Store]
+Opener = Callable[[], SqliteStore]
 
 
 @pytest.fixture(params=[SqliteStore])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     """Opens the one store of this test again and again; another implementation joins here."""
-    opened: list[Store] = []
+    opened: list[SqliteStore] = []
 
-    def open_store() -> Store:
+    def open_store() -> SqliteStore:
         for store in opened:
             store.close()
         opened[:] = [request.param(tmp_path / "state")]
@@ -56,7 +55,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
         store.close()
 
 
-def keep(store: Store, record: StudyRecord, owner: str, seed: int = 0) -> StudyRecord:
+def keep(store: SqliteStore, record: StudyRecord, owner: str, seed: int = 0) -> StudyRecord:
     release = make_release(record.study, seed=seed)
     header = replace(
         header_of(release, ledger_length=seed + 2), signature=b"signed", certificate=owner.encode()
@@ -68,7 +67,7 @@ def keep(store: Store, record: StudyRecord, owner: str, seed: int = 0) -> StudyR
     return after
 
 
-def decompose(store: Store, record: StudyRecord) -> StudyRecord:
+def decompose(store: SqliteStore, record: StudyRecord) -> StudyRecord:
     with store.spool() as spool:
         spool.write(b"result")
         after = replace(
@@ -359,83 +358,21 @@ def test_a_folder_is_for_one_process_at_a_time(opener: Opener, tmp_path: Path) -
     assert "StoreError: another daemon uses" in done.stderr
 
 
-def test_a_newer_store_is_refused_by_name_and_left_alone(opener: Opener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [STORE_VERSION - 1, STORE_VERSION + 1])
+def test_a_store_of_another_version_is_refused_by_name_and_left_alone(
+    opener: Opener, tmp_path: Path, version: int
+) -> None:
     opener().close()
     path = tmp_path / "state" / "curator.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = DELETE")
-        database.execute("PRAGMA user_version = 99")
+        database.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="version 99"):
+    said = f"has version {version}; this software reads version {STORE_VERSION}"
+    with pytest.raises(StoreVersionError, match=said):
         SqliteStore(tmp_path / "state")
     assert path.read_bytes() == before
     assert not list(path.parent.glob("curator.sqlite?*"))
-
-
-def test_a_store_of_the_first_version_is_upgraded_after_a_copy(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    write_version_1(state, STUDY)
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        old = list(database.iterdump())
-    store = SqliteStore(state)
-    copy = state / "curator.sqlite.version-1"
-    assert store.upgraded == StoreUpgrade(1, STORE_VERSION, copy)
-    record = store.study(bytes.fromhex(STUDY.digest))
-    assert record is not None
-    assert (record.created_s, record.contributed) == (CREATED_S, ("owner-1",))
-    assert store.read(record.contributions[0].sha256) == make_release(STUDY).payload()
-    after = keep(store, record, "owner-2", 1)
-    store.close()
-
-    again = SqliteStore(state)
-    assert again.upgraded is None
-    assert again.studies() == (after,)
-    again.close()
-    with closing(sqlite3.connect(copy)) as database:
-        assert list(database.iterdump()) == old
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        steps = database.execute("SELECT version FROM upgrades ORDER BY version").fetchall()
-    assert steps == [(version,) for version in range(2, STORE_VERSION + 1)]
-
-
-def test_an_upgraded_store_has_the_tables_of_a_new_one(opener: Opener, tmp_path: Path) -> None:
-    write_version_1(tmp_path / "old", STUDY)
-    SqliteStore(tmp_path / "old").close()
-    opener().close()
-    found = []
-    for folder in ("old", "state"):
-        with closing(sqlite3.connect(tmp_path / folder / "curator.sqlite")) as database:
-            (mark,) = database.execute("PRAGMA application_id").fetchone()
-            tables = database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
-            found.append((mark, [(name, _words(sql)) for name, sql in tables]))
-    assert found[0] == found[1]
-
-
-def _words(sql: str | None) -> list[str]:
-    return (sql or "").split()
-
-
-def test_migrations_count_from_one_without_gaps() -> None:
-    assert [each.version for each in MIGRATIONS] == list(range(1, STORE_VERSION + 1))
-    assert all(each.purpose and each.statements for each in MIGRATIONS)
-
-
-def test_an_upgrade_whose_copy_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    write_version_1(state, STUDY)
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        old = list(database.iterdump())
-    in_the_way = state / "curator.sqlite.version-1"
-    in_the_way.mkdir()
-    with pytest.raises(StoreError, match=r"cannot write .*version-1"):
-        SqliteStore(state)
-    in_the_way.rmdir()
-    with closing(sqlite3.connect(state / "curator.sqlite")) as database:
-        assert list(database.iterdump()) == old
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
-    assert not list(state.glob("*.partial"))
-    SqliteStore(state).close()
 
 
 @pytest.mark.parametrize("mark", [0, 7], ids=["no mark", "another mark"])

@@ -13,13 +13,12 @@ from dppca.common.errors import ArtefactError, SettingError, StoreError, StoreVe
 from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.backup import MANIFEST, back_up, restore
-from dppca.curator.store.migrations import STORE_VERSION
+from dppca.curator.store.tables import STORE_VERSION
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from tests.support.census import header_of, make_release
 from tests.support.masked import MaskedRecords, make_masked_study
-from tests.support.old_store import write_version_1
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -101,17 +100,6 @@ def test_nothing_but_the_store_is_in_a_backup(backup: Path) -> None:
     assert list(backup.parent.glob(".backup*")) == []
 
 
-def test_a_store_of_an_older_version_can_be_backed_up_and_upgraded_later(tmp_path: Path) -> None:
-    write_version_1(tmp_path / "old", STUDY)
-    assert back_up(tmp_path / "old", tmp_path / "backup", now_s=1).version == 1
-    assert restore(tmp_path / "backup", tmp_path / "new").files == 1
-    store = SqliteStore(tmp_path / "new")
-    record = store.named(STUDY.name)
-    store.close()
-    assert record is not None
-    assert record.contributed == ("owner-1",)
-
-
 def test_a_folder_that_exists_is_never_written_over(tmp_path: Path, backup: Path) -> None:
     with pytest.raises(SettingError, match="exists already"):
         back_up(tmp_path / "state", backup, now_s=2)
@@ -175,7 +163,7 @@ def test_a_folder_that_a_daemon_uses_is_not_restored_into(tmp_path: Path, backup
     store.close()
 
 
-def test_a_backup_of_a_newer_version_is_refused_by_name(tmp_path: Path, backup: Path) -> None:
+def test_a_backup_of_another_version_is_refused_by_name(tmp_path: Path, backup: Path) -> None:
     path = backup / "curator.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 99")
