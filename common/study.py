@@ -125,7 +125,7 @@ class OpenerEntry(_Strict):
 class _Privacy(_Strict):
     """Whom the owners have to trust, with either kind of noise."""
 
-    trust: Trust | None = None
+    trust: Trust = Trust.OWNER
     colluders: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
@@ -151,7 +151,7 @@ class LaplacePrivacy(_Privacy):
         The epsilon that a source states for ``scale``. It is printed and has no other effect.
     trust
         ``owner``: each owner adds all of the noise. ``aggregate``: the owners' shares of the noise
-        add up to it, and the curator sees one sum. Said in documents of version 2, and only there.
+        add up to it, and the curator sees one sum.
     colluders
         With ``aggregate``: so many owners may work together with the curator, 1 or more.
     """
@@ -264,7 +264,7 @@ class Study(BaseModel):
     Attributes
     ----------
     version
-        Version of this format: 1, or 2 where ``privacy`` says ``trust``.
+        Version of this format.
     name
         The study's name, which commands take. No two studies of a curator share one.
     owners
@@ -305,7 +305,7 @@ class Study(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    version: Literal[1, 2] = 1
+    version: Literal[1] = 1
     name: PartyName
     owners: Annotated[tuple[PartyName, ...], Field(min_length=1, max_length=MAX_OWNERS)]
     quorum: Annotated[int, Field(ge=1)] | None = None
@@ -356,20 +356,16 @@ class Study(BaseModel):
 
     @model_validator(mode="after")
     def _trust_said(self) -> Self:
-        if (self.version == 1) != (self.privacy.trust is None):
-            raise ValueError("privacy says trust in a document of version 2, and only there")
         if self.trust is Trust.AGGREGATE:
             _check_aggregate(self)
         elif self.spares or (self.identities, self.openers, self.open_by) != (None, None, None):
-            raise ValueError(
-                "identities, openers, spares and open_by belong to trust: aggregate (version: 2)"
-            )
+            raise ValueError("identities, openers, spares and open_by belong to trust: aggregate")
         return self
 
     @property
     def trust(self) -> Trust:
-        """Whom owners trust; ``owner`` in documents of version 1."""
-        return self.privacy.trust or Trust.OWNER
+        """Whom owners trust."""
+        return self.privacy.trust
 
     @property
     def honest(self) -> int | None:
@@ -429,10 +425,8 @@ class Study(BaseModel):
             document[name] = None if time is None else time.astimezone(UTC).isoformat()
         if self.faults is None:
             del document["faults"]
-        if self.version == 1:
-            del document["privacy"]["trust"]
-        if self.trust is not Trust.AGGREGATE:
-            del document["privacy"]["colluders"]
+        if self.trust is Trust.OWNER:
+            del document["privacy"]["trust"], document["privacy"]["colluders"]
             for name in OF_AGGREGATE:
                 del document[name]
         return canonical_json(document)

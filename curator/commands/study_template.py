@@ -24,8 +24,8 @@ privacy:
 
 # The curator can see one sum over the owners in place of each owner's noised sums. The owners then
 # make the noise together, and the pool holds less: `dppca-curator plan --colluders 1` shows it.
-# That takes `version: 2` at the top, `trust: aggregate` and `colluders: 1` in privacy (decide: how
-# many owners may work with the curator; gaussian noise keeps more if they are more than that), and
+# That takes `trust: aggregate` and `colluders: 1` in privacy (decide: how many owners may work with
+# the curator; gaussian noise keeps more if they are more than that), and
 # spares: 0                           # openers that may be gone for good
 # open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
 # `dppca-curator study assemble` then adds the owners' keys.

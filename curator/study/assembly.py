@@ -26,7 +26,7 @@ def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, St
     Parameters
     ----------
     text
-        A study file (YAML) of version 2 with ``trust: aggregate``, without keys.
+        A study file (YAML) with ``trust: aggregate``, without keys.
     parts
         Where each owner's part comes from, for messages, and what ``dppca-owner identity`` printed
         there: lines of YAML, or its ``--json``.

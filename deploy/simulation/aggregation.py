@@ -74,7 +74,6 @@ def write_draft(study: Study, aggregation: Aggregation) -> str:
     trust = {"trust": Trust.AGGREGATE.value, "colluders": aggregation.colluders}
     draft = {
         **document,
-        "version": 2,
         "privacy": {**document["privacy"], **trust},
         "spares": aggregation.spares,
         "open_by": OPEN_BY,

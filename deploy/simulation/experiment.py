@@ -119,7 +119,7 @@ def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
     if not names:
         raise SettingError(f"a simulation needs at least one owner, not {owners}")
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name in ("version", *OF_AGGREGATE):
+    for name in OF_AGGREGATE:
         document.pop(name, None)
     privacy = {
         name: value

@@ -201,7 +201,6 @@ def study_of_sites(
         for place, site in enumerate(sites)
     }
     fields: dict[str, Any] = {
-        "version": 2,
         "name": name,
         "owners": sorted(said),
         "trust": "aggregate",

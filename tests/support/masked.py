@@ -82,7 +82,6 @@ def masked_document(
         for name, secret in secrets.items()
     }
     document: dict[str, Any] = {
-        "version": 2,
         "owners": sorted(keys),
         "trust": "aggregate",
         "colluders": 1,
