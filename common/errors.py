@@ -41,7 +41,7 @@ Each class carries
     │   └── OpeningRefusedError     26  an opener was asked for another set, or a set too small
     ├── LedgerError                 30  the ledger cannot be written
     │   ├── LedgerCorruptError      31  the chain does not verify
-    │   └── LedgerVersionError      32  a newer version of the software wrote it
+    │   └── LedgerVersionError      32  another version of the software wrote it
     ├── CallError                   what a call to the other side came to
     │   ├── BusyError           38  too many calls at once: wait and try again
     │   ├── UnreachableError        40  no connection, or none in time: try again
@@ -246,9 +246,9 @@ class LedgerCorruptError(LedgerError):
 
 
 class LedgerVersionError(LedgerError):
-    """A newer version of the software wrote the ledger; it was not touched."""
+    """Another version of the software wrote the ledger; it was not touched."""
 
-    public = "The ledger is of a newer version."
+    public = "The ledger is of another version."
     exit_code = 32
 
 

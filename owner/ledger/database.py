@@ -54,15 +54,11 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.entry_documents import to_document
 from dppca.owner.ledger.file import (
     BUSY_MS,
-    VERSION_MASKED,
-    VERSION_POPULATIONS,
-    VERSION_RECOVERED,
     check_form,
     check_version,
     create,
     is_empty,
     make_private,
-    raise_version,
     sqlite_errors,
 )
 from dppca.owner.ledger.lock import lock_site
@@ -163,7 +159,6 @@ class Ledger:
             if reserved is not None:
                 return reserved
             made = Reservation(history.length + 1, time_text(now), release_id, request)
-            self._raise_version(made)
             self._append(history, made)
             return made
 
@@ -325,7 +320,6 @@ class Ledger:
         with self._transaction() as history:
             for entry in entries:
                 self._append(history, replace(entry, sequence=history.length + 1))
-                self._raise_version(entry)
                 history = verify_chain(self._rows())
             checkpoint("store")
         checkpoint("commit")
@@ -366,7 +360,7 @@ class Ledger:
 
     def _require_unlocked(self, history: History) -> None:
         if self._mark is None:
-            return  # of an earlier version; every command compares it before it charges anything
+            return  # every command compares it before it charges anything
         rows = self._rows()
         require_own(self._mark, rows)
         require_borne_out(self._mark.held, history, rows)
@@ -385,7 +379,6 @@ class Ledger:
             if fault is not None:
                 raise OpeningRefusedError(f"the ledger refuses it: {fault}")
             made = replace(entry, sequence=history.length + 1)
-            self._raise_version(made)
             for stream, total in () if sums is None else sums.totals:
                 self._connection.execute(
                     "INSERT INTO sums (opener_key, stream, total) VALUES (?, ?, ?)",
@@ -394,18 +387,6 @@ class Ledger:
             checkpoint("store")
             self._append(history, made)
         return made
-
-    def _raise_version(self, entry: Entry) -> None:
-        """See that no version of the software reads the file that cannot read an entry."""
-        account = entry.request.account if isinstance(entry, Reservation | Recovery) else None
-        if account is not None and (account.source or account.population.name != account.data_set):
-            raise_version(self._connection, VERSION_POPULATIONS)
-        elif isinstance(entry, OpenerEntry) or (
-            isinstance(entry, Reservation | Recovery) and entry.request.honest is not None
-        ):
-            raise_version(self._connection, VERSION_MASKED)
-        elif isinstance(entry, Recovery | Disowning):
-            raise_version(self._connection, VERSION_RECOVERED)
 
     def _append(self, history: History, entry: Entry) -> None:
         document = to_document(entry, previous=history.head)
@@ -445,7 +426,7 @@ def open_ledger(
     Raises
     ------
     LedgerVersionError
-        A newer version of the software wrote it; it is unchanged.
+        Another version of the software wrote it; it is unchanged.
     LedgerError
         Another command is at work, or the file cannot be written or is no ledger.
     LedgerCorruptError

@@ -13,13 +13,7 @@ from dppca.common.files import create_private
 
 BUSY_MS = 5_000
 _APPLICATION_ID = 0x44505043
-_VERSION = 1
-VERSION_RECOVERED = 2
-"""Version of a ledger with entries that the first version of the software cannot read."""
-VERSION_MASKED = 3
-"""Version of a ledger with entries of masked sums: it has a table for what an opener opened."""
-VERSION_POPULATIONS = 4
-"""Version of a ledger whose charges say the population or where its rows lie."""
+VERSION = 5
 
 _DEFINITIONS = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "
@@ -32,22 +26,15 @@ _DEFINITIONS = (
     "CREATE TRIGGER releases_once BEFORE INSERT ON releases "
     "WHEN EXISTS (SELECT 1 FROM releases WHERE release_id = NEW.release_id) "
     "BEGIN SELECT RAISE(ABORT, 'a release is stored once'); END",
-    *(
-        f"CREATE TRIGGER {table}_no_{event} BEFORE {event.upper()} ON {table} "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-        for table in ("entries", "releases")
-        for event in ("update", "delete")
-    ),
-)
-_OPENERS = (
     "CREATE TABLE sums (opener_key BLOB NOT NULL, stream INTEGER NOT NULL, total BLOB NOT NULL, "
     "PRIMARY KEY (opener_key, stream)) WITHOUT ROWID",
     "CREATE TRIGGER sums_once BEFORE INSERT ON sums WHEN EXISTS "
     "(SELECT 1 FROM sums WHERE opener_key = NEW.opener_key AND stream = NEW.stream) "
     "BEGIN SELECT RAISE(ABORT, 'a sum is stored once'); END",
     *(
-        f"CREATE TRIGGER sums_no_{event} BEFORE {event.upper()} ON sums "
+        f"CREATE TRIGGER {table}_no_{event} BEFORE {event.upper()} ON {table} "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for table in ("entries", "releases", "sums")
         for event in ("update", "delete")
     ),
 )
@@ -76,26 +63,11 @@ def create(connection: sqlite3.Connection) -> None:
         for definition in _DEFINITIONS:
             connection.execute(definition)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def read_version(connection: sqlite3.Connection) -> int:
-    """Version of the file's form."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def raise_version(connection: sqlite3.Connection, version: int) -> None:
-    """Make the file's form that of a version, within the caller's transaction; never an older."""
-    before = read_version(connection)
-    if before < VERSION_MASKED <= version:
-        for definition in _OPENERS:
-            connection.execute(definition)
-    connection.execute(f"PRAGMA user_version = {max(before, version)}")
 
 
 def check_version(connection: sqlite3.Connection) -> None:
@@ -103,15 +75,15 @@ def check_version(connection: sqlite3.Connection) -> None:
     if is_empty(connection):
         return
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    version = read_version(connection)
-    if application == _APPLICATION_ID and version > VERSION_POPULATIONS:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != _APPLICATION_ID:
+        raise LedgerError("ledger.sqlite is not a ledger")
+    if version != VERSION:
         raise LedgerVersionError(
-            f"ledger.sqlite has version {version}; this software reads version "
-            f"{VERSION_POPULATIONS}: run the newer dppca-owner; do not take an older copy of the "
-            "ledger, which would forget charges"
+            f"ledger.sqlite has version {version}; this software reads version {VERSION}: run the "
+            "dppca-owner that wrote it; do not take an older copy of the ledger, which would "
+            "forget charges"
         )
-    if application != _APPLICATION_ID or version < _VERSION:
-        raise LedgerError("ledger.sqlite is not a ledger that this version can read")
 
 
 def check_form(connection: sqlite3.Connection) -> None:
@@ -120,10 +92,7 @@ def check_form(connection: sqlite3.Connection) -> None:
     statements = connection.execute(
         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()
-    expected = set(_DEFINITIONS)
-    if read_version(connection) >= VERSION_MASKED:
-        expected |= set(_OPENERS)
-    if {sql for (sql,) in statements} != expected:
+    if {sql for (sql,) in statements} != set(_DEFINITIONS):
         raise LedgerCorruptError(
             "the ledger is damaged: its tables or the triggers that guard them were changed"
         )

@@ -13,10 +13,8 @@ from dppca.common.errors import LedgerCorruptError
 from dppca.owner.ledger.chain import History, LedgerRow, damaged, verify_chain
 from dppca.owner.ledger.file import (
     BUSY_MS,
-    VERSION_MASKED,
     check_form,
     is_empty,
-    read_version,
     sqlite_errors,
 )
 from dppca.owner.ledger.openers import digest_sums
@@ -107,20 +105,12 @@ def verified(connection: sqlite3.Connection) -> History:
 
 
 def read_sums(connection: sqlite3.Connection, key_id: str) -> list[tuple[int, bytes]]:
-    """The stored sums of an opener key, streams ascending; none in a file of an older form."""
-    if read_version(connection) < VERSION_MASKED:
-        return []
+    """The stored sums of an opener key, streams ascending."""
     query = "SELECT stream, total FROM sums WHERE opener_key = ? ORDER BY stream"
     return connection.execute(query, (bytes.fromhex(key_id),)).fetchall()
 
 
 def _faults_of_sums(connection: sqlite3.Connection, history: History) -> list[tuple[int, str]]:
-    if read_version(connection) < VERSION_MASKED:
-        return [
-            (each.opening.sequence, "its sums are gone")
-            for each in history.openers.values()
-            if each.opening is not None
-        ]
     opened = {
         bytes.fromhex(key_id): each.opening
         for key_id, each in history.openers.items()

@@ -157,18 +157,7 @@ def test_an_export_has_a_line_for_each_step() -> None:
     assert text.count(SET) == 2
 
 
-def test_a_ledger_without_openers_keeps_the_form_it_had(tmp_path: Path) -> None:
-    path, lock = ledger_files(tmp_path)
-    with open_ledger(path, lock=lock) as ledger:
-        ledger.reserve(request_of(STUDY), release_id=bytes(16), now=NOW)
-    assert _version(path) == 1
-    with open_ledger(path, lock=lock) as ledger:
-        _opened(ledger)
-    assert _version(path) == 3
-    assert read_history(path).length == 5
-
-
-def test_a_masked_charge_says_on_whose_noise_it_rests_and_older_software_keeps_off(
+def test_a_masked_charge_says_on_whose_noise_it_rests(
     tmp_path: Path,
 ) -> None:
     path, lock = ledger_files(tmp_path)
@@ -176,16 +165,8 @@ def test_a_masked_charge_says_on_whose_noise_it_rests_and_older_software_keeps_o
     assert (request.colluders, request.honest) == (1, 3)
     with open_ledger(path, lock=lock) as ledger:
         ledger.reserve(request, release_id=bytes(16), now=NOW)
-    assert _version(path) == 3
     ((made),) = read_history(path).reservations
     assert made.request == request
-
-
-def _version(path: Path) -> int:
-    direct = sqlite3.connect(path)
-    (version,) = direct.execute("PRAGMA user_version").fetchone()
-    direct.close()
-    return int(version)
 
 
 @pytest.mark.parametrize(
