@@ -18,8 +18,7 @@ eigenvalues
 vectors
     float64, shape (k, p): rows are the kept eigenvectors, largest entry by magnitude positive.
 receipt
-    uint8: the countersigned receipt (`dppca.common.attestation.components`); absent in files of
-    earlier versions.
+    uint8: the countersigned receipt (`dppca.common.attestation.components`).
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class ResultHeader:
         the eigenvalues, from ``noise_edge_draws`` simulated draws.
     epsilon, delta
         The federation's guarantee over all owners of the study: that of one owner, or the sum
-        where people overlap. Decimals as text. Files of earlier versions may leave out owners
-        that took no part: rely on what `dppca.common.attestation.verify.verified_result` returns.
+        where people overlap. Decimals as text.
     """
 
     study_digest: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from dppca.common.amounts import decimal_text
 from dppca.common.attestation.documents import (
@@ -81,17 +81,9 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
     return mechanism
 
 
-def describe_federation(
-    study: Study, calibration: Calibration, owners: Collection[str] | None = None
-) -> ProvedGuarantee:
-    """The guarantee to one person, over all owners of the study.
-
-    Parameters
-    ----------
-    owners
-        Only these, as earlier versions did: to read what they wrote, never to rely on it.
-    """
-    guarantee = compose_guarantee(study, calibration, owners)
+def describe_federation(study: Study, calibration: Calibration) -> ProvedGuarantee:
+    """The guarantee to one person, over all owners of the study."""
+    guarantee = compose_guarantee(study, calibration)
     return {
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,

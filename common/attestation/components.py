@@ -130,11 +130,6 @@ class Checked:
         """What may be relied on: computed from the study, over all of its owners."""
         return describe_federation(self.study, self.calibration)
 
-    @property
-    def stated_guarantees(self) -> list[ProvedGuarantee]:
-        """What files made of these components may state: the figure above, or an old receipt's."""
-        return [self.guarantee, self.document["guarantee"]]
-
 
 def sealed_result(
     result: Result,
@@ -167,7 +162,6 @@ def sealed_result(
         missing=result.header.missing,
         count=result.header.count,
         parts=digest_arrays(result),
-        guarantee=describe_federation(study, calibration),
         software=SOFTWARE,
     )
     envelope = signed_document(Purpose.COMPONENTS, document, signer)
@@ -214,7 +208,7 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
         The study's document does not have its digest.
     """
     if envelope is None:
-        raise ReceiptError("there is no receipt of the components: they are of an earlier version")
+        raise ReceiptError("there is no receipt of the components: it is no result")
     what = "the receipt of the components"
     document, curator, certificate = require_document(Purpose.COMPONENTS, envelope, what=what)
     if curator.role is not Role.CURATOR:
@@ -235,8 +229,6 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
         missing = [str(name) for name in document["missing"]]
         taking_part = [release.owner for release in releases]
         _require_owners(study, taking_part, missing)
-        guarantee = describe_federation(study, calibration)
-        earlier = describe_federation(study, calibration, taking_part)
         rebuilt = _document(
             study,
             calibration,
@@ -245,7 +237,6 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
             missing=missing,
             count=document["count"],
             parts=document["parts"],
-            guarantee=earlier if document["guarantee"] == earlier else guarantee,
             software=document["software"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -322,7 +313,6 @@ def _document(
     missing: Sequence[str],
     count: int,
     parts: dict[str, str],
-    guarantee: ProvedGuarantee,
     software: str,
 ) -> ComponentsReceipt:
     """What the curator signs."""
@@ -345,7 +335,7 @@ def _document(
             for each in releases
         ],
         "missing": list(missing),
-        "guarantee": guarantee,
+        "guarantee": describe_federation(study, calibration),
         "mechanism": describe_mechanism(study, calibration),
         "count": count,
         "parts": parts,

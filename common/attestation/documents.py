@@ -132,7 +132,6 @@ class VerifiedClaims(TypedDict):
     owners: NotRequired[Annotated[list[ProvedContribution], "contributions in the components"]]
     missing: NotRequired[Annotated[list[str], "owners that took no part"]]
     guarantee: Annotated[ProvedGuarantee | None, "guarantee of the components, computed here"]
-    stated_guarantee: NotRequired[Annotated[ProvedGuarantee, "the same as the file states it"]]
     mechanism: NotRequired[Annotated[ProvedMechanism, "noise of every contribution"]]
     countersigned_by: NotRequired[Annotated[str, "name of the curator"]]
     if_more_collude: NotRequired[Annotated[ProvedCollusion, "what is left; of `trust: aggregate`"]]

@@ -144,15 +144,7 @@ def _check_weights(
         intercept_scaling=claims.intercept_scaling,
         solver_tolerance=claims.solver_tolerance,
     )
-    guarantee = next(
-        (
-            each
-            for each in checked.stated_guarantees
-            if (each["epsilon"], each["delta"], tuple(each["assumptions"]))
-            == (claims.components_epsilon, claims.components_delta, claims.assumptions)
-        ),
-        checked.guarantee,
-    )
+    guarantee = checked.guarantee
     plan = plan_study_weights(study, terms, n_rows=stated.n_rows, n_components=k)
     receipt = replace(
         stated,

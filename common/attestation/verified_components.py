@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.archives import read_archive
 from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.verify import verify_components
 from dppca.common.errors import ArtefactError
@@ -52,7 +51,7 @@ class Components:
     study
         What was asked for, with the schema that codes rows.
     receipt
-        What the curator signed; None in a file of an earlier version.
+        What the curator signed; None in a simulation, which signs nothing.
     """
 
     components_: NDArray[np.float64]
@@ -135,14 +134,12 @@ def read_result(
     revoked
         The authority's revocation list.
     study
-        Needed for a file of an earlier version, which carries no receipt: nothing is signed then.
-        Otherwise only compared.
+        The study that the file must be of.
 
     Raises
     ------
     ArtefactError
-        The file cannot be read, is no result, is of another study, or carries no receipt and
-        ``study`` is not given.
+        The file cannot be read, is no result, or is of another study.
     ReceiptError, SignatureError, AlteredError
         Names the part at fault.
     """
@@ -150,17 +147,15 @@ def read_result(
         content = Path(path).read_bytes()
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
-    receipt = None
     try:
-        members = read_archive(content).members
+        checked, _ = verify_components(content, ca=ca, revoked=revoked)
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error
-    if study is None or "receipt.npy" in members:
-        checked, _ = verify_components(content, ca=ca, revoked=revoked)
-        if study is not None and study.digest != checked.study.digest:
-            raise ArtefactError("the result is of another study")
-        study, receipt = checked.study, checked.document
-    return make_components(result_from_bytes(content, study), study, receipt)
+    if study is not None and study.digest != checked.study.digest:
+        raise ArtefactError("the result is of another study")
+    return make_components(
+        result_from_bytes(content, checked.study), checked.study, checked.document
+    )
 
 
 def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:

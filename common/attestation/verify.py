@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -189,7 +188,7 @@ def verified_result(
 ) -> Result:
     """The result of a study, once all that it claims has been checked.
 
-    The guarantee in its header is the one that was computed again, over all owners of the study.
+    The guarantee in its header is that over all owners of the study, as it was computed again.
 
     Parameters
     ----------
@@ -204,14 +203,7 @@ def verified_result(
     checked, _, result = _verified(content, KnownParties(ca, revoked=revoked))
     if checked.study.digest != study.digest:
         raise ArtefactError("the result is of another study")
-    proved = checked.guarantee
-    header = replace(
-        result.header,
-        epsilon=proved["epsilon"],
-        delta=proved["delta"],
-        assumptions=tuple(proved["assumptions"]),
-    )
-    return replace(result, header=header)
+    return result
 
 
 def verify_components(
@@ -247,7 +239,7 @@ def _envelope(content: bytes) -> object:
     """The receipt in a result file."""
     members = read_archive(content).members
     if "receipt.npy" not in members:
-        raise ReceiptError("the file carries no receipt: it is no result, or of an earlier version")
+        raise ReceiptError("the file carries no receipt: it is no result")
     text = array_in(members["receipt.npy"]).tobytes()
     if "header.npy" not in members:
         raise AlteredError("array header: missing")
@@ -276,7 +268,6 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     ]
     claims["missing"] = document["missing"]
     claims["guarantee"] = checked.guarantee
-    claims["stated_guarantee"] = document["guarantee"]
     claims["mechanism"] = document["mechanism"]
     claims["countersigned_by"] = checked.curator.name
     if checked.evidence is not None:
@@ -346,19 +337,13 @@ def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[
         else f"variance {noise['sigma_squared']}"
     )
     owners = ", ".join(f"{each['owner']} ({each['rows']} rows)" for each in report["owners"])
-    missing, stated, left = [], report["stated_guarantee"], []
+    missing, left = [], []
     if "if_more_collude" in report:
         left.append(f"  if more owners collude: {report['if_more_collude']['words']}")
     if report["missing"]:
         missing.append(
             f"  took no part, by the curator's word: {', '.join(report['missing'])} (counted in "
             "the guarantee all the same: it cannot be checked that a release was not used)"
-        )
-    old = []
-    if stated != guarantee:
-        old.append(
-            f"  the file itself states epsilon {stated['epsilon']}, delta {stated['delta']}, over "
-            "the owners it names only, as earlier versions did: rely on the guarantee above"
         )
     return [
         f"  receipts signed by: {owners}",
@@ -371,7 +356,6 @@ def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[
         f"{guarantee['delta']}, provided that:",
         *(f"    {assumption}" for assumption in guarantee["assumptions"]),
         *left,
-        *old,
     ]
 
 

@@ -24,7 +24,7 @@ Source: Canonne, Kamath and Steinke (2020) for (1): rho is in proportion to the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
@@ -78,20 +78,15 @@ class ComposedGuarantee:
     assumptions: tuple[str, ...]
 
 
-def compose_guarantee(
-    study: Study, calibration: Calibration, owners: Collection[str] | None = None
-) -> ComposedGuarantee:
-    """The federation's guarantee.
+def compose_guarantee(study: Study, calibration: Calibration) -> ComposedGuarantee:
+    """The federation's guarantee, over all owners of the study.
 
     Parameters
     ----------
     calibration
         What each owner's release claims, or with ``trust: aggregate`` their sum.
-    owners
-        Whose releases are counted: all of the study, except to read what earlier versions wrote.
     """
-    counted = frozenset(study.owners if owners is None else owners)
-    most = max(len(group) for group in group_owners(study, counted))
+    most = max(len(group) for group in _groups(study))
     epsilon, delta = _together(study.trust, calibration, Decimal(most))
     return ComposedGuarantee(
         epsilon=decimal_text(epsilon),
@@ -133,15 +128,13 @@ def describe_trust(study: Study) -> tuple[str, ...]:
     )
 
 
-def group_owners(study: Study, owners: Collection[str]) -> list[tuple[str, ...]]:
+def _groups(study: Study) -> list[tuple[str, ...]]:
     """Which owners' losses add up: declared groups, and every other owner on its own."""
     if study.overlap is True:
-        return [tuple(sorted(owners))]
+        return [study.owners]
     declared = () if study.overlap is False else study.overlap
-    groups = [tuple(owner for owner in group if owner in owners) for group in declared]
-    grouped = {owner for group in groups for owner in group}
-    alone = [(owner,) for owner in sorted(owners) if owner not in grouped]
-    return [*(group for group in groups if group), *alone]
+    grouped = {owner for group in declared for owner in group}
+    return [*declared, *((owner,) for owner in study.owners if owner not in grouped)]
 
 
 def describe_overlap(study: Study) -> str:

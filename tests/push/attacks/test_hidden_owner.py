@@ -87,7 +87,7 @@ def test_an_owner_that_the_quorum_allows_to_be_missing_is_counted_and_named(
     proved = make_proved_site(tmp_path, overlap=overlap, **QUORUM)
     content = Liar(proved).without(HIDDEN)
     report = _verified(proved, content, tmp_path)
-    assert report["guarantee"]["epsilon"] == report["stated_guarantee"]["epsilon"] == "2"
+    assert report["guarantee"]["epsilon"] == "2"
     text = verification_text(report)
     assert "took no part, by the curator's word: owner-1" in text
     assert "guarantee of the components: epsilon 2," in text
@@ -100,35 +100,26 @@ def test_a_curator_cannot_state_less_than_the_owners_it_names_lose(tmp_path: Pat
         _verified(proved, Liar(proved).without(epsilon="0.5"), tmp_path)
 
 
-def _as_earlier_versions(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """A result whose guarantee counts the owners that are named, as versions before did."""
-    figure = describe_federation(liar.proved.study, calibrate(liar.proved.study), [SHOWN])
-    monkeypatch.setattr(
-        "dppca.common.attestation.components.describe_federation", lambda *_: figure
-    )
-    content = liar.without(HIDDEN, epsilon=figure["epsilon"])
-    monkeypatch.undo()
-    return content
-
-
-def test_the_lower_figure_of_an_earlier_version_is_read_and_never_relied_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("figure", ["1", "0.1"], ids=["of those it names", "another"])
+def test_a_lower_figure_that_a_curator_signs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: str
 ) -> None:
     proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
-    content = _as_earlier_versions(Liar(proved), monkeypatch)
-    report = _verified(proved, content, tmp_path)
-    assert report["stated_guarantee"]["epsilon"] == "1"
-    assert report["guarantee"]["epsilon"] == "2"
-    assert "the file itself states epsilon 1" in verification_text(report)
-    assert verified_result(content, proved.study, ca=proved.ca).header.epsilon == "2"
+    liar = Liar(proved)
+    told = {**describe_federation(proved.study, calibrate(proved.study)), "epsilon": figure}
+    monkeypatch.setattr("dppca.common.attestation.components.describe_federation", lambda *_: told)
+    content = liar.without(HIDDEN, epsilon=figure)
+    monkeypatch.undo()
+    with pytest.raises(ReceiptError, match=r"guarantee\.epsilon"):
+        _verified(proved, content, tmp_path)
 
 
 @pytest.mark.parametrize("command", ["synthesize", "train"])
-def test_what_is_made_of_such_a_result_carries_the_higher_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+def test_what_is_made_of_a_result_without_an_owner_carries_the_figure_of_all(
+    tmp_path: Path, command: str
 ) -> None:
     proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
-    proved.components.write_bytes(_as_earlier_versions(Liar(proved), monkeypatch))
+    proved.components.write_bytes(Liar(proved).without(HIDDEN))
     if command == "synthesize":
         code, said = proved.site.run("synthesize", "site-test", "--rows", "20")
         path = Path(said["forms"]["decoded"])
@@ -142,18 +133,3 @@ def test_what_is_made_of_such_a_result_carries_the_higher_figure(
         claimed = model.receipt.claims.components_epsilon
     assert (code, claimed) == (0, "2")
     assert verify_file(path, ca=proved.ca)["guarantee"]["epsilon"] == "2"
-
-
-def test_another_figure_that_a_curator_signs_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
-    liar = Liar(proved)
-    figure = {**describe_federation(proved.study, calibrate(proved.study)), "epsilon": "0.1"}
-    monkeypatch.setattr(
-        "dppca.common.attestation.components.describe_federation", lambda *_: figure
-    )
-    content = liar.without(HIDDEN, epsilon="0.1")
-    monkeypatch.undo()
-    with pytest.raises(ReceiptError, match=r"guarantee\.epsilon"):
-        _verified(proved, content, tmp_path)

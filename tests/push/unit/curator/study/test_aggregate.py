@@ -195,8 +195,6 @@ def test_an_owner_that_is_missing_is_counted_because_nobody_can_check_an_absence
     assert result.header.missing == ("owner-3",)
     whole = compose_guarantee(study, calibrate(study))
     assert result.header.epsilon == whole.epsilon == ("3" if overlap is True else "2")
-    named = compose_guarantee(study, calibrate(study), ["owner-1", "owner-2"])
-    assert named.epsilon == ("2" if overlap is True else "1")
 
 
 @pytest.mark.parametrize("changes", [{}, {"covariance": "within"}])
