@@ -7,10 +7,9 @@ the owner or of the curator is needed.
 
 There is no time in it, so the same contribution sent again is acknowledged with the same document.
 
-Limits: a curator of an earlier version signs nothing, and a curator that means to hide an owner may
-say that it is one. Then the owner's own ledger is all there is, and `dppca-owner components` goes
-by that. What the curator added up cannot be seen in a result: a release may be listed and not used,
-or used and not listed.
+Limits: a curator that signs nothing is refused, but has the release by then; the owner's own ledger
+is all there is, and `dppca-owner components` goes by that. What the curator added up cannot be seen
+in a result: a release may be listed and not used, or used and not listed.
 """
 
 from __future__ import annotations

@@ -88,9 +88,7 @@ def require_sealed(content: Bytes, block: bytes | None) -> tuple[Identity, bytes
         Some byte was changed after the file was sealed.
     """
     if block is None:
-        raise ReceiptError(
-            "the file carries no seal: it is not a released file, or of an older version"
-        )
+        raise ReceiptError("the file carries no seal: it is not a released file")
     certificate, seal = _read(block)
     places = _places(content)
     if not places or any(content[p : p + len(BLANK)] != seal for p in places):

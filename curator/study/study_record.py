@@ -39,8 +39,8 @@ class Contribution:
     receipt
         Canonical JSON, checked against the study.
     signature, certificate
-        The owner's over the receipt (DER), checked, and the certificate (PEM) it was sent with.
-        Empty for a contribution that an earlier version stored.
+        The owner's over the receipt (DER), checked, and the certificate (PEM) it was sent with;
+        empty in memory alone, where a benchmark signs nothing.
     received_s
         Seconds since 1970 UTC.
     """

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import list_shares
 from dppca.common.attestation.tables import TableSource, make_claims
-from dppca.common.errors import UploadError
+from dppca.common.errors import StoreError, UploadError
 from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -103,13 +103,13 @@ def make_joined_receipt(
     Parameters
     ----------
     result_file
-        The study's; where it has no receipt (of an earlier version), the rows have none either.
+        The study's; `StoreError` where it has no receipt.
     parts
         What was published in one form, in the order in which it is joined.
     """
     result = result_from_bytes(result_file, study)
     if result.receipt is None:
-        return canonical_json({"label": Label.RELEASED.value})
+        raise StoreError("the stored result has no receipt: restore the state folder from a copy")
     envelope = json.loads(result.receipt)
     document = envelope["receipt"]
     components: TableSource = {

@@ -50,12 +50,12 @@ class Acknowledgement:
     already_stored
         It had these very bytes.
     signed
-        Its signed acknowledgement, checked; empty from a curator of an earlier version.
+        Its signed acknowledgement, checked.
     """
 
     already_stored: bool
     state: StudyState
-    signed: bytes = b""
+    signed: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +143,14 @@ class CuratorClient(CuratorQueries):
             return self._federation.Contribute(parts, timeout=left)
 
         answer = self._call(upload, deadline_s=TRANSFER_TIMEOUT_S)
-        if answer.acknowledgement:
-            taken = Taken(
-                study_digest=reservation.request.request_digest,
-                owner=self._name,
-                release_id=reservation.release_id.hex(),
-                n_rows=committed.n_rows,
-                payload_sha256=committed.payload_sha256,
-            )
-            require_acknowledged(answer.acknowledgement, taken, ca=self._ca)
+        taken = Taken(
+            study_digest=reservation.request.request_digest,
+            owner=self._name,
+            release_id=reservation.release_id.hex(),
+            n_rows=committed.n_rows,
+            payload_sha256=committed.payload_sha256,
+        )
+        require_acknowledged(answer.acknowledgement, taken, ca=self._ca)
         return Acknowledgement(
             answer.already_stored, state_from_wire(answer.state), answer.acknowledgement
         )

@@ -81,8 +81,7 @@ class StudyProgress:
 class HeldContribution:
     """A contribution of this owner as the curator holds it; nothing of it is believed.
 
-    ``signature`` (DER) and ``certificate`` (PEM) are empty where an earlier version stored it.
-    ``acknowledgement`` is what the curator signs of it; empty from a curator of an earlier version.
+    ``signature`` is DER, ``certificate`` PEM; ``acknowledgement`` is what the curator signs of it.
     """
 
     study: str
@@ -92,7 +91,7 @@ class HeldContribution:
     signature: bytes
     certificate: bytes
     received_s: int
-    acknowledgement: bytes = b""
+    acknowledgement: bytes
 
 
 class CuratorQueries(CuratorConnection):

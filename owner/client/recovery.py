@@ -94,7 +94,7 @@ def acknowledgements(
     ReceiptError, SignatureError
         One does not hold, or is of something else than the ledger recovered.
     """
-    signed = {each.release_id: each.acknowledgement for each in held if each.acknowledgement}
+    signed = {each.release_id: each.acknowledgement for each in held}
     by_study = {}
     for release_id, recovered in history.recoveries.items():
         if release_id not in signed:

@@ -190,7 +190,7 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
     """What the steward can do with a result that leaves its contribution out."""
     if not acknowledgement.exists():
         return (
-            f"The result is kept in {evidence}. The curator signed no acknowledgement, so only "
+            f"The result is kept in {evidence}. The curator's acknowledgement is gone, so only "
             "this site's ledger says that the contribution was sent"
         )
     return (

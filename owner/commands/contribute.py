@@ -260,8 +260,8 @@ def _send(
 
         def upload(release: StoredRelease, history: History) -> Acknowledgement:
             answer = client.contribute(release, history, sent=bar.advance)
-            if answer.signed:  # kept before the ledger says that it was sent
-                save(acknowledgement_path(site, release.reservation.request.study), answer.signed)
+            # kept before the ledger says that it was sent
+            save(acknowledgement_path(site, release.reservation.request.study), answer.signed)
             return answer
 
         return send_release(ledger, stored, upload, clock=utc_now)
@@ -300,7 +300,7 @@ def _document(
         "release_id": stored.reservation.release_id.hex(),
         "already_stored": answer.already_stored,
         "opens": site.name in (study.openers or {}),
-        "acknowledgement": str(acknowledgement_path(site, study.name)) if answer.signed else None,
+        "acknowledgement": str(acknowledgement_path(site, study.name)),
         "state": answer.state,
         "seconds": seconds,
         "coded_by_rule": counts,

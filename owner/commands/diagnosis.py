@@ -341,9 +341,8 @@ def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
     ]
     if history.reservations and not newest:
         message = (
-            "ledger.sqlite was restored or moved, or is of an earlier version: the next command "
-            "that charges something compares it with the curator first, so the curator must be "
-            "reachable"
+            "ledger.sqlite was restored or moved: the next command that charges something compares "
+            "it with the curator first, so the curator must be reachable"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
     for request in (r.request for r in history.reservations if not is_finished(history, r)):

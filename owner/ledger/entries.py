@@ -45,8 +45,7 @@ class ReleaseRequest:
     name
         What a file is called in messages; empty for a contribution.
     command
-        The command, after ``dppca-owner``, that makes the file; empty for a contribution, and in
-        entries of earlier versions.
+        The command, after ``dppca-owner``, that makes the file; empty for a contribution.
     query_sha256
         Digest of the query that the rows come from, in hexadecimal; empty for files.
     engine

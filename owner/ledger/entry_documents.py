@@ -218,7 +218,6 @@ def _add_opener(document: EntryDocument, entry: OpenerEntry) -> None:
 
 
 def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
-    # What is empty is left out: ledgers of earlier versions keep their hashes.
     if request.name:
         document["model"] = request.name
     if request.command:

@@ -28,8 +28,8 @@ Limits: ties are never undone, so a name that is used again for other people cou
 together. A source that moves to another place while its data set and its population get other names
 looks new; rule 4 asks about the old one, and the policy may then answer wrongly. Two addresses of
 one database, a copy of a file, and another pattern for the same files look like two sources. A
-charge of an earlier version has no source: its name alone ties it. A data set that was never
-charged is tied only while the policy states it. Raising a budget is the steward's to decide.
+data set that was never charged is tied only while the policy states it. Raising a budget is the
+steward's to decide.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Account:
     population
         That the data set draws on.
     source
-        SHA-256, hexadecimal, of where the rows lie; empty in charges of earlier versions.
+        SHA-256, hexadecimal, of where the rows lie.
     others
         All other populations of the policy. The ledger does not keep them.
     """

@@ -67,7 +67,7 @@ class ContributionDocument(Document, CostFields):
     release_id: Annotated[DigestText, "identifier of the release"]
     already_stored: Annotated[bool, "whether the curator had it before"]
     opens: Annotated[bool, "whether this site is an opener, and comes back once"]
-    acknowledgement: Annotated[PathText | None, "the curator's signed one; null if it signed none"]
+    acknowledgement: Annotated[PathText, "the curator's signed one"]
     state: Annotated[StudyState, "state of the study"]
     seconds: Annotated[ContributionSeconds, "time that the steps took"]
     coded_by_rule: Annotated[
@@ -133,15 +133,11 @@ class DoctorDocument(Document):
 def contribution_text(document: ContributionDocument) -> str:
     """What was sent."""
     again = " (the curator had it already)" if document["already_stored"] else ""
-    signed = (
-        f"The curator's signed acknowledgement: {document['acknowledgement']}"
-        if document["acknowledgement"]
-        else "The curator signed no acknowledgement: it is of an earlier version, or says so"
-    )
     return (
         f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
         f"{again}.\nIt was {charged_text(document['population'], document['remaining'])}: "
-        f"{charge_text(document)}. The study is {document['state']}.\n{signed}.\n"
+        f"{charge_text(document)}. The study is {document['state']}.\n"
+        f"The curator's signed acknowledgement: {document['acknowledgement']}.\n"
         f"Next: dppca-owner {'open' if document['opens'] else 'components'} {document['study']}"
     )
 

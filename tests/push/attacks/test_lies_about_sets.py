@@ -26,6 +26,8 @@ from dppca.common.aggregation.pooling import show_set
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, SignedSeal, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.console import run
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.signing import Purpose, sign
@@ -49,6 +51,7 @@ class Liar(rpc.FederationServicer):
     """A curator that shows what it is told to, and keeps everything."""
 
     study: Study | None = None
+    signer: Signer | None = None
     uploads: dict[str, bytes] = field(default_factory=dict)
     shown: bytes = b""
     votes: tuple[bytes, ...] = ()
@@ -68,10 +71,22 @@ class Liar(rpc.FederationServicer):
         return pb.GetResultResponse(state=pb.STUDY_STATE_SEALED)
 
     def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
-        content = b"".join(part.chunk.content for part in list(request)[1:])
+        head, *parts = request
+        content = b"".join(part.chunk.content for part in parts)
         owner = Upload.read_head(content, self.terms).statement.owner
         assert self.uploads.setdefault(owner, content) == content
-        return pb.ContributeResponse(state=pb.STUDY_STATE_OPEN)
+        assert self.signer is not None
+        header = head.header
+        taken = Taken(
+            study_digest=header.study_digest.hex(),
+            owner=owner,
+            release_id=header.release_id.hex(),
+            n_rows=header.n_rows,
+            payload_sha256=header.sha256.hex(),
+        )
+        return pb.ContributeResponse(
+            state=pb.STUDY_STATE_OPEN, acknowledgement=acknowledge(taken, self.signer)
+        )
 
     def DownloadSealed(self, _: Any, context: Any) -> Iterator[pb.Chunk]:  # noqa: N802
         for offset in range(0, len(self.shown), 1 << 20):
@@ -146,8 +161,9 @@ class Room:
 
 
 def _room(folder: Path, n_openers: int, **changes: Any) -> Iterator[Room]:
-    authority, liar = new_authority(), Liar()
+    authority = new_authority()
     keys = authority.issue(Role.CURATOR, "hub")
+    liar = Liar(signer=make_signer(keys))
     server = grpc.server(futures.ThreadPoolExecutor(4))
     rpc.add_FederationServicer_to_server(liar, server)
     pair = [(keys.key, keys.certificate)]

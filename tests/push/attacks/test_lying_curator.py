@@ -143,7 +143,8 @@ def room(tmp_path: Path) -> Iterator[Room]:
     study = make_study(
         name=STUDY, owners=list(OWNERS), overlap=True, quorum=1, deadline="2030-01-01T00:00:00Z"
     )
-    curator, keys = Curator(study), authority.issue(Role.CURATOR, "hub")
+    keys = authority.issue(Role.CURATOR, "hub")
+    curator = Curator(study, signs=lambda header: acknowledge(_taken(header), make_signer(keys)))
     server = grpc.server(futures.ThreadPoolExecutor(4))
     rpc.add_FederationServicer_to_server(curator, server)
     pair = [(keys.key, keys.certificate)]
@@ -370,12 +371,14 @@ FALSE: dict[str, tuple[Callable[[Room, Any], bytes], int, str]] = {
         "was changed",
     ),
     "of something else": (lambda *_: b"[" * 100_000, 16, "damaged"),
+    "none at all": (lambda *_: b"", 16, "damaged"),
 }
 
 
 @pytest.mark.parametrize("what", FALSE)
 def test_an_acknowledgement_that_does_not_hold_is_not_taken_for_one(room: Room, what: str) -> None:
     signs, code, says = FALSE[what]
+    (room.kept.parent / "acknowledgement.json").unlink()  # of the contribution before
     room.curator.signs = lambda header: signs(room, header)
     found, said = room.site.run("contribute", STUDY, "--yes")
     assert (found, says in said["error"]["message"]) == (code, True), said
