@@ -53,7 +53,7 @@ CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *_COMMON_OPTIONS,
     # Clients ping every KEEPALIVE_S; be a little more patient than they are quick.
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
     ("grpc.so_reuseport", 0),  # a second daemon on the port is an error, not a twin
     ("grpc.max_metadata_size", 16 << 10),
     ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
