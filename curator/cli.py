@@ -130,27 +130,8 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
 @_limit("--max-uploads-per-owner", "max_uploads_per_owner", "Most uploads of one owner at a time.")
 @_limit("--max-calls", "max_calls", "Most calls at a time, of all kinds.")
 @_limit("--max-calls-per-party", "max_calls_per_party", "Most calls of one party at a time.")
-@_limit("--max-connections", "max_connections", "Most connections of all parties at a time.")
-@_limit(
-    "--max-connections-per-party",
-    "max_connections_per_party",
-    "Most connections of one party at a time.",
-)
-@_limit(
-    "--max-unidentified",
-    "max_unidentified",
-    "Most connections at a time that have made no call yet.",
-)
-@_limit(
-    "--max-unidentified-per-address",
-    "max_unidentified_per_address",
-    "The same for one address; parties that have made a call are not counted.",
-)
-@_limit(
-    "--identify-within",
-    "identify_s",
-    "Time that a new connection has for its first call, in seconds.",
-)
+@_limit("--max-connections", "max_connections", "Most connections at a time, of all callers.")
+@_limit("--handshake-within", "handshake_s", "Time that a new connection has for TLS, in seconds.")
 @click.option(
     "--log-format",
     type=click.Choice(["json", "text"]),

@@ -34,13 +34,11 @@ class Limits:
     max_calls, max_calls_per_party
         At once, of all kinds; an owner that waits for a result has one. An eighth of ``max_calls``
         is kept for operators.
-    max_connections, max_connections_per_party
-        Connections of all parties, and of one, at once. Above them the party that has most loses
-        its newest.
-    max_unidentified, max_unidentified_per_address
-        Connections at once on which nobody has made a call yet. Above them the oldest are closed.
-    identify_s
-        How long a new connection has for TLS and its first call.
+    max_connections
+        At once, of all callers; a further one is closed as it comes. The proxy in front (``deploy/
+        proxy``) passes fewer, and counts by address.
+    handshake_s
+        How long a new connection has for TLS and the first words of HTTP/2.
     """
 
     max_contribution_bytes: int = 512 << 20
@@ -52,11 +50,8 @@ class Limits:
     max_uploads_per_owner: int = 2
     max_calls: int = 256
     max_calls_per_party: int = 32
-    max_connections: int = 512
-    max_connections_per_party: int = 16
-    max_unidentified: int = 512
-    max_unidentified_per_address: int = 256
-    identify_s: float = 10.0
+    max_connections: int = 768
+    handshake_s: float = 10.0
 
     @property
     def max_calls_of_owners(self) -> int:

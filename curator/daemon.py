@@ -8,10 +8,10 @@ nothing is lost either (`dppca.curator.store`): the next start settles what was 
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,9 +23,12 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.clock import utc_now
 from dppca.common.errors import SettingError
 from dppca.common.files import SHARED, write_file
-from dppca.common.transport.channels import reloading_server_credentials, server_options
-from dppca.curator.config import DaemonConfig
-from dppca.curator.connections import CallerRegistry
+from dppca.common.transport.channels import (
+    MAX_STREAMS,
+    reloading_server_credentials,
+    server_options,
+)
+from dppca.curator.config import DaemonConfig, Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.observability.metrics import Metrics
 from dppca.curator.observability.metrics_server import MetricsServer
@@ -36,11 +39,14 @@ from dppca.curator.service.authenticator import Authenticator
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.metrics_interceptor import MetricsInterceptor
 from dppca.curator.service.recent_refusals import RecentRefusals
-from dppca.curator.service.sockets import ConnectionWatcher, max_connections, max_rpcs
 from dppca.curator.store import SqliteStore
 
 HANG_S = 60.0
 """How long the event loop may stand still before the process counts as hung."""
+OTHER_DESCRIPTORS = 256
+"""For the store, uploads, and libraries, beside one for each connection."""
+CONNECTIONS_OF_ADDRESS = 32
+"""What the proxy in front gives to one address (``deploy/proxy/haproxy.cfg``)."""
 
 
 def serve(config: DaemonConfig) -> None:
@@ -55,16 +61,17 @@ def serve(config: DaemonConfig) -> None:
     StoreError
         The state folder is in use or cannot be written.
     SettingError
-        The address cannot be listened on.
+        The address cannot be listened on, or there are fewer descriptors than connections.
     """
     asyncio.run(_serve(config))
 
 
 async def _serve(config: DaemonConfig) -> None:
+    provide_descriptors(config.limits)
     authenticator = Authenticator(config.credentials)
     store = SqliteStore(config.state)
     coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
-    metrics, callers, limits = Metrics(), CallerRegistry(clock=time.monotonic), config.limits
+    metrics, limits = Metrics(), config.limits
     refusals = RecentRefusals(utc_now)
     metrics.watch(
         store,
@@ -78,10 +85,12 @@ async def _serve(config: DaemonConfig) -> None:
         server = grpc.aio.server(
             interceptors=(
                 MetricsInterceptor(metrics),
-                AuthInterceptor(authenticator, callers, limits, refusals),
+                AuthInterceptor(authenticator, limits, refusals),
             ),
             options=server_options(
-                connections=max_connections(limits), handshake_s=limits.identify_s
+                connections=limits.max_connections,
+                calls=2 * max_rpcs(limits),
+                handshake_s=limits.handshake_s,
             ),
             maximum_concurrent_rpcs=max_rpcs(limits),
         )
@@ -102,15 +111,11 @@ async def _serve(config: DaemonConfig) -> None:
                 "not this machine's; choose another --listen"
             ) from error
         await server.start()
-        watcher = ConnectionWatcher(
-            port, callers, limits, closed=metrics.connection_closed, clock=time.monotonic
-        )
-        metrics.watch_connections(watcher.counts)
         log_event("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
         with _metrics_server(config, metrics, coordinator) as heartbeat:
             address = f"{config.host}:{port}"
             await _until_stopped(
-                config, coordinator, authenticator, health_service, heartbeat, watcher, address
+                config, coordinator, authenticator, health_service, heartbeat, address
             )
             log_event("draining", grace_s=config.grace_s)
             await health_service.enter_graceful_shutdown()
@@ -119,6 +124,32 @@ async def _serve(config: DaemonConfig) -> None:
     finally:
         coordinator.close()
     log_event("stopped")
+
+
+def provide_descriptors(limits: Limits) -> None:
+    """Raise the limit of this process to one descriptor for each connection, and some.
+
+    Raises
+    ------
+    SettingError
+        The system allows fewer.
+    """
+    needed = limits.max_connections + OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"--max-connections {limits.max_connections} needs {needed} open files and this process"
+            f" may have {soft}: raise LimitNOFILE of the service, or `ulimit -n`, or allow fewer"
+        ) from error
+
+
+def max_rpcs(limits: Limits) -> int:
+    """Calls that gRPC takes: streams of one address cannot fill the places of others."""
+    return limits.max_calls + CONNECTIONS_OF_ADDRESS * MAX_STREAMS
 
 
 class _Heartbeat:
@@ -165,7 +196,6 @@ async def _until_stopped(
     authenticator: Authenticator,
     health_service: health.aio.HealthServicer,
     heartbeat: _Heartbeat,
-    watcher: ConnectionWatcher,
     address: str,
 ) -> None:
     stop = asyncio.Event()
@@ -180,11 +210,10 @@ async def _until_stopped(
             _report_health(coordinator, health_service, heartbeat, config.tick_s)
         )
         watching = tasks.create_task(_watch_credentials(authenticator, config.tick_s))
-        closing = tasks.create_task(_watch_connections(watcher))
         notify("READY=1")
         await stop.wait()
         notify("STOPPING=1")
-        for task in (settling, reporting, watching, closing):
+        for task in (settling, reporting, watching):
             task.cancel()
 
 
@@ -208,15 +237,6 @@ async def _watch_credentials(authenticator: Authenticator, tick_s: float) -> Non
     while True:
         await asyncio.to_thread(authenticator.refresh)
         await asyncio.sleep(tick_s)
-
-
-async def _watch_connections(watcher: ConnectionWatcher) -> None:
-    """In a thread of its own: it goes on where calls keep the event loop and others busy."""
-    with ThreadPoolExecutor(1, thread_name_prefix="connections") as thread:
-        try:
-            await asyncio.get_running_loop().run_in_executor(thread, watcher.run)
-        finally:
-            watcher.stop()
 
 
 def _write_port_file(path: Path, address: str) -> None:

@@ -53,7 +53,7 @@ CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *_COMMON_OPTIONS,
     # Clients ping every KEEPALIVE_S; be a little more patient than they are quick.
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
     ("grpc.so_reuseport", 0),  # a second daemon on the port is an error, not a twin
     ("grpc.max_metadata_size", 16 << 10),
     ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
@@ -63,19 +63,25 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
 )
 
 
-def server_options(*, connections: int, handshake_s: float) -> tuple[tuple[str, int], ...]:
+def server_options(
+    *, connections: int, calls: int, handshake_s: float
+) -> tuple[tuple[str, int], ...]:
     """Options of a server that strangers can reach.
 
     Parameters
     ----------
     connections
         That gRPC takes; it closes further ones as they come, whosoever they are.
+    calls
+        That may wait for our code at once; of further ones gRPC cancels any, honest ones too.
     handshake_s
         Seconds for TLS and the first words of HTTP/2.
     """
     return (
         *SERVER_OPTIONS,
         ("grpc.max_allowed_incoming_connections", connections),
+        ("grpc.server.max_pending_requests", calls),
+        ("grpc.server.max_pending_requests_hard_limit", calls),
         ("grpc.server_handshake_timeout_ms", int(1000 * handshake_s)),
         # A client that has not called for so long connects again when it does.
         ("grpc.max_connection_idle_ms", IDLE_S * 1000),

@@ -24,7 +24,6 @@ from importlib.metadata import version
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
     Histogram,
     ProcessCollector,
     disable_created_metrics,
@@ -34,7 +33,6 @@ from prometheus_client.registry import Collector
 
 from dppca.common.errors import DppcaError, StoreError
 from dppca.common.messages import StudyState
-from dppca.curator.connections import CloseReason
 from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"
@@ -70,14 +68,6 @@ class Metrics:
         )
         for kind in _tree(DppcaError):
             self._refusals.labels(kind.__name__)
-        self._closed = Counter(
-            f"{PREFIX}_connections_closed",
-            "Connections that the daemon closed because of its limits, by reason.",
-            ["reason"],
-            registry=self.registry,
-        )
-        for ground in CloseReason:
-            self._closed.labels(ground.name.lower())
         self._received = Counter(
             f"{PREFIX}_received_bytes",
             "Bytes of the messages received, before TLS and framing.",
@@ -111,21 +101,6 @@ class Metrics:
     def sent(self, n_bytes: int) -> None:
         """Count a message that goes out."""
         self._sent.inc(n_bytes)
-
-    def connection_closed(self, ground: CloseReason) -> None:
-        """Count a connection that was closed because of a limit."""
-        self._closed.labels(ground.name.lower()).inc()
-
-    def watch_connections(self, counts: Callable[[], tuple[int, int]]) -> None:
-        """Also report how many connections parties have, and how many have made no call yet."""
-        gauge = Gauge(
-            f"{PREFIX}_connections",
-            "Open connections, by whether a party has made a call on them.",
-            ["kind"],
-            registry=self.registry,
-        )
-        gauge.labels("identified").set_function(lambda: counts()[0])
-        gauge.labels("unidentified").set_function(lambda: counts()[1])
 
     def watch(
         self,

@@ -11,8 +11,6 @@ was let in and has a place, and each method's messages have a largest size. A pa
 calls at once, and few messages on their way in; others are not kept waiting by it. Of both, owners
 together have less than there is: operators always find a place.
 
-Every accepted caller is reported to `dppca.curator.connections`, which counts connections by party.
-
 Source: gRPC over HTTP/2 (doc/PROTOCOL-HTTP2.md) makes no difference between one request and a
 stream that ends after one.
 """
@@ -31,13 +29,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
-from dppca.common.errors import BusyError, DppcaError, IdentityError, InputError, LimitError
+from dppca.common.errors import BusyError, DppcaError, InputError, LimitError
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import MAX_RECEIPT_BYTES
-from dppca.common.transport.tls import Role
+from dppca.common.transport.tls import Identity, Role
 from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.config import Limits
-from dppca.curator.connections import CallerRegistry, party_text
 from dppca.curator.service.authenticator import Authenticator, PeerCertificate
 from dppca.curator.service.calls import refuse
 from dppca.curator.service.recent_refusals import RecentRefusals
@@ -68,8 +65,6 @@ class AuthInterceptor(ServerInterceptor):
     ----------
     authenticator
         Decides who may call.
-    callers
-        Records who calls from where.
     limits
         Calls at once: of one party, of all owners, and in all.
     refusals
@@ -79,12 +74,10 @@ class AuthInterceptor(ServerInterceptor):
     def __init__(
         self,
         authenticator: Authenticator,
-        callers: CallerRegistry,
         limits: Limits,
         refusals: RecentRefusals,
     ) -> None:
         self._authenticator = authenticator
-        self._callers = callers
         self._limits = limits
         self._refusals = refusals
         self._running: Counter[str] = Counter()
@@ -173,14 +166,11 @@ class AuthInterceptor(ServerInterceptor):
         began, party = time.monotonic(), ""
         try:
             certificate = self._authenticator.admit(context.auth_context())
-            party = party_text(certificate.identity)
-            self._callers.heard(context.peer(), certificate.identity)
+            party = _party_text(certificate.identity)
             with self._count_call(party, is_owner=_is_owner(certificate)):
                 async with aclosing(self._admit_messages(messages, certificate)) as incoming:
                     yield certificate, incoming
         except DppcaError as error:
-            if isinstance(error, IdentityError):
-                self._callers.forget(context.peer())
             await refuse(
                 context,
                 error,
@@ -199,7 +189,7 @@ class AuthInterceptor(ServerInterceptor):
         try:
             while True:
                 async with (
-                    self._party_read_slots[party_text(certificate.identity)],
+                    self._party_read_slots[_party_text(certificate.identity)],
                     self._read_slots[_is_owner(certificate)],
                 ):
                     message = await self._next_message(incoming)
@@ -250,6 +240,11 @@ def _without_traceback(error: AbortError) -> AbortError:
     """
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)
+
+
+def _party_text(identity: Identity) -> str:
+    """A party as the log writes it."""
+    return f"{identity.role.value}:{identity.name}"
 
 
 def _is_owner(certificate: PeerCertificate) -> bool:

@@ -13,7 +13,10 @@ from tests.support.compose_folder import write_folder
 from tests.support.containers import require_compose
 from tests.support.requirements import miss
 
-UNIT = ROOT / "deploy/systemd/dppca-curator.service"
+UNITS = {
+    "dppca-curator.service": "/opt/dppca/bin/dppca-curator",
+    "dppca-proxy.service": "/usr/sbin/haproxy",
+}
 
 
 @pytest.mark.parametrize("owners", ["demo", "five"])
@@ -24,15 +27,16 @@ def test_compose_takes_the_file(owners: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_systemd_finds_no_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_finds_no_fault(name: str, tmp_path: Path) -> None:
     tool, program = shutil.which("systemd-analyze"), shutil.which("true")
     if tool is None or program is None:
         miss("systemd-analyze", "apt-get install systemd")
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace("/opt/dppca/bin/dppca-curator", program))
+    unit = tmp_path / name
+    unit.write_text((ROOT / "deploy/systemd" / name).read_text().replace(UNITS[name], program))
     verified = subprocess.run([tool, "verify", unit], capture_output=True, text=True)
     assert verified.returncode == 0, verified.stderr
-    assert UNIT.name not in verified.stderr  # other units of this machine are not ours to mend
+    assert name not in verified.stderr  # other units of this machine are not ours to mend
     if "--offline" not in subprocess.run([tool, "--help"], capture_output=True, text=True).stdout:
         return  # older than systemd 250
     # Exposure in tenths: a service without any of these settings has 96.

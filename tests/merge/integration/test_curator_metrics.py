@@ -74,9 +74,6 @@ def test_every_series_moves_as_it_should(curator: Watched) -> None:
     assert [start["studies", state] for state in states] == [0, 0, 0, 0]
     assert (start["contributions",], start["publications",]) == (0, 0)
     assert (start["received_bytes_total",], start["sent_bytes_total",]) == (0, 0)
-    assert start["connections", "identified"] == start["connections", "unidentified"] == 0
-    closed = {key[1]: value for key, value in start.items() if key[0] == "connections_closed_total"}
-    assert closed == dict.fromkeys(("silent", "address", "unidentified", "party", "all"), 0)
     refusals = {key[1] for key in start if key[0] == "refusals_total"}
     assert {"LimitError", "PermissionDeniedError", "StoreError", "PeerError"} <= refusals
     assert all(start["refusals_total", reason] == 0 for reason in refusals)
@@ -89,7 +86,6 @@ def test_every_series_moves_as_it_should(curator: Watched) -> None:
     release = make_release(STUDY, seed=1)
     one.contribute(release)
     one.contribute(release)
-    wait_until(lambda: curator.series()["connections", "identified"] == 2)
     mid = curator.series()
     assert mid["studies", "open"] == 2
     assert mid["contributions",] == 1

@@ -15,9 +15,12 @@ from dppca.curator.cli import health, serve
 from dppca.curator.config import DaemonConfig, parse_address
 from dppca.owner.cli import cli as owner
 from tests.support.checkout import ROOT
+from tests.support.proxy import ADDRESSES, CONFIGURATION
 
 FOLDER = ROOT / "deploy/kubernetes"
 OLDEST = "1.29"
+SHIPPED = CONFIGURATION.relative_to(ROOT)
+LISTENS = parse_address(ADDRESSES["CURATOR"])[1]
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml"))
 Document = dict[str, Any]
 
@@ -44,7 +47,7 @@ def at(document: Document, path: str) -> Any:
 
 
 POD = at(only("StatefulSet"), "spec.template.spec")
-CONTAINER = at(POD, "containers.0")
+CONTAINER, PROXY = at(POD, "containers")
 
 
 @pytest.mark.parametrize("version", [OLDEST, "latest"])
@@ -74,13 +77,14 @@ def test_everything_named_is_there() -> None:
     ):
         assert at(only(kind), path).items() <= labels
     volumes = {volume["name"]: volume for volume in POD["volumes"]}
-    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} == set(volumes)
+    both = CONTAINER["volumeMounts"] + PROXY["volumeMounts"]
+    assert {mount["name"] for mount in both} == set(volumes)
     claim = volumes["state"]["persistentVolumeClaim"]["claimName"]
     assert claim == only("PersistentVolumeClaim")["metadata"]["name"]
     assert CONTAINER["envFrom"] == [
         {"configMapRef": {"name": only("ConfigMap")["metadata"]["name"]}}
     ]
-    ports = {port["name"] for port in CONTAINER["ports"]}
+    ports = {port["name"] for port in CONTAINER["ports"] + PROXY["ports"]}
     assert {port["targetPort"] for port in at(only("Service"), "spec.ports")} <= ports
     rules = at(only("NetworkPolicy"), "spec.ingress")
     assert {port["port"] for rule in rules for port in rule["ports"]} == ports
@@ -111,7 +115,8 @@ def test_a_pod_may_do_little(pod: Document) -> None:
         assert set(container["resources"]["limits"]) >= {"cpu", "memory"}
     writable = {
         mount["mountPath"]
-        for mount in pod["containers"][0]["volumeMounts"]
+        for container in pod["containers"]
+        for mount in container["volumeMounts"]
         if not mount.get("readOnly")
     }
     assert writable <= {"/state", "/site", "/tmp"}  # noqa: S108 - mounts of a pod
@@ -123,7 +128,7 @@ def test_the_daemon_is_called_as_it_takes_it() -> None:
     with serve.make_context("serve", arguments) as context:
         given = context.params
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
-    assert parse_address(given["listen"]) == ("0.0.0.0", ports["grpc"])  # noqa: S104 - in a pod
+    assert given["listen"] == ADDRESSES["CURATOR"]  # owners come by the proxy
     assert given["metrics_port"] == ports["metrics"]
     mounts = {mount["name"]: Path(mount["mountPath"]) for mount in CONTAINER["volumeMounts"]}
     assert given["credentials"] == mounts["credentials"]
@@ -133,6 +138,18 @@ def test_the_daemon_is_called_as_it_takes_it() -> None:
     assert set(only("ConfigMap")["data"]) <= read
 
 
+def test_the_proxy_has_the_configuration_that_is_shipped_and_is_where_owners_dial() -> None:
+    command = f"kubectl create configmap dppca-proxy --namespace dppca --from-file={SHIPPED}"
+    assert command in (FOLDER / "README.md").read_text()
+    (mount,) = PROXY["volumeMounts"]
+    assert {"name": mount["name"], "configMap": {"name": "dppca-proxy"}} in POD["volumes"]
+    assert PROXY["command"] == ["haproxy", "-f", f"{mount['mountPath']}/{CONFIGURATION.name}"]
+    (port,) = PROXY["ports"]
+    assert ADDRESSES["OWNERS"] == f":{port['containerPort']}"
+    (served,) = at(only("Service"), "spec.ports")
+    assert (served["port"], served["targetPort"]) == (port["containerPort"], port["name"])
+
+
 def test_the_probes_ask_what_the_daemon_answers() -> None:
     for name in ("startupProbe", "readinessProbe"):
         program, command, *arguments = CONTAINER[name]["exec"]["command"]
@@ -140,6 +157,7 @@ def test_the_probes_ask_what_the_daemon_answers() -> None:
         with health.make_context("health", arguments) as context:
             assert context.params["timeout"] < CONTAINER[name]["timeoutSeconds"]
             assert not context.params["live"]
+            assert parse_address(context.params["curator"])[1] == LISTENS
     assert CONTAINER["livenessProbe"]["httpGet"] == {"path": "/live", "port": "metrics"}
     grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
     assert POD["terminationGracePeriodSeconds"] > grace_s

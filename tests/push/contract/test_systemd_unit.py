@@ -12,11 +12,13 @@ import pytest
 
 from dppca.common.errors import IdentityError, InputError, SettingError, StoreVersionError
 from dppca.curator.cli import serve
-from dppca.curator.config import DaemonConfig, parse_address
+from dppca.curator.config import DaemonConfig, Limits
+from dppca.curator.daemon import OTHER_DESCRIPTORS
 from tests.support.checkout import ROOT
+from tests.support.proxy import ADDRESSES, CONFIGURATION
 
 FOLDER = ROOT / "deploy/systemd"
-UNIT = FOLDER / "dppca-curator.service"
+UNIT, PROXY = FOLDER / "dppca-curator.service", FOLDER / "dppca-proxy.service"
 
 
 def read_unit(text: str) -> dict[str, dict[str, list[str]]]:
@@ -60,6 +62,25 @@ def test_the_service_may_do_little(service: dict[str, list[str]]) -> None:
     assert "ReadWritePaths" not in service
 
 
+def test_the_proxy_runs_what_is_shipped_without_an_account_or_a_capability() -> None:
+    text = PROXY.read_text()
+    service = read_unit(text)["Service"]
+    assert service["DynamicUser"] == service["NoNewPrivileges"] == ["yes"]
+    assert service["CapabilityBoundingSet"] == [""]
+    program, option, configuration = shlex.split(service["ExecStart"][0])
+    assert (program, option) == ("/usr/sbin/haproxy", "-f")
+    assert f"{CONFIGURATION.relative_to(ROOT)} {configuration}\n" in text
+
+
+def test_each_service_has_descriptors_for_all_its_connections(
+    service: dict[str, list[str]],
+) -> None:
+    assert int(service["LimitNOFILE"][0]) >= Limits().max_connections + OTHER_DESCRIPTORS
+    (together,) = re.findall(r"^    maxconn (\d+)", CONFIGURATION.read_text(), re.M)[:1]
+    (proxy,) = read_unit(PROXY.read_text())["Service"]["LimitNOFILE"]
+    assert int(proxy) > 2 * int(together)
+
+
 def test_a_stop_waits_for_running_calls(service: dict[str, list[str]]) -> None:
     grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
     assert int(service["TimeoutStopSec"][0]) > grace_s
@@ -84,7 +105,7 @@ def test_the_command_is_one_that_the_daemon_takes(service: dict[str, list[str]])
     assert (program, command) == ("/opt/dppca/bin/dppca-curator", "serve")
     with serve.make_context("serve", arguments) as context:
         given = context.params
-    parse_address(given["listen"])
+    assert given["listen"] == ADDRESSES["CURATOR"]
     assert given["metrics_port"] == 9464
     assert given["state"].is_relative_to(Path("/var/lib") / service["StateDirectory"][0])
     assert given["credentials"].is_relative_to(Path("/etc") / service["ConfigurationDirectory"][0])

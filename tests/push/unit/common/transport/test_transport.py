@@ -12,6 +12,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from grpc._cython import cygrpc
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,9 +27,11 @@ from dppca.common.errors import (
 )
 from dppca.common.transport.channels import (
     CHUNK_BYTES,
+    CLIENT_OPTIONS,
     explain_failure,
     open_channel,
     server_credentials,
+    server_options,
     with_retries,
 )
 from dppca.common.transport.codec import (
@@ -407,3 +410,10 @@ def test_the_end_of_a_certificate_is_a_warning_in_its_last_part_only(
     term = Term.from_pem(issued.certificate)
     assert term.ends == end
     assert term.ends - term.warn_from == timedelta(days=warned_days_before)
+
+
+def test_every_option_is_one_that_grpc_knows() -> None:
+    """It takes any name, and ignores those that it does not know."""
+    library = Path(cygrpc.__file__).read_bytes()
+    options = (*CLIENT_OPTIONS, *server_options(connections=1, calls=1, handshake_s=1.0))
+    assert [name for name, _ in options if name.encode() not in library] == []
