@@ -21,8 +21,7 @@ from dppca.common.documents import (
 )
 from dppca.common.loadings import Loading, component_figures
 from dppca.common.names import one_line
-from dppca.common.numerics.comparison import PairSummary
-from dppca.common.numerics.pair_cells import PAIR_CELLS
+from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study

@@ -210,11 +210,7 @@ def _compare(
     def draw() -> dict[str, bytes]:
         from dppca.owner.synthesis.report.plots import biplot, pair_plot
 
-        pictures = {
-            "Total variation of every pair, and the tables of those that differ most": pair_plot(
-                schema, real, synthetic
-            )
-        }
+        pictures = {"Total variation of every pair": pair_plot(quality)}
         if kept is not None and len(kept.vectors) > 1:
             pictures["Rows on the first two components"] = biplot(schema, kept, real, coded)
         return pictures

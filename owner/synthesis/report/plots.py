@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.loading_panels import biplot_figure
-from dppca.common.pair_panels import pair_figure
+from dppca.common.pictures import biplot_figure, variation_figure
 from dppca.common.plotting import DPI, WARNING_RED
 from dppca.common.privacy.labels import Label
 from dppca.common.results import Result
 from dppca.common.schema import Schema
-from dppca.owner.synthesis.report.comparison import CodedTable
+from dppca.owner.synthesis.report.comparison import CodedTable, Quality
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,9 +22,9 @@ NOTICE = f"{Label.SITE_ONLY.value}: made of this site's raw rows, must not leave
 _NAMES = ("this site's rows", "synthetic rows")
 
 
-def pair_plot(schema: Schema, real: CodedTable, synthetic: CodedTable) -> bytes:
-    """Total variation of every pair, and the tables of those that differ most."""
-    return _png(pair_figure(schema, real.counts, synthetic.counts, _NAMES, notice=NOTICE))
+def pair_plot(quality: Quality) -> bytes:
+    """Total variation of every pair."""
+    return _png(variation_figure(quality.marginals, quality.pairs, notice=NOTICE))
 
 
 def biplot(

@@ -21,8 +21,8 @@ from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
 from dppca.deploy.simulation.figures import (
     marginal_figure,
+    pair_figure,
     scree_figure,
-    variation_figure,
 )
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import (
@@ -244,7 +244,7 @@ def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
         {
             "m": marginal_figure(schema, count_values(schema, columns), count_values(schema, few)),
             "s": scree_figure(eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05),
-            "p": variation_figure(schema, real=counts[0], synthetic=counts[1]),
+            "p": pair_figure(schema, real=counts[0], synthetic=counts[1]),
         },
     )
     for name in "msp":

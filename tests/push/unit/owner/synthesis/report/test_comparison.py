@@ -250,7 +250,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return quality_page(
         compared,
         face=[("Study", "<b>study</b>"), ("Owners", "owner-1")],
-        pictures={"Pairs": pair_plot(SCHEMA, real, synthetic)},
+        pictures={"Pairs": pair_plot(quality)},
     )
 
 

@@ -11,7 +11,7 @@ from matplotlib import image
 from matplotlib.figure import Figure
 
 from dppca.owner.records import open_table
-from dppca.owner.synthesis.report.comparison import CodedTable, code_table
+from dppca.owner.synthesis.report.comparison import CodedTable, code_table, compare
 from dppca.owner.synthesis.report.plots import biplot, pair_plot
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.studies import make_study
@@ -31,6 +31,9 @@ def _rng() -> np.random.Generator:
 def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, synthetic = _table(tmp_path / "a.parquet", 0), _table(tmp_path / "b.parquet", 1)
     result = make_result(STUDY, tmp_path / "a.parquet")
+    quality = compare(
+        SCHEMA, real, synthetic, targets=(), coded=None, released_mean=None, rng=_rng()
+    )
     titles: list[str] = []
     save = Figure.savefig
 
@@ -40,7 +43,7 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Figure, "savefig", saved)
     plots = [
-        pair_plot(SCHEMA, real, synthetic),
+        pair_plot(quality),
         biplot(SCHEMA, result, real, synthetic.sample / 1024),
     ]
     assert len(titles) == len(plots) == 2
