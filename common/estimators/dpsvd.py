@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, ClassVar
 
@@ -68,6 +68,7 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.randomized_response import randomised_response
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSVD(ProjectionMixin, ReleasableClassifier):
     """DPSVD.
 
@@ -104,40 +105,21 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Sun et al. 2022, algorithm 1"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        label_epsilon: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        contribution_rate: float = 0.9,
-        n_components: int | None = None,
-        kernel: str = "rbf",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        row_norm: float | None = 1.0,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.label_epsilon = label_epsilon
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.row_norm = row_norm
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    label_epsilon: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    contribution_rate: float = 0.9
+    n_components: int | None = None
+    kernel: str = "rbf"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    row_norm: float | None = 1.0
+    classes: Sequence[Any] | None = None
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

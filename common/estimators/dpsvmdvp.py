@@ -22,6 +22,7 @@ Source: Zhang, Hao and Wang (2019), algorithm 2, equations 15 to 17.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ _SMALLEST_ERROR = float(
 )  # an error of exactly 0 would ask for infinite noise
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSVMDVP(Classifier):
     """DPSVMDVP, as printed.
 
@@ -79,26 +81,14 @@ class DPSVMDVP(Classifier):
 
     source: ClassVar[str] = "Zhang et al. 2019, algorithm 2, absolute errors"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        variant: str = "published",
-        support: str = "all",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        allow_constant: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.variant = variant
-        self.support = support
-        self.C = C
-        self.gamma = gamma
-        self.allow_constant = allow_constant
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    variant: str = "published"
+    support: str = "all"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    allow_constant: bool = False
+    random_state: Any = None
 
     def _check_settings(self) -> None:
         check_variant(self.variant, allowed=(Variant.PUBLISHED,))

@@ -79,6 +79,7 @@ from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     """PCA-DPSVM.
 
@@ -114,42 +115,22 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Huang et al. 2021, algorithm 2"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        components_share: float = 0.5,
-        contribution_rate: float = 0.85,
-        n_components: int | None = None,
-        C: Penalty = AUTO,
-        row_norm: float | None = 1.0,
-        intercept_scaling: float = 1.0,
-        solver_tolerance: float = 0.01,
-        resolution_bits: int = 10,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.components_share = components_share
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.C = C
-        self.row_norm = row_norm
-        self.intercept_scaling = intercept_scaling
-        self.solver_tolerance = solver_tolerance
-        self.resolution_bits = resolution_bits
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    components_share: float = 0.5
+    contribution_rate: float = 0.85
+    n_components: int | None = None
+    C: Penalty = AUTO
+    row_norm: float | None = 1.0
+    intercept_scaling: float = 1.0
+    solver_tolerance: float = 0.01
+    resolution_bits: int = 10
+    classes: Sequence[Any] | None = None
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

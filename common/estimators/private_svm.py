@@ -69,6 +69,7 @@ from dppca.common.numerics.rowwise import cos_and_sin, products
 from dppca.common.privacy.labels import Label
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSVM(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -106,34 +107,18 @@ class PrivateSVM(
 
     source: ClassVar[str] = "Rubinstein et al. 2012, algorithm 2; Zhang et al. 2019, section V"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        n_pairs: int = 100,
-        C: Penalty = AUTO,
-        gamma: Gamma = "auto",
-        solver_tolerance: float = 0.01,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.n_pairs = n_pairs
-        self.C = C
-        self.gamma = gamma
-        self.solver_tolerance = solver_tolerance
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    n_pairs: int = 100
+    C: Penalty = AUTO
+    gamma: Gamma = "auto"
+    solver_tolerance: float = 0.01
+    classes: Sequence[Any] | None = None
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Features (1), shape (n_rows, 2m): a function of each row, as private as X is."""

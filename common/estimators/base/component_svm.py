@@ -90,6 +90,7 @@ class PublishedNoise:
     delta: Decimal
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComponentSVM(ProjectionMixin, Classifier):
     """What the methods share, equation (1).
 
@@ -136,40 +137,21 @@ class ComponentSVM(ProjectionMixin, Classifier):
     method: ClassVar[str]
     source: ClassVar[str]
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        contribution_rate: float = 0.85,
-        n_components: int | None = None,
-        kernel: str = "linear",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        standardise: bool = False,
-        row_norm: float | None = 1.0,
-        resolution_bits: int = 10,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.standardise = standardise
-        self.row_norm = row_norm
-        self.resolution_bits = resolution_bits
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    contribution_rate: float = 0.85
+    n_components: int | None = None
+    kernel: str = "linear"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    standardise: bool = False
+    row_norm: float | None = 1.0
+    resolution_bits: int = 10
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     @abstractmethod
     def _check_delta(self) -> None:
