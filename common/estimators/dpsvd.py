@@ -31,7 +31,6 @@ Source: Sun, Yang and Li (2022), "DPSVD", algorithm 1, lemma 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, ClassVar
@@ -52,7 +51,6 @@ from dppca.common.estimators.base.projection import (
 )
 from dppca.common.estimators.base.releasable import ReleasableClassifier
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_row_norm,
     check_rows_per_person,
     check_variant,
@@ -74,20 +72,12 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
 
     Parameters
     ----------
-    epsilon, delta
-        Budget of the rows; both needed.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; epsilon and delta are of the rows, and both needed.
     label_epsilon
         Budget of the labels, beside that; None trains on the true ones, and the model stays.
-    max_rows_per_person
+    contribution_rate, n_components, kernel, C, gamma, row_norm
         As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
-    contribution_rate, n_components, kernel, C, gamma, row_norm, allow_constant, entropy
-        As in `ComponentSVM`.
-    classes
-        Public list of all classes; None takes those that occur for public.
-    random_state
-        Seeds the published form's noise.
 
     Attributes
     ----------
@@ -105,21 +95,13 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Sun et al. 2022, algorithm 1"
 
-    epsilon: object = None
-    delta: object = None
     label_epsilon: object = None
-    max_rows_per_person: object = None
-    variant: str = "sound"
     contribution_rate: float = 0.9
     n_components: int | None = None
     kernel: str = "rbf"
     C: float = 1.0
     gamma: Gamma = "auto"
     row_norm: float | None = 1.0
-    classes: Sequence[Any] | None = None
-    allow_constant: bool = False
-    entropy: EntropyMaker | None = None
-    random_state: Any = None
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

@@ -22,10 +22,9 @@ Source: Huang et al. (2021), algorithm 2 and lemma 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,6 @@ from dppca.common.estimators.base.second_moment import (
     release_second_moment,
 )
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive,
     check_positive_int,
     check_row_norm,
@@ -85,12 +83,8 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
 
     Parameters
     ----------
-    epsilon, delta
-        As in `DPSVM`; the published form takes no delta.
-    max_rows_per_person
-        As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; the published form takes no delta.
     components_share
         Share of epsilon (and delta) that the sound form spends on the components.
     contribution_rate, n_components
@@ -98,9 +92,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     C, row_norm, intercept_scaling, solver_tolerance
         As in `DPSVM`. The published form has an intercept of libsvm's, takes ``row_norm=None``, and
         ``auto`` is 1 there, libsvm's default.
-    classes
-        Public list of all classes; None takes those that occur for public.
-    resolution_bits, allow_constant, entropy, random_state
+    resolution_bits
         As in `ComponentSVM`.
 
     Attributes
@@ -115,10 +107,6 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Huang et al. 2021, algorithm 2"
 
-    epsilon: object = None
-    delta: object = None
-    max_rows_per_person: object = None
-    variant: str = "sound"
     components_share: float = 0.5
     contribution_rate: float = 0.85
     n_components: int | None = None
@@ -127,10 +115,6 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     intercept_scaling: float = 1.0
     solver_tolerance: float = 0.01
     resolution_bits: int = 10
-    classes: Sequence[Any] | None = None
-    allow_constant: bool = False
-    entropy: EntropyMaker | None = None
-    random_state: Any = None
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

@@ -28,7 +28,6 @@ algorithm 2; the baseline of Zhang et al. (2019), section V.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -46,7 +45,6 @@ from dppca.common.estimators.base.inputs import check_rows, make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
 from dppca.common.estimators.base.releasable import ReleasableClassifier
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive_int,
     check_rows_per_person,
     check_share,
@@ -79,21 +77,16 @@ class PrivateSVM(
 
     Parameters
     ----------
-    epsilon, delta
-        As in `DPSVM`; the published form takes no delta.
-    max_rows_per_person
-        As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; the published form takes no delta, and
+        ``random_state`` seeds the public basis, too.
     n_pairs
         m, pairs of features.
     C, gamma
         Weight of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's default); of the
         kernel, a number or ``auto`` for one over d.
-    solver_tolerance, classes, allow_constant, entropy
+    solver_tolerance
         As in `DPSVM`.
-    random_state
-        Seeds the public basis, and the published form's noise.
 
     Attributes
     ----------
@@ -107,18 +100,10 @@ class PrivateSVM(
 
     source: ClassVar[str] = "Rubinstein et al. 2012, algorithm 2; Zhang et al. 2019, section V"
 
-    epsilon: object = None
-    delta: object = None
-    max_rows_per_person: object = None
-    variant: str = "sound"
     n_pairs: int = 100
     C: Penalty = AUTO
     gamma: Gamma = "auto"
     solver_tolerance: float = 0.01
-    classes: Sequence[Any] | None = None
-    allow_constant: bool = False
-    entropy: EntropyMaker | None = None
-    random_state: Any = None
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Features (1), shape (n_rows, 2m): a function of each row, as private as X is."""
