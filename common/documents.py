@@ -8,7 +8,8 @@ both, ``tools.json_reference`` makes the page of keys and the JSON Schema.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NotRequired, TypedDict
 
 DecimalText = Annotated[str, "decimal as text"]
@@ -141,3 +142,18 @@ class ComponentFigures(TypedDict):
     eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
     above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
     loadings: Annotated[list[LoadingFigures], "its eight largest by magnitude, descending"]
+
+
+def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
+    """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
+
+    Values are compared as text: 1, 1.0 and true are equal numbers, but not one document.
+    """
+    for key in sorted({*ours, *theirs}):
+        mine, other = ours.get(key), theirs.get(key)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            yield from (f"{key}.{place}" for place in differing_keys(mine, other))
+        elif (key in ours) is not (key in theirs) or json.dumps(mine, sort_keys=True) != json.dumps(
+            other, sort_keys=True
+        ):
+            yield key
