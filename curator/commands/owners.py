@@ -9,7 +9,7 @@ import click
 
 from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, TimeText
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.curator.commands.options import as_operator, connection, time_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from math import sqrt
 from dppca.common.amounts import decimal_text
 from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.relations import relations_document, relations_lines
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.documents import (
     PlanChoice,

@@ -22,7 +22,6 @@ from dppca.common.attestation.verified_components import Components, make_compon
 from dppca.common.clock import utc_now
 from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.errors import DataError, SettingError
-from dppca.common.html_tables import html_table, html_text
 from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
@@ -35,6 +34,7 @@ from dppca.common.results import Result, result_to_bytes
 from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.study import Study
+from dppca.common.tables import html_table, html_text
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.evaluate import (
     Utility,

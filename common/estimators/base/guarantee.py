@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from dppca.common.html_tables import html_table
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Relation
+from dppca.common.tables import html_table
 
 
 class Variant(StrEnum):

@@ -15,7 +15,7 @@ from dppca.common.numerics.values import count_values
 from dppca.common.plotting import write_figures
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
-from dppca.common.text_tables import fit_markdown
+from dppca.common.tables import fit_markdown
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from dppca.owner.records import open_table
 from dppca.owner.synthesis.report.comparison import CodedTable, code_table, compare
-from dppca.owner.synthesis.report.plots import biplot, pair_plot
+from dppca.owner.synthesis.report.page import biplot, pair_plot
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.studies import make_study
 
