@@ -41,7 +41,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.amounts import round_up
 from dppca.common.estimators.base.classifier import Gamma, ProjectionMixin, make_svm, svm_scores
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.noised_rows import plan_rows, release_rows
 from dppca.common.estimators.base.projection import (
     check_rule,
@@ -234,16 +234,13 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
         beta = math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
         rng = check_random_state(self.random_state)
         self.noised_rows_ = rows + rng.normal(scale=beta * bound, size=rows.shape)
-        return Guarantee(
+        return promise_as_printed(
             method="DPSVD",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="noised_rows_, components_" if has_row_norm else "",
             not_private="machine_, scores and predictions: the classifier is trained on raw rows "
             "in the private basis, and on raw labels"
             + ("" if has_row_norm else "; rows were not held to the norm that the noise is for"),
-            max_rows_per_person=1,
             epsilon=epsilon_from_rho(round_up(2 / beta**2), delta) if has_row_norm else None,
             delta=delta if has_row_norm else None,
             claimed_epsilon=epsilon,

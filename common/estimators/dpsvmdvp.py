@@ -33,7 +33,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier, Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Variant, promise_as_printed
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import (
     check_positive,
@@ -42,7 +42,6 @@ from dppca.common.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.estimators.base.weight_noise import split_over
-from dppca.common.privacy.labels import Label
 
 _TOLERANCE = 1e-3
 _SMALLEST_ERROR = float(
@@ -113,14 +112,11 @@ class DPSVMDVP(Classifier):
             for svm, sign in zip(svms, signs.T, strict=True)
         ]
         self.intercept_ = np.concatenate([svm.intercept_ for svm in svms])
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="DPSVMDVP",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="",
             not_private="everything: the support vectors are raw rows",
-            max_rows_per_person=1,
             claimed_epsilon=parse_epsilon(self.epsilon),
             sensitivity=self.C / math.sqrt(max(len(each) for each in self.dual_coef_)),
             sensitivity_of="of one multiplier as printed, C/sqrt(l); it bounds nothing",

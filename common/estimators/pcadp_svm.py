@@ -33,7 +33,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import ProjectionMixin
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
 from dppca.common.estimators.base.projection import (
@@ -72,7 +72,6 @@ from dppca.common.estimators.base.weight_noise import (
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.numerics.rowwise import products
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
@@ -230,14 +229,11 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
         weights = np.vstack([svm.coef_ for svm in svms])
         self.coef_ = weights + rng.laplace(scale=scale, size=weights.shape)
         self.intercept_ = np.concatenate([svm.intercept_ for svm in svms])
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="PCA-DPSVM",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="",
             not_private="everything: components_ and intercept_ have no noise at all",
-            max_rows_per_person=1,
             claimed_epsilon=parse_epsilon(self.epsilon),
             sensitivity=2.0 * self.C_ * n_rows * d,
             sensitivity_of="L1 as printed, 2Cnd, of the weights alone",

@@ -39,7 +39,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.hinge import solve_hinge
 from dppca.common.estimators.base.inputs import check_rows, make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
@@ -64,7 +64,6 @@ from dppca.common.estimators.base.weight_noise import (
     weights_on_grid,
 )
 from dppca.common.numerics.rowwise import cos_and_sin, products
-from dppca.common.privacy.labels import Label
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -208,14 +207,11 @@ class PrivateSVM(
         printed = 2**2.5 * self.C_ * math.sqrt(self.n_pairs)
         scale = printed * n_machines / float(epsilon)
         self.coef_ = weights + rng.laplace(scale=scale, size=weights.shape)
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="PrivateSVM",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="coef_, predictions",
             not_private="",
-            max_rows_per_person=1,
             epsilon=epsilon,
             delta=Decimal(0),
             claimed_epsilon=epsilon,

@@ -39,7 +39,7 @@ from dppca.common.estimators.base.classifier import (
     make_svm,
     svm_scores,
 )
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.projection import check_rule, project, select_components
 from dppca.common.estimators.base.second_moment import (
     NoisedMoment,
@@ -264,14 +264,11 @@ class ComponentSVM(ProjectionMixin, Classifier):
     def _published_guarantee(self, noise: PublishedNoise) -> Guarantee:
         has_row_norm = self.row_norm is not None
         longer = "" if has_row_norm else "; rows were not held to the norm that the noise is for"
-        return Guarantee(
+        return promise_as_printed(
             method=self.method,
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private=_PRIVATE if has_row_norm else "",
             not_private=_NOT_PRIVATE + longer,
-            max_rows_per_person=1,
             epsilon=noise.epsilon if has_row_norm else None,
             delta=noise.delta if has_row_norm else None,
             claimed_epsilon=parse_epsilon(self.epsilon),
