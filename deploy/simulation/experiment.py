@@ -46,9 +46,13 @@ from dppca.deploy.simulation.figures import (
     scree_figure,
 )
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
-from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report_page import make_page
-from dppca.deploy.simulation.run_report import Findings, make_document, make_markdown
+from dppca.deploy.simulation.run_report import (
+    Findings,
+    make_document,
+    make_markdown,
+    summarise_repeats,
+)
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
 REPORT = "report.json"

@@ -30,6 +30,7 @@ from dppca.deploy.simulation.run_report import (
     Findings,
     make_document,
     make_markdown,
+    summarise_repeats,
 )
 from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
 from dppca.deploy.simulation.story import make_story
@@ -306,3 +307,35 @@ def test_what_takes_the_place_of_a_value_is_said_where_a_value_is_not_known(
     text = make_markdown(document)
     assert "other values as: `cost`: 50, the middle." in text
     assert "missing: level" in text
+
+
+def _repeated(seed: int, accuracy: float | None, captured: float) -> Any:
+    figures = ("trtr_accuracy", "tstr_accuracy", "tstr_accuracy_decoded", "majority")
+    return {
+        "seed": seed,
+        "components": {"count": 2, "above_noise": 1, "captured_variance": captured},
+        "pairs": {"mean": 0.1},
+        "utility": None if accuracy is None else dict.fromkeys(figures, accuracy),
+        "owners": [{"name": "clinic", "dppca_svm_accuracy": accuracy}],
+    }
+
+
+def test_the_standard_error_is_that_of_the_mean() -> None:
+    reports = [_repeated(1, 0.7, 0.9), _repeated(2, 0.8, 0.8), _repeated(3, 0.9, 1.0)]
+    found = summarise_repeats(reports)
+    assert (found["count"], found["seeds"]) == (3, [1, 2, 3])
+    figures = found["figures"]
+    assert figures["utility.tstr_accuracy"]["mean"] == pytest.approx(0.8)
+    assert figures["utility.tstr_accuracy"]["standard_error"] == pytest.approx(0.1 / 3**0.5)
+    assert figures["clinic.dppca_svm_accuracy"]["mean"] == pytest.approx(0.8)
+    assert figures["pairs.mean"]["standard_error"] == pytest.approx(0)
+
+
+def test_without_a_target_there_are_no_accuracies() -> None:
+    figures = summarise_repeats([_repeated(1, None, 0.9), _repeated(2, None, 0.7)])["figures"]
+    assert set(figures) == {
+        "components.count",
+        "components.above_noise",
+        "components.captured_variance",
+        "pairs.mean",
+    }
