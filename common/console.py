@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from importlib import import_module
@@ -36,6 +36,8 @@ from dppca.common.names import escaped_json, shown
 USAGE_EXIT_CODE = 2
 UNEXPECTED_EXIT_CODE = 70
 INTERRUPTED_EXIT_CODE = 130
+ASK_S = 2.0
+"""Longest wait for another machine's names."""
 _PROGRESS_AFTER_S = 1.0
 _WHOLE = 1000  # characters; longer than any first sentence
 
@@ -321,3 +323,19 @@ def _fail(message: str, name: str, code: int, *, as_json: bool) -> NoReturn:
         click.echo(escaped_json(json.dumps(document, ensure_ascii=False)))
     say(f"error: {message}", err=True)
     raise SystemExit(code)
+
+
+def find_names(sources: Iterable[Callable[[], Iterable[str]]], begun: str) -> list[str]:
+    """Names from all sources that begin with what was written, ascending, for Tab in a shell.
+
+    A shell waits for the answer, and shows what is printed in the middle of the line: so the answer
+    comes within a few seconds, and nothing is printed. A source that fails with an error of ours
+    (no certificate, no connection) gives none.
+    """
+    names = set[str]()
+    for source in sources:
+        try:
+            names.update(source())
+        except DppcaError:
+            continue
+    return sorted(name for name in names if name.startswith(begun))

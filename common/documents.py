@@ -9,7 +9,7 @@ and the JSON Schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -168,3 +168,18 @@ class ComponentFigures(TypedDict):
     eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
     above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
     loadings: Annotated[list[LoadingFigures], "its eight largest by magnitude, descending"]
+
+
+def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
+    """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
+
+    Values are compared as text: 1, 1.0 and true are equal numbers, but not one document.
+    """
+    for key in sorted({*ours, *theirs}):
+        mine, other = ours.get(key), theirs.get(key)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            yield from (f"{key}.{place}" for place in differing_keys(mine, other))
+        elif (key in ours) is not (key in theirs) or json.dumps(mine, sort_keys=True) != json.dumps(
+            other, sort_keys=True
+        ):
+            yield key

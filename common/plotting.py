@@ -66,14 +66,6 @@ def shortened(name: str, most: int) -> str:
     return one_line(name if len(name) <= most else name[: most - 1] + "…")
 
 
-def short_number(value: float) -> str:
-    """Four digits of a number for a tick, thousands as k and millions as M."""
-    for unit, letter in ((1e6, "M"), (1e3, "k")):
-        if abs(value) >= 10 * unit or (unit == 1e6 and abs(value) >= unit):
-            return f"{value / unit:.4g}{letter}"
-    return f"{value:.4g}"
-
-
 def whole_numbers(axis: Any) -> None:
     """Put ticks at whole numbers only, such as numbers of components."""
     from matplotlib.ticker import MaxNLocator

@@ -29,9 +29,9 @@ from pydantic import (
 
 from dppca.common.amounts import decimal_text, parse_positive
 from dppca.common.errors import StudyError, TooManyRowsError
-from dppca.common.html_tables import html_table
 from dppca.common.names import require_party_name
 from dppca.common.schema.document import Schema, canonical_json
+from dppca.common.tables import html_table
 
 MAX_OWNERS = 10_000
 OF_AGGREGATE = ("identities", "openers", "spares", "open_by")

@@ -1,4 +1,7 @@
-"""Reads studies: YAML that a person writes, or the canonical JSON that is sent and stored."""
+"""Reads studies: YAML that a person writes, or the canonical JSON that is sent and stored.
+
+And where two of them differ: the places, never what stands there.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from dppca.common.document_faults import explain_faults
+from dppca.common.documents import differing_keys
 from dppca.common.errors import StudyError
 from dppca.common.schema.attributes import STORED
 from dppca.common.study import Study
 from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
+
+_SHOWN = 8
 
 
 def study_from_mapping(
@@ -78,3 +84,25 @@ def study_from_canonical(content: bytes, *, stored: bool = False) -> Study:
     if study.canonical_bytes() != content:
         raise StudyError("the study document is not in canonical form")
     return study
+
+
+def differences(ours: Study, theirs: Study) -> str:
+    """Names of the fields that differ, the first few of them; empty where the documents are one.
+
+    Attributes go by their name.
+    """
+    documents = [json.loads(each.canonical_bytes()) for each in (ours, theirs)]
+    mine, other = (
+        {each["name"]: each for each in document["schema"].pop("attributes")}
+        for document in documents
+    )
+    places = list(differing_keys(*documents))
+    for name in sorted({*mine, *other}):
+        if name not in mine or name not in other:
+            places.append(f"attribute {name} (only one side has it)")
+        elif mine[name] != other[name]:
+            places.append(f"attribute {name}")
+    if list(mine) != list(other) and set(mine) == set(other):
+        places.append("the order of the attributes")
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return ", ".join(places[:_SHOWN]) + more

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dppca.common.amounts import decimal_text
 from dppca.common.attestation.documents import (
@@ -12,6 +11,7 @@ from dppca.common.attestation.documents import (
     ProvedMechanism,
     SensitivityInputs,
 )
+from dppca.common.documents import differing_keys
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, StudyError
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
@@ -157,20 +157,8 @@ def require_equal(
     expected: Mapping[str, object], stated: Mapping[str, object], *, what: str
 ) -> None:
     """Raise `ReceiptError`, naming the fields, unless a document says what follows."""
-    wrong = list(_differences(expected, stated))
+    wrong = list(differing_keys(expected, stated))
     if wrong:
         raise ReceiptError(
             f"{what} claims what does not follow from the study, in: {', '.join(wrong)}"
         )
-
-
-def _differences(expected: Mapping[str, object], stated: Mapping[str, object]) -> Iterable[str]:
-    for key in sorted({*expected, *stated}):
-        mine, theirs = expected.get(key), stated.get(key)
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            yield from (f"{key}.{place}" for place in _differences(mine, theirs))
-        # As text: 1, 1.0 and true are equal numbers, but not one document.
-        elif (key in expected) is not (key in stated) or json.dumps(
-            mine, sort_keys=True
-        ) != json.dumps(theirs, sort_keys=True):
-            yield key

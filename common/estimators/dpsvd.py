@@ -31,8 +31,7 @@ Source: Sun, Yang and Li (2022), "DPSVD", algorithm 1, lemma 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, ClassVar
 
@@ -42,7 +41,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.amounts import round_up
 from dppca.common.estimators.base.classifier import Gamma, ProjectionMixin, make_svm, svm_scores
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.noised_rows import plan_rows, release_rows
 from dppca.common.estimators.base.projection import (
     check_rule,
@@ -52,7 +51,6 @@ from dppca.common.estimators.base.projection import (
 )
 from dppca.common.estimators.base.releasable import ReleasableClassifier
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_row_norm,
     check_rows_per_person,
     check_variant,
@@ -68,25 +66,18 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.randomized_response import randomised_response
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSVD(ProjectionMixin, ReleasableClassifier):
     """DPSVD.
 
     Parameters
     ----------
-    epsilon, delta
-        Budget of the rows; both needed.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; epsilon and delta are of the rows, and both needed.
     label_epsilon
         Budget of the labels, beside that; None trains on the true ones, and the model stays.
-    max_rows_per_person
+    contribution_rate, n_components, kernel, C, gamma, row_norm
         As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
-    contribution_rate, n_components, kernel, C, gamma, row_norm, allow_constant, entropy
-        As in `ComponentSVM`.
-    classes
-        Public list of all classes; None takes those that occur for public.
-    random_state
-        Seeds the published form's noise.
 
     Attributes
     ----------
@@ -104,40 +95,13 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Sun et al. 2022, algorithm 1"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        label_epsilon: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        contribution_rate: float = 0.9,
-        n_components: int | None = None,
-        kernel: str = "rbf",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        row_norm: float | None = 1.0,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.label_epsilon = label_epsilon
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.row_norm = row_norm
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    label_epsilon: object = None
+    contribution_rate: float = 0.9
+    n_components: int | None = None
+    kernel: str = "rbf"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    row_norm: float | None = 1.0
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)
@@ -270,16 +234,13 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
         beta = math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
         rng = check_random_state(self.random_state)
         self.noised_rows_ = rows + rng.normal(scale=beta * bound, size=rows.shape)
-        return Guarantee(
+        return promise_as_printed(
             method="DPSVD",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="noised_rows_, components_" if has_row_norm else "",
             not_private="machine_, scores and predictions: the classifier is trained on raw rows "
             "in the private basis, and on raw labels"
             + ("" if has_row_norm else "; rows were not held to the norm that the noise is for"),
-            max_rows_per_person=1,
             epsilon=epsilon_from_rho(round_up(2 / beta**2), delta) if has_row_norm else None,
             delta=delta if has_row_norm else None,
             claimed_epsilon=epsilon,

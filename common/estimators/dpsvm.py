@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +54,7 @@ from dppca.common.estimators.base.weight_noise import (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSVM(Classifier):
     """Linear support vector machine with noise on its weights.
 
@@ -89,30 +91,16 @@ class DPSVM(Classifier):
 
     source: ClassVar[str] = "Chaudhuri et al. 2011, algorithm 1, with this project's proof"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        C: Penalty = AUTO,
-        row_norm: float = 1.0,
-        intercept_scaling: float = 1.0,
-        solver_tolerance: float = 0.01,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.C = C
-        self.row_norm = row_norm
-        self.intercept_scaling = intercept_scaling
-        self.solver_tolerance = solver_tolerance
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    C: Penalty = AUTO
+    row_norm: float = 1.0
+    intercept_scaling: float = 1.0
+    solver_tolerance: float = 0.01
+    classes: Sequence[Any] | None = None
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
 
     def _check_settings(self) -> None:
         parse_epsilon(self.epsilon)

@@ -22,6 +22,7 @@ Source: Zhang, Hao and Wang (2019), algorithm 2, equations 15 to 17.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier, Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Variant, promise_as_printed
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import (
     check_positive,
@@ -41,7 +42,6 @@ from dppca.common.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.estimators.base.weight_noise import split_over
-from dppca.common.privacy.labels import Label
 
 _TOLERANCE = 1e-3
 _SMALLEST_ERROR = float(
@@ -49,6 +49,7 @@ _SMALLEST_ERROR = float(
 )  # an error of exactly 0 would ask for infinite noise
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSVMDVP(Classifier):
     """DPSVMDVP, as printed.
 
@@ -79,26 +80,14 @@ class DPSVMDVP(Classifier):
 
     source: ClassVar[str] = "Zhang et al. 2019, algorithm 2, absolute errors"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        variant: str = "published",
-        support: str = "all",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        allow_constant: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.variant = variant
-        self.support = support
-        self.C = C
-        self.gamma = gamma
-        self.allow_constant = allow_constant
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    variant: str = "published"
+    support: str = "all"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    allow_constant: bool = False
+    random_state: Any = None
 
     def _check_settings(self) -> None:
         check_variant(self.variant, allowed=(Variant.PUBLISHED,))
@@ -123,14 +112,11 @@ class DPSVMDVP(Classifier):
             for svm, sign in zip(svms, signs.T, strict=True)
         ]
         self.intercept_ = np.concatenate([svm.intercept_ for svm in svms])
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="DPSVMDVP",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="",
             not_private="everything: the support vectors are raw rows",
-            max_rows_per_person=1,
             claimed_epsilon=parse_epsilon(self.epsilon),
             sensitivity=self.C / math.sqrt(max(len(each) for each in self.dual_coef_)),
             sensitivity_of="of one multiplier as printed, C/sqrt(l); it bounds nothing",

@@ -22,10 +22,9 @@ Source: Huang et al. (2021), algorithm 2 and lemma 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import ProjectionMixin
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
 from dppca.common.estimators.base.projection import (
@@ -49,7 +48,6 @@ from dppca.common.estimators.base.second_moment import (
     release_second_moment,
 )
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive,
     check_positive_int,
     check_row_norm,
@@ -74,22 +72,18 @@ from dppca.common.estimators.base.weight_noise import (
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.numerics.rowwise import products
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     """PCA-DPSVM.
 
     Parameters
     ----------
-    epsilon, delta
-        As in `DPSVM`; the published form takes no delta.
-    max_rows_per_person
-        As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; the published form takes no delta.
     components_share
         Share of epsilon (and delta) that the sound form spends on the components.
     contribution_rate, n_components
@@ -97,9 +91,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     C, row_norm, intercept_scaling, solver_tolerance
         As in `DPSVM`. The published form has an intercept of libsvm's, takes ``row_norm=None``, and
         ``auto`` is 1 there, libsvm's default.
-    classes
-        Public list of all classes; None takes those that occur for public.
-    resolution_bits, allow_constant, entropy, random_state
+    resolution_bits
         As in `ComponentSVM`.
 
     Attributes
@@ -114,42 +106,14 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
 
     source: ClassVar[str] = "Huang et al. 2021, algorithm 2"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        components_share: float = 0.5,
-        contribution_rate: float = 0.85,
-        n_components: int | None = None,
-        C: Penalty = AUTO,
-        row_norm: float | None = 1.0,
-        intercept_scaling: float = 1.0,
-        solver_tolerance: float = 0.01,
-        resolution_bits: int = 10,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.components_share = components_share
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.C = C
-        self.row_norm = row_norm
-        self.intercept_scaling = intercept_scaling
-        self.solver_tolerance = solver_tolerance
-        self.resolution_bits = resolution_bits
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    components_share: float = 0.5
+    contribution_rate: float = 0.85
+    n_components: int | None = None
+    C: Penalty = AUTO
+    row_norm: float | None = 1.0
+    intercept_scaling: float = 1.0
+    solver_tolerance: float = 0.01
+    resolution_bits: int = 10
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)
@@ -265,14 +229,11 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
         weights = np.vstack([svm.coef_ for svm in svms])
         self.coef_ = weights + rng.laplace(scale=scale, size=weights.shape)
         self.intercept_ = np.concatenate([svm.intercept_ for svm in svms])
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="PCA-DPSVM",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="",
             not_private="everything: components_ and intercept_ have no noise at all",
-            max_rows_per_person=1,
             claimed_epsilon=parse_epsilon(self.epsilon),
             sensitivity=2.0 * self.C_ * n_rows * d,
             sensitivity_of="L1 as printed, 2Cnd, of the weights alone",

@@ -28,7 +28,6 @@ algorithm 2; the baseline of Zhang et al. (2019), section V.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -40,13 +39,12 @@ from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.hinge import solve_hinge
 from dppca.common.estimators.base.inputs import check_rows, make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
 from dppca.common.estimators.base.releasable import ReleasableClassifier
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive_int,
     check_rows_per_person,
     check_share,
@@ -66,9 +64,9 @@ from dppca.common.estimators.base.weight_noise import (
     weights_on_grid,
 )
 from dppca.common.numerics.rowwise import cos_and_sin, products
-from dppca.common.privacy.labels import Label
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSVM(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -78,21 +76,16 @@ class PrivateSVM(
 
     Parameters
     ----------
-    epsilon, delta
-        As in `DPSVM`; the published form takes no delta.
-    max_rows_per_person
-        As in `ComponentSVM`.
-    variant
-        ``sound`` or ``published``.
+    epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
+        As in `ReleasableClassifier`; the published form takes no delta, and
+        ``random_state`` seeds the public basis, too.
     n_pairs
         m, pairs of features.
     C, gamma
         Weight of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's default); of the
         kernel, a number or ``auto`` for one over d.
-    solver_tolerance, classes, allow_constant, entropy
+    solver_tolerance
         As in `DPSVM`.
-    random_state
-        Seeds the public basis, and the published form's noise.
 
     Attributes
     ----------
@@ -106,34 +99,10 @@ class PrivateSVM(
 
     source: ClassVar[str] = "Rubinstein et al. 2012, algorithm 2; Zhang et al. 2019, section V"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        n_pairs: int = 100,
-        C: Penalty = AUTO,
-        gamma: Gamma = "auto",
-        solver_tolerance: float = 0.01,
-        classes: Sequence[Any] | None = None,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.n_pairs = n_pairs
-        self.C = C
-        self.gamma = gamma
-        self.solver_tolerance = solver_tolerance
-        self.classes = classes
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    n_pairs: int = 100
+    C: Penalty = AUTO
+    gamma: Gamma = "auto"
+    solver_tolerance: float = 0.01
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Features (1), shape (n_rows, 2m): a function of each row, as private as X is."""
@@ -238,14 +207,11 @@ class PrivateSVM(
         printed = 2**2.5 * self.C_ * math.sqrt(self.n_pairs)
         scale = printed * n_machines / float(epsilon)
         self.coef_ = weights + rng.laplace(scale=scale, size=weights.shape)
-        self.guarantee_ = Guarantee(
+        self.guarantee_ = promise_as_printed(
             method="PrivateSVM",
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private="coef_, predictions",
             not_private="",
-            max_rows_per_person=1,
             epsilon=epsilon,
             delta=Decimal(0),
             claimed_epsilon=epsilon,

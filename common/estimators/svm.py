@@ -9,6 +9,7 @@ Source: Cortes and Vapnik (1995), "Support-vector networks"; Chang and Lin (2011
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dppca.common.estimators.base.guarantee import Guarantee
 from dppca.common.privacy.labels import Label
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SVM(Classifier):
     """Support vector machine.
 
@@ -38,20 +40,11 @@ class SVM(Classifier):
         scikit-learn's.
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "rbf",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        standardise: bool = False,
-        allow_constant: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.standardise = standardise
-        self.allow_constant = allow_constant
+    kernel: str = "rbf"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    standardise: bool = False
+    allow_constant: bool = False
 
     def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
         d = rows.shape[1]

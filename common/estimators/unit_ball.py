@@ -16,6 +16,7 @@ and Sun et al. (2022), section 4.2, need their rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from dppca.common.estimators.base.inputs import check_rows, check_table
 from dppca.common.schema.coding import row_norms
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Bring rows into the unit ball, equation (1).
 
@@ -36,9 +38,8 @@ class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         Public numbers: one, or one per column; ``scale`` above 0.
     """
 
-    def __init__(self, *, centre: ArrayLike = 0.0, scale: ArrayLike = 1.0) -> None:
-        self.centre = centre
-        self.scale = scale
+    centre: ArrayLike = 0.0
+    scale: ArrayLike = 1.0
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's protocol
         """Learn the number of columns, and nothing else."""

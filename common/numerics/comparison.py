@@ -2,9 +2,9 @@
 
 Every attribute is cut into cells that are public: a binary's two values, a categorical's
 categories, and for a numeric equal parts of its bounds (of [-1, 1] for unit-ball rows), or in pairs
-the schema's cells (`dppca.common.numerics.pair_cells`). Two tables
-are compared by the total variation between their shares, ``1/2 sum |p - q|``: 0 for equal shares,
-1 where no cell is shared.
+the schema's cells (`dppca.common.schema.cells`), neighbours put together. Two tables are compared
+by the total variation between their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 where no
+cell is shared.
 
 Even tables drawn from one distribution differ by chance: two tables of n and m rows that fall into
 K cells of shares p are about ``sqrt(1/(2 pi)) (1/n + 1/m)^(1/2) sum sqrt(p (1 - p))`` apart
@@ -21,11 +21,12 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.numerics.pair_cells import PAIR_CELLS, pair_axes
-from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode_numeric
+from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode_numeric
 
 MARGINAL_CELLS = 20
 """Cells of a numeric alone."""
+PAIR_CELLS = 20
+"""Cells of a numeric in a two-way table, at most."""
 _WORST = 10
 
 
@@ -108,14 +109,15 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
     rows
         What it makes of them, shape (n, p).
     """
-    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=MARGINAL_CELLS)
-    marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(sizes))
-    cells, _ = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
-    axes = pair_axes(schema)
-    for i, (axis, own) in enumerate(zip(axes, schema.cells, strict=True)):
-        if own is not None and axis.parts is not None:
-            cells[:, i] = axis.parts[own.index(np.asarray(columns[i], np.float64))]
-    sizes = tuple(axis.n_cells for axis in axes)
+    cells, found = assign_cells(schema, columns, rows, numeric_cells=MARGINAL_CELLS)
+    marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(found))
+    cells, found = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
+    sizes = list(found)
+    for i, own in enumerate(schema.cells):
+        if own is not None:
+            parts = pair_cells(own)
+            cells[:, i] = parts[own.index(np.asarray(columns[i], np.float64))]
+            sizes[i] = int(parts.max()) + 1
     pairs = tuple(
         np.bincount(cells[:, i] * sizes[j] + cells[:, j], minlength=sizes[i] * sizes[j]).reshape(
             sizes[i], sizes[j]
@@ -123,6 +125,18 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
         for i, j in list_pairs(len(sizes))
     )
     return TableCounts(len(rows), marginals, pairs)
+
+
+def pair_cells(cells: Cells) -> NDArray[np.int64]:
+    """The cell of two-way tables in which each cell of the schema is, shape (cells,).
+
+    Neighbouring intervals are put together where there are more than `PAIR_CELLS`; a value with a
+    cell of its own keeps it, and so does what is missing.
+    """
+    own = np.arange(cells.n_cells - cells.n_intervals)
+    n = min(cells.n_intervals, PAIR_CELLS - len(own))
+    together = np.arange(cells.n_intervals) * n // cells.n_intervals
+    return np.concatenate([together, n + own])
 
 
 @dataclass(frozen=True, slots=True)

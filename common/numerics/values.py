@@ -79,21 +79,6 @@ def cell_edges(attribute: Numeric, cells: Cells | None) -> NDArray[np.float64]:
     return np.linspace(*value_range(attribute), N_BINS + 1) if cells is None else cells.edges
 
 
-def even_whole_numbers(cells: Cells | None, n_intervals: int) -> NDArray[np.float64]:
-    """Factors that take from drawn shares what some cells hold one whole number more than others.
-
-    Ages from 0 to 105 in 40 cells are two or three to a cell, which would look like heaps. All 1
-    where cells hold no whole numbers, as many each, or numbers that differ by more than one.
-    """
-    if cells is None or not cells.integer:
-        return np.ones(n_intervals)
-    first = np.ceil(cells.edges)
-    held = np.diff(first)
-    held[-1] += first[-1] == cells.edges[-1]
-    uneven = held.min() >= 1 and held.max() == held.min() + 1
-    return held.mean() / held if uneven else np.ones(n_intervals)
-
-
 def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:
     """Which values are known and were not put in by a rule, shape (n_rows,)."""
     if not isinstance(attribute, Numeric):

@@ -12,7 +12,7 @@ from dppca.common.clock import utc_now
 from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import IssuedFiles

@@ -40,7 +40,7 @@ def connection(command: _Command) -> _Command:
 
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
     """Studies of the curator, where the environment or the line so far says which."""
-    from dppca.common.completion import ASK_S, find_names
+    from dppca.common.console import ASK_S, find_names
 
     def ask() -> list[str]:
         curator, credentials = context.params.get("curator"), context.params.get("credentials")

@@ -11,7 +11,7 @@ from dppca.common.console import CommandGroup, emit, prints, terminal_width
 from dppca.common.documents import DigestText, Document, PathText
 from dppca.common.errors import SettingError
 from dppca.common.messages import StudyState
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.curator.commands import study_assembly, study_drafts
 from dppca.curator.commands.options import (
     as_operator,

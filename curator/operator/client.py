@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dppca.common.attestation.verify import verified_result
-from dppca.common.differences import differences
 from dppca.common.errors import (
     ConflictError,
     LimitError,
@@ -26,7 +25,7 @@ from dppca.common.messages import Form, StudyState
 from dppca.common.names import one_line
 from dppca.common.results import largest_result
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study_document import differences, study_from_canonical
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.connection import CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget

@@ -23,7 +23,6 @@ from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import SettingError
-from dppca.common.html_tables import html_table, html_text
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.privacy.release import calibrate
@@ -35,6 +34,7 @@ from dppca.common.study import (
     Study,
     Trust,
 )
+from dppca.common.tables import html_table, html_text
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed

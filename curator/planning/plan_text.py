@@ -7,7 +7,7 @@ from decimal import Decimal
 from dppca.common.amounts import decimal_text
 from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.relations import relations_document, relations_lines
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
     PlanAdvice,

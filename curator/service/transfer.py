@@ -80,7 +80,6 @@ async def receive_chunks(
     """
     end = time.monotonic() + limits.max_upload_s
     loop = asyncio.get_running_loop()
-    held: pb.Chunk | None = None
     writing: asyncio.Future[None] | None = None
     try:
         while (part := await _next(parts, limits.idle_timeout_s)) is not None:
@@ -88,16 +87,12 @@ async def receive_chunks(
                 raise UploadError(f"an upload took more than {limits.max_upload_s:.0f} s")
             if part.WhichOneof("part") != "chunk":
                 raise UploadError("something else than a chunk after the header")
-            if writing is not None and (held is not None or writing.done()):
+            if writing is not None:  # one chunk is written while the next one arrives
                 await asyncio.shield(writing)
-                writing = None
-            chunks = [chunk for chunk in (held, part.chunk) if chunk is not None]
-            if writing is None:
-                writing = loop.run_in_executor(threads, _take, chunks.pop(0), verifier, spool)
-            held = chunks[0] if chunks else None
+            writing = loop.run_in_executor(threads, _take, part.chunk, verifier, spool)
         if writing is not None:
             await asyncio.shield(writing)
-        writing = loop.run_in_executor(threads, _finish, held, verifier, spool)
+        writing = loop.run_in_executor(threads, _finish, verifier, spool)
         await asyncio.shield(writing)
     finally:
         if writing is not None:  # nobody closes the file under the thread that writes it
@@ -140,8 +135,6 @@ def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Sink) -> None:
     spool.write(verifier.take(chunk))
 
 
-def _finish(last: pb.Chunk | None, verifier: ChunkVerifier, spool: Sink) -> None:
-    if last is not None:
-        _take(last, verifier, spool)
+def _finish(verifier: ChunkVerifier, spool: Sink) -> None:
     verifier.require_whole(spool.sha256)
     spool.sync()

@@ -28,7 +28,7 @@ from dppca.common.files import read_text
 from dppca.common.names import is_party_name, nearest_name
 from dppca.common.packages import require_package
 from dppca.common.study import Study, Trust
-from dppca.common.text_tables import fit_markdown
+from dppca.common.tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.documents import ComposeDocument, SimulationDocument

@@ -42,13 +42,17 @@ from dppca.deploy.simulation.evaluate import (
 from dppca.deploy.simulation.figures import (
     component_figures,
     marginal_figure,
+    pair_figure,
     scree_figure,
-    variation_figure,
 )
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
-from dppca.deploy.simulation.repeats import summarise_repeats
 from dppca.deploy.simulation.report_page import make_page
-from dppca.deploy.simulation.run_report import Findings, make_document, make_markdown
+from dppca.deploy.simulation.run_report import (
+    Findings,
+    make_document,
+    make_markdown,
+    summarise_repeats,
+)
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
 
 REPORT = "report.json"
@@ -365,7 +369,7 @@ def _evaluate(
         "marginals": marginal_figure(
             schema, count_values(schema, training), count_values(schema, decoded)
         ),
-        "pairs": variation_figure(schema, real=ours, synthetic=theirs),
+        "pairs": pair_figure(schema, real=ours, synthetic=theirs),
     }
     target, utility = request.target, None
     if target is not None:

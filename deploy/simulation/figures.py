@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.loading_panels import biplot_figure, loadings_figure
-from dppca.common.numerics.comparison import TableCounts
+from dppca.common.numerics.comparison import TableCounts, variations
 from dppca.common.numerics.values import ValueCounts
-from dppca.common.pair_panels import pair_figure
-from dppca.common.panels import marginals_figure
-from dppca.common.plotting import BLUE, GREY, ORANGE, WARNING_RED, new_figure, whole_numbers
+from dppca.common.panels import make_panel
+from dppca.common.pictures import (
+    biplot_figure,
+    loadings_figure,
+    marginals_figure,
+    variation_figure,
+)
+from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, whole_numbers
 from dppca.common.results import Result
 from dppca.common.schema import Schema
 
@@ -122,12 +126,13 @@ def marginal_figure(
     real, synthetic
         Counts of values as the files hold them, not yet coded: one for each attribute.
     """
-    drawn = range(len(schema.attributes))
-    figure = marginals_figure(schema, real, synthetic, _NAMES, drawn=drawn)
-    figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
-    return figure
+    panels = [
+        make_panel(schema, index, *counts)
+        for index, counts in enumerate(zip(real, synthetic, strict=True))
+    ]
+    return marginals_figure(panels, _NAMES, notice=NOTICE)
 
 
-def variation_figure(schema: Schema, *, real: TableCounts, synthetic: TableCounts) -> Figure:
-    """Two-way tables among real training rows and decoded synthetic ones."""
-    return pair_figure(schema, real, synthetic, _NAMES, notice=NOTICE)
+def pair_figure(schema: Schema, *, real: TableCounts, synthetic: TableCounts) -> Figure:
+    """Pairs of attributes among real training rows and decoded synthetic ones."""
+    return variation_figure(*variations(schema, real, synthetic), notice=NOTICE)

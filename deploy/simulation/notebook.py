@@ -22,11 +22,10 @@ from dppca.common.attestation.verified_components import Components, make_compon
 from dppca.common.clock import utc_now
 from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.errors import DataError, SettingError
-from dppca.common.html_tables import html_table, html_text
-from dppca.common.loading_panels import biplot_figure, loadings_figure
 from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
+from dppca.common.pictures import biplot_figure, loadings_figure
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
@@ -35,6 +34,7 @@ from dppca.common.results import Result, result_to_bytes
 from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.study import Study
+from dppca.common.tables import html_table, html_text
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.evaluate import (
     Utility,

@@ -12,7 +12,7 @@ from dppca.deploy.simulation.documents import SimulationDocument
 _TEMPLATES = Path(__file__).parent / "templates"
 _PICTURES = {
     "marginals": "Shares of each attribute among real training rows and synthetic rows",
-    "pairs": "Total variation of every pair of attributes, and those that differ most",
+    "pairs": "Total variation of every pair of attributes",
     "biplot": "Synthetic rows on the first two components",
 }
 """What is drawn as a picture; eigenvalues and loadings are drawn by the page itself."""

@@ -7,6 +7,7 @@ rows of all owners, or held-out ones (`SIMULATION_ONLY`, a list in the document 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from dppca.common.documents import CodedByRule, VisibleRelationsDocument
 from dppca.common.loadings import Loading, component_figures
 from dppca.common.names import one_line
-from dppca.common.numerics.comparison import PairSummary
-from dppca.common.numerics.pair_cells import PAIR_CELLS
+from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.deploy.simulation.documents import (
+    RepeatedFigure,
     SimulatedOwner,
+    SimulatedRepeats,
     SimulatedStep,
     SimulationDocument,
 )
@@ -216,3 +218,43 @@ def _steps(owners: Sequence[OwnerRun]) -> list[SimulatedStep]:
         }
         for each in longest.steps
     ]
+
+
+def summarise_repeats(documents: Sequence[SimulationDocument]) -> SimulatedRepeats:
+    """Means and standard errors over reports, two at least, of one request."""
+    figures = [_repeated_figures(document) for document in documents]
+    return {
+        "count": len(documents),
+        "seeds": [document["seed"] for document in documents],
+        "figures": {name: _mean_and_error([each[name] for each in figures]) for name in figures[0]},
+    }
+
+
+def _mean_and_error(values: Sequence[float]) -> RepeatedFigure:
+    error = statistics.stdev(values) / len(values) ** 0.5
+    return {"mean": statistics.fmean(values), "standard_error": error}
+
+
+def _repeated_figures(document: SimulationDocument) -> dict[str, float]:
+    components, utility = document["components"], document["utility"]
+    figures: dict[str, float] = {
+        "components.count": components["count"],
+        "components.above_noise": components["above_noise"],
+        "components.captured_variance": components["captured_variance"],
+    }
+    pairs = document["pairs"]["mean"]
+    if pairs is not None:
+        figures["pairs.mean"] = pairs
+    if utility is not None:
+        accuracies: dict[str, float] = {
+            "trtr_accuracy": utility["trtr_accuracy"],
+            "tstr_accuracy": utility["tstr_accuracy"],
+            "tstr_accuracy_decoded": utility["tstr_accuracy_decoded"],
+            "majority": utility["majority"],
+        }
+        figures |= {f"utility.{name}": value for name, value in accuracies.items()}
+    for owner in document["owners"]:
+        accuracy = owner["dppca_svm_accuracy"]
+        if accuracy is not None:
+            figures[f"{owner['name']}.dppca_svm_accuracy"] = accuracy
+    return figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.deploy.simulation.documents import (
     SimulatedOwner,
     SimulatedPrivacy,

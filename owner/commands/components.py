@@ -168,7 +168,7 @@ def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes
     """Pictures of the components; the rows of the biplot are those that `synthesize` would draw."""
     import numpy as np
 
-    from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
+    from dppca.common.pictures import MOST_POINTS, biplot_figure, loadings_figure
     from dppca.owner.synthesis.rows import make_generator, synthesize
 
     schema, edge = study.table, result.header.noise_edge

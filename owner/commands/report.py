@@ -183,7 +183,7 @@ def _compare(
     """A comparison, and what draws its pictures (PNG, by what they show)."""
     from dppca.owner.records import open_table
     from dppca.owner.synthesis.report.comparison import code_table, compare
-    from dppca.owner.synthesis.report.page import Compared, marginal_panels
+    from dppca.owner.synthesis.report.page import Compared, biplot, marginal_panels, pair_plot
 
     schema, rng = study.table, np.random.default_rng(_SEED)
     table, theirs = open_table(data_set.source, schema), open_table(source, schema)
@@ -208,13 +208,7 @@ def _compare(
         figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
 
     def draw() -> dict[str, bytes]:
-        from dppca.owner.synthesis.report.plots import biplot, pair_plot
-
-        pictures = {
-            "Total variation of every pair, and the tables of those that differ most": pair_plot(
-                schema, real, synthetic
-            )
-        }
+        pictures = {"Total variation of every pair": pair_plot(quality)}
         if kept is not None and len(kept.vectors) > 1:
             pictures["Rows on the first two components"] = biplot(schema, kept, real, coded)
         return pictures

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from dppca.common.amounts import left_text, spent_text
 from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
 from dppca.common.privacy.receipts import CostFields
-from dppca.common.text_tables import text_table
+from dppca.common.tables import text_table
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 from dppca.owner.render.charges import other_owners
 

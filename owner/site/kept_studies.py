@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dppca.common.attestation.components import find_release_id
 from dppca.common.attestation.verify import read_authority, verified_result
-from dppca.common.differences import differences
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -28,7 +27,7 @@ from dppca.common.files import write_file
 from dppca.common.names import file_part, nearest_name
 from dppca.common.results import Result
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical, study_from_yaml
+from dppca.common.study_document import differences, study_from_canonical, study_from_yaml
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.reading import read_history

@@ -39,7 +39,7 @@ from dppca.common.estimators.base.classifier import (
     make_svm,
     svm_scores,
 )
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.projection import check_rule, project, select_components
 from dppca.common.estimators.base.second_moment import (
     NoisedMoment,
@@ -90,6 +90,7 @@ class PublishedNoise:
     delta: Decimal
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComponentSVM(ProjectionMixin, Classifier):
     """What the methods share, equation (1).
 
@@ -136,40 +137,21 @@ class ComponentSVM(ProjectionMixin, Classifier):
     method: ClassVar[str]
     source: ClassVar[str]
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        contribution_rate: float = 0.85,
-        n_components: int | None = None,
-        kernel: str = "linear",
-        C: float = 1.0,
-        gamma: Gamma = "auto",
-        standardise: bool = False,
-        row_norm: float | None = 1.0,
-        resolution_bits: int = 10,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.standardise = standardise
-        self.row_norm = row_norm
-        self.resolution_bits = resolution_bits
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    contribution_rate: float = 0.85
+    n_components: int | None = None
+    kernel: str = "linear"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    standardise: bool = False
+    row_norm: float | None = 1.0
+    resolution_bits: int = 10
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     @abstractmethod
     def _check_delta(self) -> None:
@@ -282,14 +264,11 @@ class ComponentSVM(ProjectionMixin, Classifier):
     def _published_guarantee(self, noise: PublishedNoise) -> Guarantee:
         has_row_norm = self.row_norm is not None
         longer = "" if has_row_norm else "; rows were not held to the norm that the noise is for"
-        return Guarantee(
+        return promise_as_printed(
             method=self.method,
             source=self.source,
-            variant=Variant.PUBLISHED,
-            label=Label.PUBLISHED_METHOD,
             private=_PRIVATE if has_row_norm else "",
             not_private=_NOT_PRIVATE + longer,
-            max_rows_per_person=1,
             epsilon=noise.epsilon if has_row_norm else None,
             delta=noise.delta if has_row_norm else None,
             claimed_epsilon=parse_epsilon(self.epsilon),

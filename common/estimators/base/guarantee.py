@@ -16,12 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 
-from dppca.common.html_tables import html_table
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Relation
+from dppca.common.tables import html_table
 
 
 class Variant(StrEnum):
@@ -120,6 +121,12 @@ class Guarantee:
         caption = f"{self.method}{variant} ({self.source})"
         rows = [(name, text) for name, text in facts.items() if text]
         return html_table((), rows, caption=caption)
+
+
+promise_as_printed = partial(
+    Guarantee, variant=Variant.PUBLISHED, label=Label.PUBLISHED_METHOD, max_rows_per_person=1
+)
+"""The guarantee of a published form: no label but this one, and figures for one row a person."""
 
 
 def _figures(epsilon: Decimal | None, delta: Decimal | None) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,15 +28,43 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import few_rows_message
-from dppca.common.estimators.base.settings import check_variant
+from dppca.common.estimators.base.settings import EntropyMaker, check_variant
 from dppca.common.privacy.accounting import PrivacyCost
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReleasableClassifier(Classifier):
-    """A classifier whose sound form may leave; it has ``variant`` and ``classes`` as settings."""
+    """A classifier whose sound form may leave.
 
-    variant: str
-    classes: Sequence[Any] | None
+    Parameters
+    ----------
+    epsilon
+        Above 0; there is no default.
+    delta
+        For Gaussian noise; None for Laplace noise and pure epsilon, where the method has it.
+    max_rows_per_person
+        The most rows that one person may have; there is no default. The noise of the sound form
+        grows with it; the figures of the published form are for one row.
+    variant
+        ``sound`` or ``published``.
+    classes
+        Public list of all classes; None takes those that occur for public.
+    allow_constant
+        Whether constant columns are meant.
+    entropy
+        Maker of the sound form's entropy; None for the operating system's.
+    random_state
+        Seeds the published form's noise.
+    """
+
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    classes: Sequence[Any] | None = None
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def check_settings(self) -> None:
         """Refuse settings that no fit of the sound form takes; `SettingError` says why."""

@@ -41,12 +41,12 @@ under Differential Privacy", IEEE TKDE 32(8).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive,
     check_positive_int,
     check_rows_per_person,
@@ -59,7 +59,6 @@ from dppca.common.estimators.networks.fitting import (
     NetworkEstimator,
     describe_parts,
     most_cells,
-    network_guarantee,
     split_epsilon,
 )
 from dppca.common.estimators.networks.frontier import (
@@ -68,45 +67,30 @@ from dppca.common.estimators.networks.frontier import (
     first_network,
     search_frontier,
 )
-from dppca.common.estimators.networks.network import Family, Network, fit_tables
+from dppca.common.estimators.networks.network import Family, Network
 from dppca.common.estimators.networks.noised_counts import (
     Attributes,
     Codes,
-    maximal_sets,
     release_counts,
 )
 from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.schema import Schema
 
 Frontier = tuple[tuple[Attributes, ...], ...]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSUBN3(NetworkEstimator):
     """DP-SUBN3, all parties and the curator in one process.
 
     Parameters
     ----------
-    epsilon
-        Each party's, above 0; there is no default.
-    schema
-        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
-        of a frame those of the attributes' names, with labels.
-    max_rows_per_person
-        The most rows that one person may have, where the schema does not say it; there is no
-        default.
-    n_bins
-        Most cells of a numeric.
+    epsilon, schema, max_rows_per_person, n_bins, theta, entropy, random_state
+        As in `NetworkEstimator`; epsilon has no default.
     correlation_share, update_share
         Shares of epsilon: for step 1 and step 3; step 4 has the rest.
-    theta
-        How much larger than the noise the mean count of a table's cells is, above 0.
     reach
         How many attributes a frontier has beyond the number of parents.
-    entropy
-        Maker of the entropy; None for the operating system's.
-    random_state
-        Seeds the rows that are drawn.
 
     Attributes
     ----------
@@ -120,32 +104,12 @@ class DPSUBN3(NetworkEstimator):
         The network after each party's turn; the curator's first one stands before them.
     """
 
+    method: ClassVar[str] = "DP-SUBN3"
     source: ClassVar[str] = "Cheng et al. 2020"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        schema: Schema | None = None,
-        max_rows_per_person: object = None,
-        n_bins: int = 16,
-        correlation_share: float = 0.3,
-        update_share: float = 0.1,
-        theta: float = 4.0,
-        reach: int = 1,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.schema = schema
-        self.max_rows_per_person = max_rows_per_person
-        self.n_bins = n_bins
-        self.correlation_share = correlation_share
-        self.update_share = update_share
-        self.theta = theta
-        self.reach = reach
-        self.entropy = entropy
-        self.random_state = random_state
+    correlation_share: float = 0.3
+    update_share: float = 0.1
+    reach: int = 1
 
     def fit(self, parties: Sequence[Any]) -> Self:
         """Fit to a list of each party's rows, (n_i, n_attributes) each: arrays or frames.
@@ -155,9 +119,10 @@ class DPSUBN3(NetworkEstimator):
         SettingError, DataError, RangeError
             A setting, a row, or the size of the integers; the message says what to change.
         """
-        epsilon = parse_epsilon(self.epsilon)
         first, second, third = split_epsilon(
-            epsilon, correlation_share=self.correlation_share, update_share=self.update_share
+            parse_epsilon(self.epsilon),
+            correlation_share=self.correlation_share,
+            update_share=self.update_share,
         )
         theta, reach = check_positive("theta", self.theta), check_positive_int("reach", self.reach)
         codes = self._encode(parties)
@@ -187,26 +152,14 @@ class DPSUBN3(NetworkEstimator):
                 entropy=source,
             )
             self.updates_.append(network)
-        tables = release_counts(
+        self._keep(
+            network,
             codes,
-            maximal_sets([family.members for family in network.families]),
-            sizes,
             epsilon=third,
-            max_rows_per_person=k,
             entropy=source,
-        )
-        self.network_ = network
-        self.model_ = fit_tables(network, sizes, tables.marginal)
-        self.guarantee_ = network_guarantee(
-            method="DP-SUBN3",
-            source=self.source,
-            epsilon=epsilon,
-            max_rows_per_person=k,
-            tables=tables,
-            noise=(pairs.calibration, tables.calibration),
+            before=(pairs.calibration,),
             split="each party spends it on its own rows, no person has rows at two: "
             + describe_parts(correlations=first, updates=second, tables=third),
-            entropy=self.entropy,
         )
         return self
 

@@ -14,9 +14,10 @@ Source: Zhang and others (2017), "PrivBayes", section 4.5; the root of m is ours
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from math import floor, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,15 +34,18 @@ from dppca.common.estimators.base.party_tables import resolve_schema
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
     check_positive_int,
+    check_rows_per_person,
     check_share,
     choose_label,
     describe_repeatability,
+    parse_epsilon,
 )
 from dppca.common.estimators.networks.domain import Domain
-from dppca.common.estimators.networks.network import Network, NetworkModel
-from dppca.common.estimators.networks.noised_counts import Codes, PooledCounts
+from dppca.common.estimators.networks.network import Network, fit_tables
+from dppca.common.estimators.networks.noised_counts import Codes, maximal_sets, release_counts
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Relation
 from dppca.common.schema import Schema
 
@@ -49,8 +53,28 @@ _EXACT = Context(prec=100, traps=[Inexact])
 _LEAST_BINS = 2
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
     """A method that ends in a Bayesian network to draw rows from.
+
+    Parameters
+    ----------
+    epsilon
+        Each party's, above 0; there is no default.
+    schema
+        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
+        of a frame those of the attributes' names, with labels.
+    max_rows_per_person
+        The most rows that one person may have, where the schema does not say it; there is no
+        default.
+    n_bins
+        Most cells of a numeric.
+    theta
+        How much larger than the noise the mean count of a table's cells is, above 0.
+    entropy
+        Maker of the entropy; None for the operating system's.
+    random_state
+        Seeds the rows that are drawn.
 
     Attributes
     ----------
@@ -64,16 +88,16 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
         What is private, how far, and what is not.
     """
 
-    schema: Schema | None
-    max_rows_per_person: object
-    n_bins: int
-    random_state: Any
-    schema_: Schema
-    network_: Network
-    model_: NetworkModel
-    guarantee_: Guarantee
-    _domain: Domain
-    _form: RowForm
+    method: ClassVar[str]
+    source: ClassVar[str]
+
+    epsilon: object = None
+    schema: Schema | None = None
+    max_rows_per_person: object = None
+    n_bins: int = 16
+    theta: float = 4.0
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def sample(self, n_rows: int, *, random_state: Any = None) -> Any:
         """Rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
@@ -120,6 +144,57 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
         warn_of_copies(self)
         return [self._domain.encode(table) for table in tables]
 
+    def _keep(
+        self,
+        network: Network,
+        codes: Sequence[Codes],
+        *,
+        epsilon: Decimal,
+        entropy: EntropySource,
+        before: tuple[Calibration, ...] = (),
+        split: str,
+    ) -> None:
+        """Release the network's tables, and keep both with what was promised.
+
+        Parameters
+        ----------
+        epsilon
+            For the tables.
+        entropy
+            The source of the fit's noise.
+        before
+            Noise that was drawn for the structure.
+        """
+        sizes, total = self._domain.sizes, parse_epsilon(self.epsilon)
+        k = check_rows_per_person(self.schema_.max_rows_per_person)
+        tables = release_counts(
+            codes,
+            maximal_sets([family.members for family in network.families]),
+            sizes,
+            epsilon=epsilon,
+            max_rows_per_person=k,
+            entropy=entropy,
+        )
+        self.network_ = network
+        self.model_ = fit_tables(network, sizes, tables.marginal)
+        self.guarantee_ = Guarantee(
+            method=self.method,
+            source=self.source,
+            variant=Variant.SOUND,
+            label=choose_label(self.entropy),
+            private="network_, model_, sample",
+            not_private=describe_repeatability(self.entropy).removeprefix("; "),
+            epsilon=total,
+            delta=Decimal(0),
+            relation=Relation.REPLACE_ONE,
+            max_rows_per_person=k,
+            sensitivity=float(tables.calibration.sensitivity.l1),
+            sensitivity_of=f"L1, counts of the {len(tables.tables)} tables of the network",
+            split=split,
+            charge=PrivacyCost(epsilon=total, rho=Decimal(0)),
+            noise=(*before, tables.calibration),
+        )
+
 
 def split_epsilon(epsilon: Decimal, **shares: object) -> list[Decimal]:
     """Parts of epsilon by named shares, and what they leave: exact decimals of sum epsilon.
@@ -146,37 +221,6 @@ def most_cells(
 ) -> int:
     """Equation (1), rounded down."""
     return floor(n_rows * float(epsilon) / (2 * n_tables * theta * sqrt(n_parties)))
-
-
-def network_guarantee(
-    *,
-    method: str,
-    source: str,
-    epsilon: Decimal,
-    max_rows_per_person: int,
-    tables: PooledCounts,
-    noise: tuple[Calibration, ...],
-    split: str,
-    entropy: EntropyMaker | None,
-) -> Guarantee:
-    """Guarantee of a network of which structure and tables were drawn with epsilon in all."""
-    return Guarantee(
-        method=method,
-        source=source,
-        variant=Variant.SOUND,
-        label=choose_label(entropy),
-        private="network_, model_, sample",
-        not_private=describe_repeatability(entropy).removeprefix("; "),
-        epsilon=epsilon,
-        delta=Decimal(0),
-        relation=Relation.REPLACE_ONE,
-        max_rows_per_person=max_rows_per_person,
-        sensitivity=float(tables.calibration.sensitivity.l1),
-        sensitivity_of=f"L1, counts of the {len(tables.tables)} tables of the network",
-        split=split,
-        charge=PrivacyCost(epsilon=epsilon, rho=Decimal(0)),
-        noise=noise,
-    )
 
 
 def describe_parts(**parts: Decimal) -> str:

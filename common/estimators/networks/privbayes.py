@@ -25,12 +25,12 @@ Bayesian Networks", ACM TODS 42(4), algorithms 1 to 4.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dppca.common.estimators.base.settings import (
-    EntropyMaker,
     check_positive,
     check_positive_int,
     check_rows_per_person,
@@ -42,69 +42,35 @@ from dppca.common.estimators.networks.fitting import (
     NetworkEstimator,
     describe_parts,
     most_cells,
-    network_guarantee,
     split_epsilon,
 )
 from dppca.common.estimators.networks.frontier import largest_sets
-from dppca.common.estimators.networks.network import Family, Network, fit_tables
-from dppca.common.estimators.networks.noised_counts import Codes, maximal_sets, release_counts
+from dppca.common.estimators.networks.network import Family, Network
+from dppca.common.estimators.networks.noised_counts import Codes
 from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.randomized_response import draw_below
-from dppca.common.schema import Schema
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivBayes(NetworkEstimator):
     """PrivBayes on one table.
 
     Parameters
     ----------
-    epsilon
-        Above 0; there is no default.
-    schema
-        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
-        of a frame those of the attributes' names, with labels.
-    max_rows_per_person
-        The most rows that one person may have, where the schema does not say it; there is no
-        default.
-    n_bins
-        Most cells of a numeric.
+    epsilon, schema, max_rows_per_person, n_bins, theta, entropy, random_state
+        As in `NetworkEstimator`; epsilon has no default.
     structure_share
         beta: the part of epsilon for the structure.
-    theta
-        How much larger than the noise the mean count of a table's cells is, above 0.
     most_parents
         The most that one attribute may have.
-    entropy
-        Maker of the entropy; None for the operating system's.
-    random_state
-        Seeds the rows that are drawn.
     """
 
+    method: ClassVar[str] = "PrivBayes"
     source: ClassVar[str] = "Zhang et al. 2017"
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        schema: Schema | None = None,
-        max_rows_per_person: object = None,
-        n_bins: int = 16,
-        structure_share: float = 0.3,
-        theta: float = 4.0,
-        most_parents: int = 5,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.schema = schema
-        self.max_rows_per_person = max_rows_per_person
-        self.n_bins = n_bins
-        self.structure_share = structure_share
-        self.theta = theta
-        self.most_parents = most_parents
-        self.entropy = entropy
-        self.random_state = random_state
+    structure_share: float = 0.3
+    most_parents: int = 5
 
     def fit(self, X: Any) -> Self:
         """Fit to rows (n_rows, n_attributes): an array or a frame.
@@ -114,14 +80,15 @@ class PrivBayes(NetworkEstimator):
         SettingError, DataError, RangeError
             A setting, a row, or the size of the integers; the message says what to change.
         """
-        epsilon = parse_epsilon(self.epsilon)
-        first, second = split_epsilon(epsilon, structure_share=self.structure_share)
+        first, second = split_epsilon(
+            parse_epsilon(self.epsilon), structure_share=self.structure_share
+        )
         theta = check_positive("theta", self.theta)
         most_parents = check_positive_int("most_parents", self.most_parents)
         (codes,) = self._encode([X])
         k = check_rows_per_person(self.schema_.max_rows_per_person)
         source, sizes = make_entropy(self.entropy), self._domain.sizes
-        self.network_ = _grow(
+        network = _grow(
             codes,
             sizes,
             limit=most_cells(len(codes), len(sizes), epsilon=second, theta=theta),
@@ -130,25 +97,8 @@ class PrivBayes(NetworkEstimator):
             max_rows_per_person=k,
             entropy=source,
         )
-        tables = release_counts(
-            [codes],
-            maximal_sets([family.members for family in self.network_.families]),
-            sizes,
-            epsilon=second,
-            max_rows_per_person=k,
-            entropy=source,
-        )
-        self.model_ = fit_tables(self.network_, sizes, tables.marginal)
-        self.guarantee_ = network_guarantee(
-            method="PrivBayes",
-            source=self.source,
-            epsilon=epsilon,
-            max_rows_per_person=k,
-            tables=tables,
-            noise=(tables.calibration,),
-            split=describe_parts(structure=first, tables=second),
-            entropy=self.entropy,
-        )
+        split = describe_parts(structure=first, tables=second)
+        self._keep(network, [codes], epsilon=second, entropy=source, split=split)
         return self
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dppca.common.amounts import round_up
 from dppca.common.errors import SettingError
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
     check_rows_per_person,
@@ -25,7 +25,6 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.estimators.ppca.latent_rows import DRAWN
 from dppca.common.estimators.ppca.unit_interval import unit_interval_l1
-from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration, Mechanism
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import BallShape
@@ -82,11 +81,9 @@ def published_guarantee(
     change = unit_interval_l1(shape, both_triangles=both_triangles)
     entries = "all entries" if both_triangles else "one triangle"
     drawn = latents == DRAWN
-    return Guarantee(
+    return promise_as_printed(
         method=METHOD,
         source=SOURCE,
-        variant=Variant.PUBLISHED,
-        label=Label.PUBLISHED_METHOD,
         private=_MODEL + (", synthetic_, decoded_" if drawn else ""),
         not_private=""
         if drawn

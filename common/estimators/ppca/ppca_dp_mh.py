@@ -32,6 +32,7 @@ Probabilistic Principal Component Analysis and Differential Privacy", algorithm 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -78,6 +79,7 @@ from dppca.common.schema.decoding import decode_columns
 from dppca.common.schema.frames import nearest_columns
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PPCADPMH(
     CountsCopies,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -157,42 +159,22 @@ class PPCADPMH(
 
     source: ClassVar[str] = SOURCE
 
-    def __init__(
-        self,
-        *,
-        epsilon: object = None,
-        delta: object = None,
-        max_rows_per_person: object = None,
-        variant: str = "sound",
-        schema: Schema | None = None,
-        bounds: Any = None,
-        contribution_rate: float = 0.85,
-        n_components: int | str | None = None,
-        covariance: str | None = None,
-        latents: str | None = None,
-        noise: str | None = None,
-        trace_scaling: bool = False,
-        shrinkage: bool = False,
-        allow_constant: bool = False,
-        entropy: EntropyMaker | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_rows_per_person = max_rows_per_person
-        self.variant = variant
-        self.schema = schema
-        self.bounds = bounds
-        self.contribution_rate = contribution_rate
-        self.n_components = n_components
-        self.covariance = covariance
-        self.latents = latents
-        self.noise = noise
-        self.trace_scaling = trace_scaling
-        self.shrinkage = shrinkage
-        self.allow_constant = allow_constant
-        self.entropy = entropy
-        self.random_state = random_state
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    schema: Schema | None = None
+    bounds: Any = None
+    contribution_rate: float = 0.85
+    n_components: int | str | None = None
+    covariance: str | None = None
+    latents: str | None = None
+    noise: str | None = None
+    trace_scaling: bool = False
+    shrinkage: bool = False
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
 
     def fit(
         self,

@@ -7,48 +7,37 @@ comparison without the pictures.
 from __future__ import annotations
 
 import base64
-import math
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dppca.common.clock import utc_now
 from dppca.common.documents import ComponentFigures
-from dppca.common.numerics.comparison import Variation, worst
-from dppca.common.numerics.pair_cells import PAIR_CELLS
-from dppca.common.numerics.values import ValueCounts, cell_edges
+from dppca.common.numerics.comparison import PAIR_CELLS, Variation, worst
 from dppca.common.pages.rendering import render_file
-from dppca.common.panels import extra_bars
-from dppca.common.schema import Cells, Numeric, Schema
+from dppca.common.panels import Panel, make_panel
+from dppca.common.pictures import biplot_figure, variation_figure
+from dppca.common.plotting import DPI, WARNING_RED
+from dppca.common.privacy.labels import Label
+from dppca.common.results import Result
+from dppca.common.schema import Schema
 from dppca.owner.records import CheckReport
 from dppca.owner.records.faults import MALFORMED, WARNING, describe_coding
 from dppca.owner.synthesis.report.comparison import QUANTILES, CodedTable, Quality
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TEMPLATES = Path(__file__).parent / "templates"
 PANELS = 24
 _WORST = 20
-_MOST_LABELS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Shares of the rows of two tables that have one value, or a value of one cell."""
-
-    name: str
-    ours: float
-    theirs: float
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One attribute in two tables; ``left_out`` labels are rarer than those shown."""
-
-    name: str
-    numeric: bool
-    cells: tuple[Cell, ...]
-    left_out: int = 0
+NOTICE = f"{Label.SITE_ONLY.value}: made of this site's raw rows, must not leave"
+_NAMES = ("this site's rows", "synthetic rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +83,7 @@ def marginal_panels(
     """Every attribute, or the 24 that differ most, by the values that the files hold."""
     order = sorted(range(len(schema.attributes)), key=lambda i: -quality.marginals[i].found)
     return tuple(
-        _panel(schema, index, real.values[index], synthetic.values[index])
+        make_panel(schema, index, real.values[index], synthetic.values[index])
         for index in sorted(order[:PANELS])
     )
 
@@ -122,38 +111,6 @@ def quality_page(
     )
 
 
-def _panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCounts) -> Panel:
-    attribute = schema.attributes[index]
-    first, second = ours.cells / ours.n_rows, theirs.cells / theirs.n_rows
-    if isinstance(attribute, Numeric):
-        cells = schema.cells[index]
-        edges = cell_edges(attribute, cells)
-        names = _cell_names(attribute, cells, edges.tolist())
-        if cells is not None and cells.spike is not None:
-            names.append(f"= {cells.spike:g}")
-        shown = list(range(len(names)))
-    else:
-        names = list(attribute.labels)
-        shown = sorted(sorted(range(len(names)), key=lambda i: -first[i])[:_MOST_LABELS])
-    found = [Cell(names[i], float(first[i]), float(second[i])) for i in shown]
-    found += [Cell(name, *shares) for name, shares in extra_bars(ours, theirs).items()]
-    numeric = isinstance(attribute, Numeric)
-    return Panel(attribute.name, numeric, tuple(found), len(names) - len(shown))
-
-
-def _cell_names(attribute: Numeric, cells: Cells | None, edges: list[float]) -> list[str]:
-    """What lies in each cell: ends of intervals, or whole numbers, dates and labels."""
-    if cells is None or not cells.integer:
-        return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
-    ends = [*(math.ceil(edge) - 1 for edge in edges[1:-1]), math.floor(edges[-1])]
-    return [
-        attribute.format_value(first)
-        if first == last
-        else f"{attribute.format_value(first)} to {attribute.format_value(last)}"
-        for first, last in zip(map(math.ceil, edges[:-1]), ends, strict=True)
-    ]
-
-
 def fault_rows(faults: CheckReport) -> list[tuple[str, str, int, float, str]]:
     """Attribute, kind, values, share of the rows, and what they are coded as."""
     rows = [
@@ -174,3 +131,31 @@ def fault_rows(faults: CheckReport) -> list[tuple[str, str, int, float, str]]:
 
 def _worst(found: Sequence[Variation]) -> list[Variation]:
     return [found[index] for index in worst(found, _WORST)]
+
+
+def pair_plot(quality: Quality) -> bytes:
+    """Total variation of every pair."""
+    return _png(variation_figure(quality.marginals, quality.pairs, notice=NOTICE))
+
+
+def biplot(
+    schema: Schema, result: Result, real: CodedTable, coded: NDArray[np.float64] | None
+) -> bytes:
+    """Rows of the site, and synthetic ones, on the first two components.
+
+    Parameters
+    ----------
+    coded
+        Synthetic rows, shape (n, p), coded units; None where the site has none.
+    """
+    tables = [(_NAMES[0], real.sample / float(1 << schema.resolution_bits))]
+    tables += [] if coded is None else [(f"{_NAMES[1]} (coded)", coded)]
+    return _png(biplot_figure(schema, result.vectors, result.mean, tables))
+
+
+def _png(figure: Figure) -> bytes:
+    """The picture, which says where it may go to who sees it and in the file."""
+    figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Comment": NOTICE})
+    return buffer.getvalue()

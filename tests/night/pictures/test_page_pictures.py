@@ -31,9 +31,9 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from dppca.common.pages.rendering import render_file
+from dppca.common.panels import Cell, Panel
 from dppca.common.testbed import CURATOR, OWNER, Processes
 from dppca.common.transport.tls import Role
-from dppca.owner.synthesis.report.page import Cell, Panel
 from tests.support.browser import (
     SCHEMES,
     WIDTHS,

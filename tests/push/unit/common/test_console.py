@@ -11,7 +11,8 @@ import click
 import pytest
 
 from dppca.common import console
-from dppca.common.console import Progress, progress, run, terminable
+from dppca.common.console import Progress, find_names, progress, run, terminable
+from dppca.common.errors import UnreachableError
 from tests.support.patience import WAIT_S
 
 
@@ -120,3 +121,21 @@ def test_a_system_without_hangups_ends_a_block_at_sigterm_all_the_same(
     with pytest.raises(KeyboardInterrupt), terminable():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def _fail() -> list[str]:
+    raise UnreachableError("nobody answers")
+
+
+def test_names_of_all_sources_are_offered_once() -> None:
+    sources = [lambda: ["lungs", "heart"], _fail, lambda: ["heart", "hearing"]]
+    assert find_names(sources, "hea") == ["hearing", "heart"]
+    assert find_names(sources, "") == ["hearing", "heart", "lungs"]
+
+
+def test_a_defect_is_not_hidden() -> None:
+    def defect() -> list[str]:
+        raise KeyError("name")
+
+    with pytest.raises(KeyError):
+        find_names([defect], "")

@@ -8,7 +8,6 @@ import pytest
 
 from dppca.common.plotting import (
     new_figure,
-    short_number,
     shortened,
     whole_numbers,
     write_figures,
@@ -46,18 +45,3 @@ def test_ticks_are_at_whole_components(n_components: int) -> None:
     ticks = axes.get_xticks()
     assert len(ticks) > 1
     assert all(float(tick).is_integer() for tick in ticks)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (37.5, "37.5"),
-        (9999, "9999"),
-        (125_000, "125k"),
-        (-20_000, "-20k"),
-        (2.5e6, "2.5M"),
-    ],
-)
-def test_large_numbers_of_ticks_are_short(value: float, text: str) -> None:
-    assert short_number(value) == text

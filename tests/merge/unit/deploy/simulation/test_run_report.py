@@ -15,14 +15,14 @@ from dppca.common.numerics.values import count_values
 from dppca.common.plotting import write_figures
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
-from dppca.common.text_tables import fit_markdown
+from dppca.common.tables import fit_markdown
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
 from dppca.deploy.simulation.figures import (
     marginal_figure,
+    pair_figure,
     scree_figure,
-    variation_figure,
 )
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import (
@@ -30,6 +30,7 @@ from dppca.deploy.simulation.run_report import (
     Findings,
     make_document,
     make_markdown,
+    summarise_repeats,
 )
 from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
 from dppca.deploy.simulation.story import make_story
@@ -244,7 +245,7 @@ def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
         {
             "m": marginal_figure(schema, count_values(schema, columns), count_values(schema, few)),
             "s": scree_figure(eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05),
-            "p": variation_figure(schema, real=counts[0], synthetic=counts[1]),
+            "p": pair_figure(schema, real=counts[0], synthetic=counts[1]),
         },
     )
     for name in "msp":
@@ -306,3 +307,35 @@ def test_what_takes_the_place_of_a_value_is_said_where_a_value_is_not_known(
     text = make_markdown(document)
     assert "other values as: `cost`: 50, the middle." in text
     assert "missing: level" in text
+
+
+def _repeated(seed: int, accuracy: float | None, captured: float) -> Any:
+    figures = ("trtr_accuracy", "tstr_accuracy", "tstr_accuracy_decoded", "majority")
+    return {
+        "seed": seed,
+        "components": {"count": 2, "above_noise": 1, "captured_variance": captured},
+        "pairs": {"mean": 0.1},
+        "utility": None if accuracy is None else dict.fromkeys(figures, accuracy),
+        "owners": [{"name": "clinic", "dppca_svm_accuracy": accuracy}],
+    }
+
+
+def test_the_standard_error_is_that_of_the_mean() -> None:
+    reports = [_repeated(1, 0.7, 0.9), _repeated(2, 0.8, 0.8), _repeated(3, 0.9, 1.0)]
+    found = summarise_repeats(reports)
+    assert (found["count"], found["seeds"]) == (3, [1, 2, 3])
+    figures = found["figures"]
+    assert figures["utility.tstr_accuracy"]["mean"] == pytest.approx(0.8)
+    assert figures["utility.tstr_accuracy"]["standard_error"] == pytest.approx(0.1 / 3**0.5)
+    assert figures["clinic.dppca_svm_accuracy"]["mean"] == pytest.approx(0.8)
+    assert figures["pairs.mean"]["standard_error"] == pytest.approx(0)
+
+
+def test_without_a_target_there_are_no_accuracies() -> None:
+    figures = summarise_repeats([_repeated(1, None, 0.9), _repeated(2, None, 0.7)])["figures"]
+    assert set(figures) == {
+        "components.count",
+        "components.above_noise",
+        "components.captured_variance",
+        "pairs.mean",
+    }

@@ -30,8 +30,7 @@ from dppca.owner.synthesis.report.comparison import (
     list_targets,
     propensity,
 )
-from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
-from dppca.owner.synthesis.report.plots import pair_plot
+from dppca.owner.synthesis.report.page import Compared, marginal_panels, pair_plot, quality_page
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
@@ -250,7 +249,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return quality_page(
         compared,
         face=[("Study", "<b>study</b>"), ("Owners", "owner-1")],
-        pictures={"Pairs": pair_plot(SCHEMA, real, synthetic)},
+        pictures={"Pairs": pair_plot(quality)},
     )
 
 

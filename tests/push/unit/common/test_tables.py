@@ -1,11 +1,12 @@
-"""Tables fit into a terminal, and stay in columns where they can."""
+"""Tables fit into a terminal, and stay in columns where they can; no cell is markup."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.text_tables import fit_markdown, text_table
+from dppca.common.tables import fit_markdown, html_table, html_text, text_table
+from tests.support.studies import make_study
 
 NAMES = ("noise", "epsilon", "captured")
 ROWS = [("laplace", "0.5", "0.912"), ("gaussian", "10", "0.998")]
@@ -53,3 +54,29 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(
     assert max(map(len, lines)) <= width
     words = " ".join(lines).replace(",", "").split()
     assert all(word in words for row in rows for cell in row for word in cell.split())
+
+
+def test_a_cell_is_text() -> None:
+    assert html_text('<b>"a"\n&\x1b') == "&lt;b&gt;&quot;a&quot;\\x0a&amp;\\x1b"
+    table = html_table(("<i>",), [("<script>",)], caption="<u>")
+    assert "<script>" not in table
+    assert table.startswith("<table><caption>&lt;u&gt;</caption><thead><tr><th>&lt;i&gt;</th>")
+    assert html_table((), []) == "<table><tbody></tbody></table>"
+
+
+def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
+    study = make_study("latent")
+    page = study._repr_html_()
+    for said in (study.name, study.digest, "epsilon", "ill", *study.owners):
+        assert said in page
+    table = study.table._repr_html_()
+    for said in ("-2 to 2", "no, yes", "red, green, blue", "6 attributes, 8 coded columns"):
+        assert said in table
+
+
+def test_names_of_a_study_are_no_markup() -> None:
+    attributes = [
+        {"name": f"<img src={name}>", "type": "numeric", "lower": 0, "upper": 1} for name in "ab"
+    ]
+    study = make_study(attributes)
+    assert "<img" not in study._repr_html_() + study.table._repr_html_()

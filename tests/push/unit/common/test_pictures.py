@@ -1,4 +1,4 @@
-"""A loadings plot has a bar for each loading; a biplot has the rows' scores and the arrows."""
+"""Pictures have a bar for each share and loading, every pair, the rows' scores and the arrows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
+from dppca.common.numerics.comparison import Variation, list_pairs
+from dppca.common.panels import Cell, Panel
+from dppca.common.pictures import (
+    MOST_POINTS,
+    biplot_figure,
+    loadings_figure,
+    marginals_figure,
+    variation_figure,
+)
 from dppca.common.schema import Schema
 from tests.support.studies import make_study
 
@@ -86,3 +94,49 @@ def test_names_of_arrows_lie_inside_the_axes_and_not_on_each_other() -> None:
     assert len(boxes) == len(axes.texts) / 2  # an arrow for each name
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
+
+
+NAMES = ("real rows", "synthetic rows")
+NOTICE = "site-only: must not leave"
+
+
+def test_each_attribute_has_the_shares_of_both_tables_under_their_names() -> None:
+    ages = [Cell(f"{n} to {n + 1}", n / 100, (14 - n) / 100) for n in range(14)]
+    panels = [
+        Panel("age", True, (*ages, Cell("= 0", 0.9, 0.8), Cell("(not known)", 0.1, 0.0))),
+        Panel("ward", False, (Cell("a category with a long name", 0.2, 0.5),), 3),
+    ]
+    figure = marginals_figure(panels, NAMES, notice=NOTICE)
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == NOTICE
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(NAMES)
+    for axes, panel in zip(figure.axes, panels, strict=True):
+        assert axes.get_title() == panel.name
+        real, synthetic = ([bar.get_height() for bar in each] for each in axes.containers)
+        assert real == [cell.ours for cell in panel.cells]
+        assert synthetic == [cell.theirs for cell in panel.cells]
+    numeric, labels = figure.axes
+    ticks = [tick.get_text() for tick in numeric.get_xticklabels()]
+    assert {"0 to 1", "= 0", "(not known)"} <= {*ticks}
+    assert [tick.get_text() for tick in labels.get_xticklabels()] == ["a category wi…"]
+    assert labels.get_xlabel() == "and 3 rarer labels"
+    # A spike that would hide the rest is cut, and its shares are written.
+    assert 0.28 > numeric.get_ylim()[1] > 0.14
+    assert "90%, 80%" in {text.get_text() for text in numeric.texts}
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_the_heat_map_has_every_pair_and_every_attribute(n: int) -> None:
+    marginals = [Variation((f"a{i}",), i / 100, 0.0) for i in range(n)]
+    pairs = [Variation((f"a{i}", f"a{j}"), (i + j) / 200, 0.0) for i, j in list_pairs(n)]
+    figure = variation_figure(marginals, pairs, notice=NOTICE)
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == NOTICE
+    image = figure.axes[0].images[0]
+    matrix = np.asarray(image.get_array())
+    assert np.diag(matrix).tolist() == [each.found for each in marginals]
+    for (i, j), each in zip(list_pairs(n), pairs, strict=True):
+        assert matrix[i, j] == matrix[j, i] == each.found
+    names = [tick.get_text() for tick in image.axes.get_yticklabels()]
+    assert names == [f"a{i}" for i in range(n)]
+    assert len(image.axes.texts) == (n * n if n <= 12 else 0)

@@ -1,8 +1,9 @@
-"""Tables of text that fit into a terminal.
+"""Tables of text that fit into a terminal, and tables of HTML for reports and notebooks.
 
-A table is drawn in aligned columns where these fit; else each row becomes a few lines, its first
-cell and then the others with the names of their columns. Only tables are folded: a command in a
-sentence is to be copied in one piece. What does not go to a terminal is never folded.
+A table of text is drawn in aligned columns where these fit; else each row becomes a few lines, its
+first cell and then the others with the names of their columns. Only tables are folded: a command in
+a sentence is to be copied in one piece. What does not go to a terminal is never folded. In HTML
+every cell is text: nothing in it is markup, and what cannot be seen is written as an escape.
 """
 
 from __future__ import annotations
@@ -10,10 +11,31 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Sequence
+from html import escape
+
+from dppca.common.names import one_line
 
 _DEEPER = "    "
 _BETWEEN_CELLS = re.compile(r"(?<!\\) \| ")
 _MARKDOWN_TABLE = re.compile(r"(?:^\| .* \|$\n?)+", re.MULTILINE)
+
+
+def html_text(text: str) -> str:
+    """Text of a page, or of an attribute in quotes."""
+    return escape(one_line(text))
+
+
+def html_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str | None = None
+) -> str:
+    """A table; ``names`` are of its columns, none for a table without a head."""
+    above = "" if caption is None else f"<caption>{html_text(caption)}</caption>"
+    head = "".join(f"<th>{html_text(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    top = f"<thead><tr>{head}</tr></thead>" if names else ""
+    return f"<table>{above}{top}<tbody>{body}</tbody></table>"
 
 
 def text_table(

@@ -1,0 +1,74 @@
+"""Cells of two-way tables: the schema's, put together, and a spike in a cell of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dppca.common.numerics.comparison import PAIR_CELLS, assign_cells, count_cells
+from dppca.common.schema import Schema, encode
+
+BINARY = {"name": "b", "type": "binary", "values": ["no", "yes"]}
+
+
+def _schema(**numeric: Any) -> Schema:
+    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 10, **numeric}
+    return Schema.from_document({"max_rows_per_person": 1, "attributes": [x, BINARY]}, stored=False)
+
+
+def _cells(schema: Schema, values: list[float]) -> list[int]:
+    """The cell of each value, by counting it alone against a label."""
+    found = []
+    for value in values:
+        columns = [np.array([value]), np.zeros(1, np.int32)]
+        table = count_cells(schema, columns, encode(schema, columns)).pairs[0]
+        assert table.shape[0] <= PAIR_CELLS
+        assert table.sum() == 1
+        found.append(int(table[:, 0].argmax()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("numeric", "cells"),
+    [
+        (
+            {},
+            {0: 0, 0.49: 0, 0.51: 1, 9.9: 19, 10: 19, 99: 19, -1: 0, np.nan: 10},
+        ),
+        ({"bins": [1, 4]}, {0.5: 0, 1: 1, 5: 2}),
+        ({"integer": True}, {number: number for number in range(11)}),
+    ],
+)
+def test_cells_are_put_together_where_they_are_many(
+    numeric: dict[str, Any], cells: dict[float, int]
+) -> None:
+    assert _cells(_schema(**numeric), list(cells)) == list(cells.values())
+
+
+@pytest.mark.parametrize(
+    ("numeric", "cells"),
+    [
+        ({}, {0: 19, 0.01: 0, 10: 18}),
+        ({"bins": [1, 4]}, {0: 3, 0.5: 0, 2: 1, 7: 2}),
+        ({"bins": [1, 4], "lower": -4}, {0: 3, -0.5: 0, 2: 1, 7: 2}),
+        ({"lower": -9, "upper": 0, "bins": [-1]}, {0: 2, -0.5: 1, -5: 0}),
+    ],
+)
+def test_a_spike_keeps_a_cell_of_its_own(numeric: dict[str, Any], cells: dict[float, int]) -> None:
+    schema = _schema(zero="separate", histogram=True, **numeric)
+    assert _cells(schema, list(cells)) == list(cells.values())
+
+
+def test_labels_and_unit_ball_rows_are_in_the_cells_of_their_codes() -> None:
+    attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xy"]
+    schema = Schema.from_document({"row_norm": {}, "attributes": attributes}, stored=False)
+    rng = np.random.default_rng(1)
+    columns = list(rng.uniform(-1, 1, (2, 300)))
+    rows = encode(schema, columns)
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
+    expected = np.zeros(sizes, np.int64)
+    np.add.at(expected, (cells[:, 0], cells[:, 1]), 1)
+    assert np.array_equal(count_cells(schema, columns, rows).pairs[0], expected)
+    assert expected.shape == (PAIR_CELLS, PAIR_CELLS)
