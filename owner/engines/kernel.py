@@ -2,12 +2,14 @@
 
 `answer_part` is total. Whatever is raised at a worker becomes one of the words of `Failure`: a
 traceback may quote a row, and a worker's log is read by others than the site's steward. Before a
-process of a worker answers for its first part, it compares itself with the machine that asks
-(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of this kernel, and the sums of a
-canary, a small batch of every kind of cell.
+process of a worker answers for a part, it compares itself with the machine that asks
+(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of DPPCA that is installed there,
+and the sums of a canary, small batches of every kind of attribute, cell and entry. The digest of
+all these is in every answer, and is compared by the machine that asks: code of another version may
+compare nothing.
 
-Limits: a worker needs NumPy, SciPy, pyarrow, pydantic, PyYAML and threadpoolctl. It reads the same
-paths as this machine, with credentials of its own.
+Limits: a worker has the same DPPCA installed as this machine. It reads the same paths, with
+credentials of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -29,7 +33,6 @@ from dppca.common.errors import DataError
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Schema
-from dppca.owner.engines.package import digest_kernel
 from dppca.owner.engines.parts import Part, Piece, stored_file
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.joined import FolderColumns, JoinedFiles, SameObject, open_files
@@ -69,6 +72,8 @@ class Answer(NamedTuple):
         What coding had to mend, as `FaultCounts.to_json` writes it.
     failure
         A word of `Failure`; empty for an answer that counts.
+    fingerprint
+        `Fingerprint.digest` of the process that answers.
     """
 
     part: int
@@ -76,17 +81,23 @@ class Answer(NamedTuple):
     packed: bytes
     faults: str
     failure: str = ""
+    fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fingerprint:
     """What has to be equal at every worker: ``3.12``, versions, and two SHA-256."""
 
     python: str
     numpy: str
     pyarrow: str
-    kernel: str
+    code: str
     canary: str
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it, hexadecimal."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +167,10 @@ def answer_batches(index: int, batches: Iterable[pa.RecordBatch], work_json: str
 def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answer:
     try:
         work = Work.from_json(work_json)
-        if take_fingerprint() != work.fingerprint:
+        mine = take_fingerprint()
+        if mine != work.fingerprint:
             return _failed(index, Failure.DIFFERS)
-        return add(work)
+        return add(work)._replace(fingerprint=mine.digest)
     except _PartChangedError:
         return _failed(index, Failure.CHANGED)
     except (DataError, OSError, pa.ArrowException):
@@ -223,9 +235,28 @@ def take_fingerprint() -> Fingerprint:
         ".".join(platform.python_version_tuple()[:2]),
         np.__version__,
         pa.__version__,
-        digest_kernel(),
-        _sum_canary(),
+        digest_code(),
+        sum_canary(),
     )
+
+
+def digest_code() -> str:
+    """SHA-256, hexadecimal, of the installed modules that a pass may load: `common` and `owner`."""
+    digest = hashlib.sha256()
+    for room in ROOMS:
+        for path, content in _modules(files(room), room):
+            digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    """Source of every module in a folder and below it, by its place, in the order of names."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        place = f"{path}/{each.name}"
+        if each.is_dir():
+            yield from _modules(each, place)
+        elif each.name.endswith(".py"):
+            yield place, each.read_bytes()
 
 
 def tell_difference(theirs: Mapping[str, str]) -> str:
@@ -281,50 +312,128 @@ _TITLES: Final = {
     "python": "version of Python",
     "numpy": "version of NumPy",
     "pyarrow": "version of pyarrow",
-    "kernel": "version of DPPCA loaded",
-    "canary": "sum of the canary, a batch of known rows",
+    "code": "DPPCA",
+    "canary": "sum of the canary, batches of known rows",
 }
-_CANARY: Final = Schema.model_validate(
+ROOMS: Final = ("dppca.common", "dppca.owner")
+_BOX: Final = Schema.model_validate(
     {
         "resolution_bits": 10,
+        "sum_weight": 0.75,
+        "histogram_weight": 0.5,
+        "targets": ["b"],
+        "target_weight": 3,
         "attributes": [
             {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": True},
             {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
+            {
+                "name": "z",
+                "type": "numeric",
+                "lower": 0,
+                "upper": 9,
+                "score": "log",
+                "integer": True,
+                "zero": "separate",
+                "missing": "level",
+                "histogram": True,
+            },
+            {
+                "name": "w",
+                "type": "numeric",
+                "lower": -2,
+                "upper": 2,
+                "bins": [-0.5, 0.1],
+                "products": "bins",
+            },
+            {
+                "name": "d",
+                "type": "date",
+                "lower": "2020-01-01",
+                "upper": "2021-12-31",
+                "bins": 7,
+                "histogram": True,
+            },
+            {"name": "o", "type": "ordinal", "levels": ["low", "é", "high"], "histogram": True},
             {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
+            {"name": "p", "type": "binary", "values": ["1", "true"]},
             {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
+            {
+                "name": "u",
+                "type": "categorical",
+                "categories": ["low", "1"],
+                "unknown": "other",
+            },
+            {
+                "name": "m",
+                "type": "categorical",
+                "categories": ["no", "é", "?"],
+                "missing": "é",
+            },
         ],
     }
 )
+"""Every kind of attribute, and every kind of entry that rows in a box have."""
+_BALLS: Final = tuple(
+    Schema.model_validate(
+        {
+            "row_norm": {"include_sums": include_sums},
+            "attributes": [
+                {"name": name, "type": "numeric", "centre": centre, "scale": 2.5}
+                for name, centre in (("x", 0.5), ("y", -1e3), ("z", 4))
+            ],
+        }
+    )
+    for include_sums in (True, False)
+)
+CANARY: Final = (_BOX, *_BALLS)
 
 
-def _sum_canary() -> str:
+def sum_canary() -> str:
     """SHA-256 of the sums of the canary's rows, by both methods of adding up."""
     digest = hashlib.sha256()
     with one_blas_thread():
-        for method in ProductMethod:
-            sums = MomentSums(_CANARY, method=method)
-            for batch in _canary_batches():
-                sums.add(batch.columns())
-            digest.update(sums.total().packed.tobytes())
+        for schema in CANARY:
+            for method in ProductMethod:
+                sums = MomentSums(schema, method=method)
+                for batch in canary_batches(schema):
+                    sums.add(batch.columns())
+                digest.update(sums.total().packed.tobytes())
     return digest.hexdigest()
 
 
-def _canary_batches() -> Iterator[CellBatch]:
-    """Numbers, text, nulls, infinities, decimals, labels and dictionaries."""
-    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0"]
-    labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None]
-    steps = np.arange(1000) / 7
-    plain = {"y": pa.array(steps * 997), "b": pa.array(labels), "c": pa.array(labels)}
-    yield CellBatch(_CANARY, 10, plain | {"x": pa.array(texts), "y": pa.array([None] * 10)})
-    many = pa.array(labels * 100).dictionary_encode()
-    yield CellBatch(_CANARY, 1000, plain | {"x": pa.array(np.sin(steps)), "b": many, "c": many})
-    yield CellBatch(
-        _CANARY,
-        3,
-        {
-            "x": pa.array([np.inf, -np.inf, np.nan]),
-            "y": pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6)),
-            "b": pa.array([True, False, None]),
-            "c": pa.array([1, 2, None]),
-        },
+def canary_batches(schema: Schema) -> Iterator[CellBatch]:
+    """Numbers, text, nulls, infinities, decimals, dates, labels and dictionaries."""
+    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0", None, "7", "9"]
+    labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None, "é", "high", "low"]
+    days = ["2020-01-31", " 2021-12-31T23:59:59Z", "2019-01-01", "x", None, "2020-07-01", "1"]
+    counted = np.arange(1200)
+    numbers = pa.array(counted * 7919 % 601 / 100 - 3)
+    whole = pa.array(counted % 11, mask=counted % 13 == 0)
+    odd = pa.array([np.inf, -np.inf, np.nan])
+    decimals = pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6))
+    codes = {name: counted * 997**step % 1201 % 14 for step, name in enumerate("opcumb")}
+    known = {name: pa.array([*labels, "low"]).take(pa.array(code)) for name, code in codes.items()}
+    text, nothing = pa.array(texts), pa.array([None] * 13)
+    yield from (
+        CellBatch(schema, n_rows, {each.name: cells[each.name] for each in schema.attributes})
+        for n_rows, cells in (
+            (
+                13,
+                {"x": text, "y": nothing, "z": text, "w": text, "d": pa.array((days * 2)[:13])}
+                | {name: pa.array(labels) for name in known},
+            ),
+            (
+                1200,
+                {"x": numbers, "y": pa.array(counted * 142.4), "z": whole, "w": numbers}
+                | {name: cells.dictionary_encode() for name, cells in known.items()}
+                | {"d": pa.array(counted + 18_050, pa.int32()).cast(pa.date32())},
+            ),
+            (
+                3,
+                {"x": odd, "y": decimals, "z": decimals, "w": odd}
+                | dict.fromkeys("opcum", pa.array([1, 2, None]))
+                | {"b": pa.array([True, False, None])}
+                | {"d": pa.array([0, 1_600_000_000, None], pa.timestamp("s"))},
+            ),
+        )
     )

@@ -5,24 +5,32 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.schema import Schema
+from dppca.common.numerics.moments.accumulation import MomentSums
+from dppca.common.schema import ColumnKind, Schema
+from dppca.common.schema.attributes import Attribute
 from dppca.owner.engines import kernel
 from dppca.owner.engines.kernel import (
+    CANARY,
     Answer,
     Failure,
     Fingerprint,
     Work,
     answer_batches,
     answer_part,
+    canary_batches,
+    digest_code,
     fingerprint_document,
     take_fingerprint,
 )
@@ -30,6 +38,7 @@ from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.locations import local_files
 from tests.support.engines import MIXED, mixed_rows, write_files
+from tests.support.patience import run_watched
 
 
 @pytest.fixture
@@ -95,9 +104,11 @@ def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) ->
     assert all(str(list(rows)) in found.faults for rows in numbers)
 
 
-@pytest.mark.parametrize("field", ["python", "numpy", "pyarrow", "kernel", "canary"])
+@pytest.mark.parametrize("field", ["python", "numpy", "pyarrow", "code", "canary"])
 def test_a_worker_that_differs_adds_nothing_up(part: Part, work: Work, field: str) -> None:
-    other = replace(work, fingerprint=replace(work.fingerprint, **{field: "0"}))
+    changed = replace(work.fingerprint, **{field: "0"})
+    assert changed.digest != work.fingerprint.digest == answer(part, work).fingerprint
+    other = replace(work, fingerprint=changed)
     assert answer(part, other) == Answer(0, 0, b"", "", Failure.DIFFERS)
 
 
@@ -164,12 +175,82 @@ def test_whatever_is_raised_is_a_word(
 
 
 def test_the_canary_is_the_same_again_and_sees_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = kernel._sum_canary()
-    assert first == kernel._sum_canary() == take_fingerprint().canary
-    batches = list(kernel._canary_batches())
-    monkeypatch.setattr(kernel, "_canary_batches", lambda: iter(batches[1:]))
-    assert kernel._sum_canary() != first
+    first = kernel.sum_canary()
+    assert first == kernel.sum_canary() == take_fingerprint().canary
     assert Fingerprint(**fingerprint_document()) == take_fingerprint()
+    batches = kernel.canary_batches
+    for left_out in range(3):
+        monkeypatch.setattr(
+            kernel,
+            "canary_batches",
+            lambda schema, n=left_out: (b for k, b in enumerate(batches(schema)) if k != n),
+        )
+        assert kernel.sum_canary() != first
+
+
+def test_the_canary_has_every_kind_of_attribute_and_what_each_may_say() -> None:
+    attributes = [each for schema in CANARY for each in schema.attributes]
+    kinds = get_args(get_args(Attribute)[0])
+    assert {type(each) for each in attributes} == {*kinds}
+    said = {
+        name
+        for each in attributes
+        for name, of in type(each).model_fields.items()
+        if getattr(each, name) != of.default
+    }
+    assert said >= {name for kind in kinds for name in kind.model_fields} - {"type"}
+    of_schemas = {
+        name
+        for schema in CANARY
+        for name, of in Schema.model_fields.items()
+        if getattr(schema, name) != of.default
+    }
+    assert of_schemas >= {*Schema.model_fields} - {"resolution_bits", "max_rows_per_person"}
+
+
+def test_no_entry_of_the_canary_is_empty_and_every_kind_is_there() -> None:
+    pairs, forms = set(), set()
+    for schema in CANARY:
+        sums, layout = MomentSums(schema), schema.layout
+        for batch in canary_batches(schema):
+            sums.add(batch.columns())
+        assert np.count_nonzero(sums.total().packed) == layout.n_entries
+        pairs |= {
+            frozenset((layout.kinds[i], layout.kinds[j]))
+            for i, j in zip(*layout.product_index, strict=True)
+        }
+        forms.add((layout.unit_ball, layout.with_sums, bool(layout.histograms)))
+    kinds = combinations_with_replacement(ColumnKind, 2)
+    # Of two binaries there is a product where they are two attributes.
+    assert pairs == {frozenset(pair) for pair in kinds}
+    assert forms == {(False, True, True), (True, True, False), (True, False, False)}
+
+
+def test_the_digest_is_of_all_that_a_worker_loads_and_of_every_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "import sys; from dppca.owner.engines import kernel, parts; print(*sys.modules)"
+    loaded = run_watched([sys.executable, "-c", line]).stdout.split()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("dppca.")}
+    assert {"dppca." + room for room in rooms} == {*kernel.ROOMS}
+    assert digest_code() == take_fingerprint().code
+    for module in ("a.py", "below/b.py", "below/__init__.py"):
+        path = tmp_path / module
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("no module")
+    monkeypatch.setattr(kernel, "files", lambda _: tmp_path)
+    first, seen = digest_code(), set()
+    (tmp_path / "notes.txt").write_text("changed")
+    assert digest_code() == first
+    for change in (
+        lambda: (tmp_path / "below/b.py").write_text("x = 2\n"),
+        lambda: (tmp_path / "a.py").rename(tmp_path / "c.py"),
+        lambda: (tmp_path / "below/__init__.py").unlink(),
+    ):
+        change()
+        seen.add(digest_code())
+    assert len(seen | {first}) == 4
 
 
 def test_batches_have_the_sums_and_counts_of_the_file(folder: Path, part: Part, work: Work) -> None:

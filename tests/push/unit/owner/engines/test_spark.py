@@ -108,29 +108,3 @@ def test_an_interrupt_stays_one_where_java_has_gone(monkeypatch: pytest.MonkeyPa
     work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
     with pytest.raises(KeyboardInterrupt):
         list(engine.run([Part(0, 0, 3, ())], work))
-
-
-def test_functions_for_workers_use_the_kernel_and_nothing_else_of_ours() -> None:
-    tree = ast.parse(Path(module.__file__).read_text())
-    ours = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} | {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dppca")
-        for alias in node.names
-    }
-    sent = [
-        inner
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        for inner in node.body
-        if isinstance(inner, ast.FunctionDef)
-    ]
-    assert len(sent) == 3
-    for function in sent:
-        names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-        imported = {n.module for n in ast.walk(function) if isinstance(n, ast.ImportFrom)}
-        local = {
-            a.name for n in ast.walk(function) if isinstance(n, ast.ImportFrom) for a in n.names
-        }
-        assert names & (ours - local) == set()
-        assert imported <= {"dppca.owner.engines.kernel", "pyspark"}
