@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,21 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import spark as module
 from dppca.owner.engines.kernel import Work, take_fingerprint
+from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part
-from dppca.owner.engines.spark import SparkEngine, _share_done, _Shown
-from dppca.owner.records import spark_sessions, spark_tables
+from dppca.owner.engines.spark import (
+    SparkEngine,
+    _adding_up,
+    _answer,
+    _answering,
+    _looking,
+    _share_done,
+    _Shown,
+)
+from dppca.owner.records import FaultCounts, spark_sessions, spark_tables
 from tests.support.engines import MIXED
 
 FORBIDDEN = {"rdd", "parallelize", "accumulator", "jdbc", "toLocalIterator", "foreach", "broadcast"}
@@ -108,3 +118,22 @@ def test_an_interrupt_stays_one_where_java_has_gone(monkeypatch: pytest.MonkeyPa
     work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
     with pytest.raises(KeyboardInterrupt):
         list(engine.run([Part(0, 0, 3, ())], work))
+
+
+def test_a_python_without_dppca_answers_that_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = take_fingerprint()
+    monkeypatch.setitem(sys.modules, "dppca.owner.engines.kernel", None)
+    (seen,) = _looking()([])
+    assert seen.column(0).to_pylist() == ["null"]
+    for answering in (_answering(["{}"], "{}"), _adding_up("{}")):
+        (batch,) = answering([])
+        answer = _answer(list(batch.to_pylist()[0].values()))
+        with pytest.raises(SettingError, match="a worker is not like this machine: install"):
+            merge(
+                "rows",
+                [Part(0, 0, 1, ())],
+                [answer],
+                MIXED,
+                fingerprint=ours,
+                tally=FaultCounts(MIXED),
+            )
