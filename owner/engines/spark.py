@@ -240,13 +240,13 @@ def _adding_up(work_json: str) -> Callable[[Any], Any]:
     without = _WITHOUT_DPPCA
 
     def add(batches: Any) -> Any:
-        from pyspark import TaskContext
-
         try:
             from dppca.owner.engines.kernel import answer_batches
         except ImportError:
             yield pa.RecordBatch.from_pylist([without])
             return
+        from pyspark import TaskContext
+
         index = TaskContext.get().partitionId()
         yield pa.RecordBatch.from_pylist([answer_batches(index, batches, work_json)._asdict()])
 
