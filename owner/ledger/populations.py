@@ -28,8 +28,9 @@ Limits: ties are never undone, so a name that is used again for other people cou
 together. A source that moves to another place while its data set and its population get other names
 looks new; rule 4 asks about the old one, and the policy may then answer wrongly. Two addresses of
 one database, a copy of a file, a hard link in a folder, and a pattern of files that was charged
-before under other names look like another source. A charge of an earlier version has no source: its name alone ties it. A data set that was never
-charged is tied only while the policy states it. Raising a budget is the steward's to decide.
+before under other names look like another source. A charge of an earlier version has no source: its
+name alone ties it. A data set that was never charged is tied only while the policy states it.
+Raising a budget is the steward's to decide.
 """
 
 from __future__ import annotations

@@ -8,30 +8,22 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.numerics.moments.accumulation import MomentSums
-from dppca.common.schema import ColumnKind, Schema
-from dppca.common.schema.attributes import Attribute
+from dppca.common.schema import Schema
 from dppca.owner.engines import kernel
 from dppca.owner.engines.kernel import (
-    CANARY,
     Answer,
     Failure,
-    Fingerprint,
     Work,
     answer_batches,
     answer_part,
-    canary_batches,
     digest_code,
-    fingerprint_document,
     take_fingerprint,
 )
 from dppca.owner.engines.parts import Part, make_manifest
@@ -172,58 +164,6 @@ def test_whatever_is_raised_is_a_word(
     assert answer(part, work) == Answer(0, 0, b"", "", failure)
     assert answer_part("{", "no json").failure == Failure.DEFECT
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_canary_is_the_same_again_and_sees_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = kernel.sum_canary()
-    assert first == kernel.sum_canary() == take_fingerprint().canary
-    assert Fingerprint(**fingerprint_document()) == take_fingerprint()
-    batches = kernel.canary_batches
-    for left_out in range(3):
-        monkeypatch.setattr(
-            kernel,
-            "canary_batches",
-            lambda schema, n=left_out: (b for k, b in enumerate(batches(schema)) if k != n),
-        )
-        assert kernel.sum_canary() != first
-
-
-def test_the_canary_has_every_kind_of_attribute_and_what_each_may_say() -> None:
-    attributes = [each for schema in CANARY for each in schema.attributes]
-    kinds = get_args(get_args(Attribute)[0])
-    assert {type(each) for each in attributes} == {*kinds}
-    said = {
-        name
-        for each in attributes
-        for name, of in type(each).model_fields.items()
-        if getattr(each, name) != of.default
-    }
-    assert said >= {name for kind in kinds for name in kind.model_fields} - {"type"}
-    of_schemas = {
-        name
-        for schema in CANARY
-        for name, of in Schema.model_fields.items()
-        if getattr(schema, name) != of.default
-    }
-    assert of_schemas >= {*Schema.model_fields} - {"resolution_bits", "max_rows_per_person"}
-
-
-def test_no_entry_of_the_canary_is_empty_and_every_kind_is_there() -> None:
-    pairs, forms = set(), set()
-    for schema in CANARY:
-        sums, layout = MomentSums(schema), schema.layout
-        for batch in canary_batches(schema):
-            sums.add(batch.columns())
-        assert np.count_nonzero(sums.total().packed) == layout.n_entries
-        pairs |= {
-            frozenset((layout.kinds[i], layout.kinds[j]))
-            for i, j in zip(*layout.product_index, strict=True)
-        }
-        forms.add((layout.unit_ball, layout.with_sums, bool(layout.histograms)))
-    kinds = combinations_with_replacement(ColumnKind, 2)
-    # Of two binaries there is a product where they are two attributes.
-    assert pairs == {frozenset(pair) for pair in kinds}
-    assert forms == {(False, True, True), (True, True, False), (True, False, False)}
 
 
 def test_the_digest_is_of_all_that_a_worker_loads_and_of_every_byte(
