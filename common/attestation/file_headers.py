@@ -7,7 +7,8 @@ first, by hand, and pages that are larger than our writers make, or in an encodi
 value's bytes without holding them, are refused.
 
 Where the pages lie is read from the footer by hand, too: pyarrow 26 ends the whole process at a
-column whose description contradicts itself, as one changed byte can make it.
+column whose description contradicts itself, as one changed byte can make it. For a site's own files
+`measure_dictionaries` reads by hand all that is asked of such a description.
 
 Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
 ``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``FileMetaData``,
@@ -31,6 +32,7 @@ _BLOCK = struct.Struct("<qi4xq")
 _PARQUET = b"PAR1"
 _WRITER = b"parquet-cpp-arrow"
 _PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
+_BYTE_ARRAY = 6
 _ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
 _ENCODING_OF_PAGE = {5: 2, 7: 2, 8: 4}
 """Fields of PageHeader that describe a page (data, dictionary, data of version 2), and the field
@@ -125,17 +127,49 @@ def require_small_pages(content: Content) -> None:
                 _check_page(page)
 
 
+def measure_dictionaries(content: Content) -> dict[str, int]:
+    """Bytes of the list of distinct texts that a column has in the first row group, by its path.
+
+    Raises
+    ------
+    struct.error, IndexError, ValueError, TypeError
+        There is no row group that can be read.
+    """
+    footer = _footer_bytes(content)
+    number, kind, place = _read_head(footer, 0, 0)
+    while (number, kind) != (4, _LIST):  # the row groups, of which the first is enough
+        _, place = _read_value(footer, place, kind, 0)
+        number, kind, place = _read_head(footer, place, number)
+    count, place = footer[place] >> 4, place + 1
+    if count == 15:
+        count, place = _unsigned(footer, place)
+    if count == 0:
+        raise ValueError("there is no row group")
+    group, _ = _read_struct(footer, place, 1)
+    columns = [_member(chunk, 3, _STRUCT) for chunk in _member(group, 1, _LIST)]
+    return {
+        b".".join(_member(column, 3, _LIST)).decode(): _member(column, 9, _I64) - column[11, _I64]
+        for column in columns
+        if column.get((1, _I32)) == _BYTE_ARRAY and (11, _I64) in column
+    }
+
+
 def _footer(content: Content) -> _Struct:
+    encoded = _footer_bytes(content)
+    footer, stop = _read_struct(encoded, 0, 0)
+    if stop > len(encoded):
+        raise ValueError("the footer does not end")
+    return footer
+
+
+def _footer_bytes(content: Content) -> bytes:
     end = len(content) - 8
     if content[end + 4 :] != _PARQUET:
         raise ValueError("not a Parquet file, or an encrypted one")
     (length,) = struct.unpack_from("<I", content, end)
     if length > end:
         raise ValueError("not a Parquet file")
-    footer, stop = _read_struct(content[end - length : end], 0, 0)
-    if stop > length:
-        raise ValueError("the footer does not end")
-    return footer
+    return bytes(content[end - length : end])
 
 
 def _pages(content: Content, place: int, end: int) -> Iterator[_Struct]:
@@ -195,18 +229,22 @@ def _member(struct: _Struct, number: int, kind: int) -> Any:
 def _read_struct(content: Content, place: int, depth: int) -> tuple[_Struct, int]:
     fields: _Struct = {}
     number, seen = 0, set[int]()
-    while (head := content[place]) != 0:
-        place += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, place = _signed(content, place)
+    while content[place] != 0:
+        number, kind, place = _read_head(content, place, number)
         if number in seen:
             raise ValueError("a field is there twice")
         seen.add(number)
-        kind = head & 15
         fields[number, kind], place = _read_value(content, place, kind, depth)
     return fields, place + 1
+
+
+def _read_head(content: Content, place: int, before: int) -> tuple[int, int, int]:
+    """Number and kind of a field after another one, and the place of its value."""
+    head, place = content[place], place + 1
+    if head >> 4:
+        return before + (head >> 4), head & 15, place
+    number, place = _signed(content, place)
+    return number, head & 15, place
 
 
 def _read_value(content: Content, place: int, kind: int, depth: int) -> tuple[Any, int]:

@@ -41,13 +41,14 @@ from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
+from dppca.owner.records.locations import find_shared_rows
 from dppca.owner.release.contribution import remaining, review, spent
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off
 from dppca.owner.site.kept_studies import keeps_study
 from dppca.owner.site.opener_keys import list_opener_keys
-from dppca.owner.site.policy import DataSet, Policy, find_shared_rows, load_policy
+from dppca.owner.site.policy import DataSet, Policy, load_policy
 
 
 class State(StrEnum):
@@ -220,7 +221,7 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
     for one, other in find_shared_rows({each.name: each.source for each in policy.data_sets}):
         if owners[one] != owners[other]:
             message = (
-                f"data sets {one} and {other} read one source and draw on two populations, "
+                f"data sets {one} and {other} have rows in common and draw on two populations, "
                 f"{owners[one]} and {owners[other]}: every charge to one counts for the other and "
                 "needs the budgets of both. If they are the same people, state one population"
             )

@@ -7,5 +7,5 @@
 
 `engine` chooses who adds up: this process, or a cluster of the site's own (`dask`, `spark`). Rows
 and sums without noise stay inside of that cluster; noise is drawn on the site's own machine, by
-`dppca.owner.release.path`. What a worker runs is `kernel`, and is sent to it by `package`.
+`dppca.owner.release.path`. What a worker runs is `kernel`, of the same DPPCA, installed there.
 """

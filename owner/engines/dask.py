@@ -14,13 +14,10 @@ are pickles that this client reads: scheduler and workers are trusted as the sit
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -28,21 +25,13 @@ from uuid import uuid4
 
 import dask
 from distributed import Client, Future, Security
-from distributed.diagnostics.plugin import SchedulerUploadFile, UploadFile
 from distributed.scheduler import KilledWorker
 
 from dppca.common.errors import DataError, SettingError, UnreachableError
 from dppca.common.files import CA, CERTIFICATE, KEY
 from dppca.common.names import is_loopback
 from dppca.owner.engines.engine import ClusterEngine, require_alike
-from dppca.owner.engines.kernel import (
-    Answer,
-    Work,
-    answer_part,
-    fingerprint_document,
-    take_fingerprint,
-)
-from dppca.owner.engines.package import build_kernel
+from dppca.owner.engines.kernel import Answer, Work, answer_part, fingerprint_document
 from dppca.owner.engines.parts import Part
 
 CONNECT_S: Final = 30.0
@@ -52,7 +41,6 @@ STALL_S: Final = 3600.0
 """How long no part at all may arrive."""
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 2.0
-_NEEDED: Final = ("numpy", "scipy", "pyarrow", "pydantic", "pyyaml", "threadpoolctl")
 
 
 @contextmanager
@@ -88,11 +76,9 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
                 f"that it runs, and, for tls://, that the files in {folder} are of the "
                 "same authority as its own"
             ) from None
-        engine = DaskEngine(client, text)
         try:
-            yield engine
+            yield DaskEngine(client, text)
         finally:
-            engine.leave()
             client.close(timeout=CONNECT_S)
 
 
@@ -115,7 +101,6 @@ class DaskEngine(ClusterEngine):
     ) -> None:
         self._client, self._title = client, title
         self._stall_s, self._no_worker_s = stall_s, no_worker_s
-        self._sent = ""
 
     @property
     def slots(self) -> int:
@@ -123,22 +108,20 @@ class DaskEngine(ClusterEngine):
         return max(1, sum(self._workers().values()))
 
     def check(self) -> None:
-        """As `Engine.check`: safe connections, packages, versions, kernel and canary."""
+        """As `Engine.check`: safe connections, versions, code and canary.
+
+        The scheduler is compared too: it reads the tasks that it hands on.
+        """
         with self._asking():
             self._client.wait_for_workers(1, timeout=self._no_worker_s)
             self._require_private(self._workers())
-            self._require_packages()
-            self._send_kernel()
+            try:
+                scheduler = self._client.run_on_scheduler(fingerprint_document)
+            except ImportError:
+                scheduler = None
             fingerprints = self._client.run(fingerprint_document, on_error="return")
-        for address, theirs in fingerprints.items():
+        for address, theirs in {"the scheduler": scheduler, **fingerprints}.items():
             require_alike(f"{address} of {self._title}", theirs)
-
-    def leave(self) -> None:
-        """Send the kernel to workers that join from now on no more: the next one may be another."""
-        if self._sent and self._client.status == "running":
-            with suppress(OSError, TimeoutError, RuntimeError, ValueError):  # the cluster has gone
-                self._client.unregister_worker_plugin(self._sent)
-                self._client.unregister_scheduler_plugin(self._sent)
 
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """As `ClusterEngine.run`."""
@@ -181,7 +164,8 @@ class DaskEngine(ClusterEngine):
             if now - seen > self._no_worker_s:
                 raise DataError(
                     f"{self._title} has had no worker for {self._no_worker_s:.0f} s: start "
-                    "workers, and run the command again; nothing was counted"
+                    "workers that have this machine's dppca, and run the command again; nothing "
+                    "was counted"
                 )
             if now - arrived > self._stall_s:
                 raise DataError(
@@ -197,15 +181,20 @@ class DaskEngine(ClusterEngine):
         The task itself never raises, so that it failed says something of its worker.
         """
         answer: Answer | None = None
-        killed = False
+        error: BaseException | None = None
         with self._asking():
             if future.status == "error":
-                killed = isinstance(future.exception(timeout=CONNECT_S), KilledWorker)
+                error = future.exception(timeout=CONNECT_S)
             elif future.status in ("finished", "pending"):  # lost again, once it was there
-                answer = future.result(timeout=self._stall_s)
+                try:
+                    answer = future.result(timeout=self._stall_s)
+                except (ImportError, AttributeError, TypeError) as unread:  # of other code
+                    error = unread
         if answer is not None:
             return answer
-        if killed:
+        if isinstance(error, ImportError | AttributeError | TypeError):
+            require_alike(f"a worker of {self._title}", None)
+        if isinstance(error, KilledWorker):
             raise DataError(
                 f"workers of {self._title} died at the same part again and again: give them more "
                 "memory or fewer threads; nothing was counted"
@@ -230,40 +219,6 @@ class DaskEngine(ClusterEngine):
                     "sums without noise could be read on the way: start scheduler and workers with "
                     "TLS, and name it tls://HOST:PORT"
                 )
-
-    def _require_packages(self) -> None:
-        """Versions, by functions of Python's own: a worker need not have any of ours yet."""
-        ours = take_fingerprint()
-        self._compare("Python", ours.python, platform.python_version, cut=2)
-        for package in _NEEDED:
-            wanted = getattr(ours, package) if package in ("numpy", "pyarrow") else None
-            self._compare(package, wanted, importlib.metadata.version, package)
-
-    def _compare(
-        self,
-        what: str,
-        wanted: str | None,
-        ask: Callable[..., str],
-        *arguments: str,
-        cut: int | None = None,
-    ) -> None:
-        for address, found in self._client.run(ask, *arguments, on_error="return").items():
-            version = ".".join(found.split(".")[:cut]) if isinstance(found, str) else None
-            if version is None or wanted not in (None, version):
-                has = "lacks it" if version is None else f"has {what} {version}"
-                needs = what if wanted is None else f"{what} {wanted}, as this machine has"
-                raise SettingError(
-                    f"every worker of {self._title} needs {needs}; {address} {has}: install it "
-                    "there, and start the worker again"
-                )
-
-    def _send_kernel(self) -> None:
-        """Send our code to scheduler and workers, and to workers that join later."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(build_kernel(Path(folder)))
-            self._sent = f"dppca-{uuid4().hex}"
-            self._client.register_plugin(SchedulerUploadFile(path), name=self._sent)
-            self._client.register_plugin(UploadFile(path), name=self._sent)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

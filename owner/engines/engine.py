@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from typing import Protocol
 
 from dppca.common.errors import SettingError
@@ -33,7 +34,7 @@ class Engine(Protocol):
         Raises
         ------
         SettingError
-            A worker has another version, or another sum of the canary; or lacks a package.
+            A worker has another version or another sum of the canary, or lacks DPPCA.
         UnreachableError
             The cluster does not answer.
         """
@@ -146,6 +147,7 @@ class ClusterEngine(ABC):
             parts,
             self.run(parts, work),
             table.schema,
+            fingerprint=work.fingerprint,
             tally=tally,
             progress=progress,
             with_sums=work.with_sums,
@@ -166,9 +168,11 @@ def require_alike(worker: str, theirs: object) -> None:
     if isinstance(theirs, dict) and not differ:
         return
     what = f"has another {differ}" if differ else "cannot load DPPCA"
+    ours = take_fingerprint()
     raise SettingError(
-        f"{worker} {what}: give all workers the same versions as this machine, without a DPPCA of "
-        "their own, and start them again"
+        f"{worker} {what}: install the dppca of this machine there ({version('dppca')}, from the "
+        f"same wheel), with Python {ours.python}, numpy {ours.numpy} and pyarrow {ours.pyarrow}, "
+        "and start it again"
     )
 
 

@@ -2,12 +2,14 @@
 
 `answer_part` is total. Whatever is raised at a worker becomes one of the words of `Failure`: a
 traceback may quote a row, and a worker's log is read by others than the site's steward. Before a
-process of a worker answers for its first part, it compares itself with the machine that asks
-(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of this kernel, and the sums of a
-canary, a small batch of every kind of cell.
+process of a worker answers for a part, it compares itself with the machine that asks
+(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of DPPCA that is installed there,
+and the sums of a canary, small batches of every kind of attribute, cell and entry. The digest of
+all these is in every answer, and is compared by the machine that asks: code of another version may
+compare nothing.
 
-Limits: a worker needs NumPy, SciPy, pyarrow, pydantic, PyYAML and threadpoolctl. It reads the same
-paths as this machine, with credentials of its own.
+Limits: a worker has the same DPPCA installed as this machine. It reads the same paths, with
+credentials of its own.
 """
 
 from __future__ import annotations
@@ -19,17 +21,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from dppca.common.errors import DataError
-from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.numerics.moments.accumulation import MomentSums
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Schema
-from dppca.owner.engines.package import digest_kernel
+from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part, Piece, stored_file
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.joined import FolderColumns, JoinedFiles, SameObject, open_files
@@ -69,6 +73,8 @@ class Answer(NamedTuple):
         What coding had to mend, as `FaultCounts.to_json` writes it.
     failure
         A word of `Failure`; empty for an answer that counts.
+    fingerprint
+        `Fingerprint.digest` of the process that answers.
     """
 
     part: int
@@ -76,17 +82,23 @@ class Answer(NamedTuple):
     packed: bytes
     faults: str
     failure: str = ""
+    fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fingerprint:
     """What has to be equal at every worker: ``3.12``, versions, and two SHA-256."""
 
     python: str
     numpy: str
     pyarrow: str
-    kernel: str
+    code: str
     canary: str
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it, hexadecimal."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +168,10 @@ def answer_batches(index: int, batches: Iterable[pa.RecordBatch], work_json: str
 def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answer:
     try:
         work = Work.from_json(work_json)
-        if take_fingerprint() != work.fingerprint:
+        mine = take_fingerprint()
+        if mine != work.fingerprint:
             return _failed(index, Failure.DIFFERS)
-        return add(work)
+        return add(work)._replace(fingerprint=mine.digest)
     except _PartChangedError:
         return _failed(index, Failure.CHANGED)
     except (DataError, OSError, pa.ArrowException):
@@ -223,9 +236,28 @@ def take_fingerprint() -> Fingerprint:
         ".".join(platform.python_version_tuple()[:2]),
         np.__version__,
         pa.__version__,
-        digest_kernel(),
-        _sum_canary(),
+        digest_code(),
+        sum_canary(),
     )
+
+
+def digest_code() -> str:
+    """SHA-256, hexadecimal, of the installed modules that a pass may load: `common` and `owner`."""
+    digest = hashlib.sha256()
+    for room in ROOMS:
+        for path, content in _modules(files(room), room):
+            digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    """Source of every module in a folder and below it, by its place, in the order of names."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        place = f"{path}/{each.name}"
+        if each.is_dir():
+            yield from _modules(each, place)
+        elif each.name.endswith(".py"):
+            yield place, each.read_bytes()
 
 
 def tell_difference(theirs: Mapping[str, str]) -> str:
@@ -281,50 +313,7 @@ _TITLES: Final = {
     "python": "version of Python",
     "numpy": "version of NumPy",
     "pyarrow": "version of pyarrow",
-    "kernel": "version of DPPCA loaded",
-    "canary": "sum of the canary, a batch of known rows",
+    "code": "DPPCA",
+    "canary": "sum of the canary, batches of known rows",
 }
-_CANARY: Final = Schema.model_validate(
-    {
-        "resolution_bits": 10,
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": True},
-            {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
-            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
-            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
-        ],
-    }
-)
-
-
-def _sum_canary() -> str:
-    """SHA-256 of the sums of the canary's rows, by both methods of adding up."""
-    digest = hashlib.sha256()
-    with one_blas_thread():
-        for method in ProductMethod:
-            sums = MomentSums(_CANARY, method=method)
-            for batch in _canary_batches():
-                sums.add(batch.columns())
-            digest.update(sums.total().packed.tobytes())
-    return digest.hexdigest()
-
-
-def _canary_batches() -> Iterator[CellBatch]:
-    """Numbers, text, nulls, infinities, decimals, labels and dictionaries."""
-    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0"]
-    labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None]
-    steps = np.arange(1000) / 7
-    plain = {"y": pa.array(steps * 997), "b": pa.array(labels), "c": pa.array(labels)}
-    yield CellBatch(_CANARY, 10, plain | {"x": pa.array(texts), "y": pa.array([None] * 10)})
-    many = pa.array(labels * 100).dictionary_encode()
-    yield CellBatch(_CANARY, 1000, plain | {"x": pa.array(np.sin(steps)), "b": many, "c": many})
-    yield CellBatch(
-        _CANARY,
-        3,
-        {
-            "x": pa.array([np.inf, -np.inf, np.nan]),
-            "y": pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6)),
-            "b": pa.array([True, False, None]),
-            "c": pa.array([1, 2, None]),
-        },
-    )
+ROOMS: Final = ("dppca.common", "dppca.owner")

@@ -18,7 +18,7 @@ import numpy as np
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.schema import Schema
-from dppca.owner.engines.kernel import Answer, Failure
+from dppca.owner.engines.kernel import Answer, Failure, Fingerprint
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
 
@@ -27,8 +27,8 @@ _WHY = {
     "the command again",
     Failure.UNREADABLE: "a worker cannot read a file of it: every worker needs the same paths, and "
     "rights or credentials of its own for them",
-    Failure.DIFFERS: "a worker is not like this machine: give all workers the same Python, NumPy, "
-    "pyarrow and DPPCA, and restart them",
+    Failure.DIFFERS: "a worker is not like this machine: install the same DPPCA, Python, NumPy and "
+    "pyarrow on all workers, and start them again",
     Failure.MEMORY: "a worker has not enough memory for a part: give workers more memory, or fewer "
     "threads",
     Failure.DEFECT: "a worker failed at a part, and what it said is left out, since it may quote a "
@@ -42,6 +42,7 @@ def merge(
     answers: Iterable[Answer],
     schema: Schema,
     *,
+    fingerprint: Fingerprint,
     tally: FaultCounts,
     progress: Callable[[int], None] | None = None,
     with_sums: bool = True,
@@ -52,6 +53,8 @@ def merge(
     ----------
     title
         What messages call the table.
+    fingerprint
+        What every worker has to be like.
     tally
         Takes what coding had to mend.
     progress
@@ -72,6 +75,8 @@ def merge(
     for answer in answers:
         if answer.failure:
             raise _error(title, answer.failure)
+        if answer.fingerprint != fingerprint.digest:
+            raise _error(title, Failure.DIFFERS)
         part = parts.get(answer.part)
         if part is None or answer.n_rows != part.n_rows:
             raise _error(title, Failure.CHANGED)

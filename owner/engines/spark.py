@@ -6,8 +6,8 @@ them together have the rows that were counted, and none comes twice.
 
 Nothing but DataFrames and `mapInArrow`: Databricks refuses RDDs, and an accumulator may count a
 task that ran twice. What a failed attempt has done is in no result. Functions for the workers are
-sent by value and call the kernel, which goes before them (`package`); a process of a worker answers
-nothing before it has compared itself (`kernel`).
+sent by value and call the kernel of the DPPCA that is installed there; a process of a worker
+answers nothing before it has compared itself (`kernel`).
 
 Limits: of a table all answers are held until the last is in, so a wide one is cut into fewer
 partitions. How far a pass over a table is follows from the tasks that are done, as if each had as
@@ -18,41 +18,35 @@ nothing is known before the end.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager, suppress
-from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, Final
 from uuid import uuid4
-from weakref import WeakSet
 
 import pyarrow as pa
 
-from dppca.common.endings import at_end
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.engine import ClusterEngine, require_alike
-from dppca.owner.engines.kernel import Answer, Work
+from dppca.owner.engines.kernel import Answer, Failure, Work
 from dppca.owner.engines.merging import merge
-from dppca.owner.engines.package import build_kernel
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
 from dppca.owner.records import FaultCounts, Table
 from dppca.owner.records.spark_sessions import asking, is_by_connect, open_session
 from dppca.owner.records.spark_tables import SparkTable
 from dppca.owner.records.summing import rows_at_once
 
-_ANSWER: Final = "index bigint, n_rows bigint, packed binary, faults string, failure string"
+_ANSWER: Final = (
+    "index bigint, n_rows bigint, packed binary, faults string, failure string, fingerprint string"
+)
+_WITHOUT_DPPCA: Final = Answer(-1, 0, b"", "", Failure.DIFFERS.value)._asdict()
 _LOOKS: Final = 1 << 12
 _JOB_BYTES: Final = 512 << 20
 """Most of one job's answers; Spark's own limit is 1 GiB (``spark.driver.maxResultSize``)."""
 _MOST_JOBS: Final = 8
 _WATCH_S: Final = 0.5
 _TITLE: Final = "a part of the rows"
-_FOLDER: Final = tempfile.TemporaryDirectory(prefix="dppca-kernel-")
-_SERVED: Final = WeakSet[Any]()
-"""Sessions that have the kernel."""
 
 
 @contextmanager
@@ -76,16 +70,14 @@ class SparkEngine(ClusterEngine):
         return self._slots
 
     def check(self) -> None:
-        """As `Engine.check`: packages, versions, kernel and canary, once for each slot."""
-        self._send_kernel()
+        """As `Engine.check`: versions, code and canary, once for each slot."""
         try:
             with asking("Spark"):
                 seen = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
         except DataError:
             raise SettingError(
                 "Python does not start on Spark's workers: give them this machine's version of "
-                "Python (PYSPARK_PYTHON), with numpy, scipy, pyarrow, pandas, pydantic, pyyaml and "
-                "threadpoolctl"
+                "Python (PYSPARK_PYTHON), with pandas, pyarrow and the dppca of this machine"
             ) from None
         for row in seen:
             require_alike("a worker of Spark", json.loads(row[0]))
@@ -129,7 +121,13 @@ class SparkEngine(ClusterEngine):
             table.source.require_rows(sum(answer.n_rows for answer in answers))
         parts = [Part(index, 0, n_rows, ()) for index, n_rows, *_ in answers]
         moments = merge(
-            table.title, parts, answers, table.schema, tally=tally, with_sums=work.with_sums
+            table.title,
+            parts,
+            answers,
+            table.schema,
+            fingerprint=work.fingerprint,
+            tally=tally,
+            with_sums=work.with_sums,
         )
         shown.reach(moments.n_rows)
         return moments
@@ -172,13 +170,6 @@ class SparkEngine(ClusterEngine):
             rows = frame.mapInArrow(answer, _ANSWER).collect()
         return [_answer(row) for row in rows]
 
-    def _send_kernel(self) -> None:
-        """Once for a session, and from a file that stays: workers fetch it when they need it."""
-        if self._session not in _SERVED:
-            with asking("Spark"):
-                self._session.addArtifacts(_kernel_file(), pyfile=True)
-            _SERVED.add(self._session)
-
 
 class _Shown:
     """Rows that were said to be done; never fewer, and none twice."""
@@ -206,13 +197,6 @@ def _answer(row: Any) -> Answer:
     return Answer(row[0], row[1], bytes(row[2]), *(str(text) for text in row[3:]))
 
 
-@cache
-def _kernel_file() -> str:
-    """The kernel's zip, in a folder that is removed with this process."""
-    at_end(_FOLDER.cleanup)
-    return str(build_kernel(Path(_FOLDER.name)))
-
-
 def _answer_bytes(work: Work) -> int:
     return 8 * work.read_schema().layout.n_entries
 
@@ -236,10 +220,14 @@ def _looking() -> Callable[[Any], Any]:
 
 def _answering(parts: Sequence[str], work_json: str) -> Callable[[Any], Any]:
     """For a worker: answers for the parts whose numbers come; sent by value."""
+    without = _WITHOUT_DPPCA
 
     def answer(batches: Any) -> Any:
-        from dppca.owner.engines.kernel import answer_part
-
+        try:
+            from dppca.owner.engines.kernel import answer_part
+        except ImportError:
+            yield pa.RecordBatch.from_pylist([without])
+            return
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield pa.RecordBatch.from_pylist([answer_part(parts[number], work_json)._asdict()])
@@ -249,11 +237,15 @@ def _answering(parts: Sequence[str], work_json: str) -> Callable[[Any], Any]:
 
 def _adding_up(work_json: str) -> Callable[[Any], Any]:
     """For a worker: the answer for the rows of a partition; sent by value."""
+    without = _WITHOUT_DPPCA
 
     def add(batches: Any) -> Any:
+        try:
+            from dppca.owner.engines.kernel import answer_batches
+        except ImportError:
+            yield pa.RecordBatch.from_pylist([without])
+            return
         from pyspark import TaskContext
-
-        from dppca.owner.engines.kernel import answer_batches
 
         index = TaskContext.get().partitionId()
         yield pa.RecordBatch.from_pylist([answer_batches(index, batches, work_json)._asdict()])

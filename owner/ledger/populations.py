@@ -27,9 +27,9 @@ population that draws on it, whatever became of all names.
 Limits: ties are never undone, so a name that is used again for other people counts their charges
 together. A source that moves to another place while its data set and its population get other names
 looks new; rule 4 asks about the old one, and the policy may then answer wrongly. Two addresses of
-one database, a copy of a file, and another pattern for the same files look like two sources. A
-data set that was never charged is tied only while the policy states it. Raising a budget is the
-steward's to decide.
+one database, a copy of a file, a hard link in a folder, and a pattern of files that was charged
+before under other names look like another source. A data set that was never charged is tied only
+while the policy states it. Raising a budget is the steward's to decide.
 """
 
 from __future__ import annotations

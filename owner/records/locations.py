@@ -4,25 +4,30 @@ A location has a *title*, which is all that messages say of it: a path of this m
 written, and for everything else the data set's name, since an address may say more than a reader
 of logs should know. Credentials are never part of an address: object stores take them from the
 environment or the machine's role.
+
+Two locations have rows in common where one lies in the other, or both are one file by its inode. A
+pattern counts as its folder, up to the first wild card, so some are tied that name no file twice.
+
+Limits: links within a folder, and addresses of one store that `_place` does not make equal, are not
+followed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from itertools import combinations, takewhile
 from pathlib import Path
 from posixpath import normpath
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.files import HAS_MODES
 from dppca.owner.records.queries import require_one_statement, table_query
-from dppca.owner.records.stored_files import WILD, find_files
+from dppca.owner.records.stored_files import WILD
 
 _OPTIONS: Final = {
     "s3": {"region", "scheme", "endpoint_override"},
@@ -32,10 +37,16 @@ _OPTIONS: Final = {
     "hdfs": {"user"},
 }
 """Schemes of object stores, and what may stand after the ``?`` of an address: no credentials."""
-_AZURE: Final = ".core.windows.net"
 
 Steps = tuple[str, ...]
-"""An address of a store, from the outside in."""
+"""Where something lies, from the outside in; of a path of this machine, its parts."""
+
+
+class Place(NamedTuple):
+    """Where rows lie: a file or a folder, and names below it of which the first has a wild card."""
+
+    fixed: Steps
+    pattern: Steps = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +67,10 @@ class FileLocation:
         """Whether it is the address of an object store."""
         return "://" in self.address
 
-    def marks(self) -> Iterator[object]:
-        """What tells it from others: two locations with one mark have rows in common.
-
-        Its path without links and detours, and the inodes of its files.
-        """
-        if self.is_remote:
-            yield _steps(self.address)
-            return
-        yield os.path.realpath(self.address)
-        try:
-            files = find_files(self.address, self.title)
-        except DataError:
-            return  # not there, or not to be seen: nothing can be released from it now
-        yield from _marks_of_files(file.path for file in files)
-
-    def inside(self) -> Iterator[object]:
-        """Marks of what holds it, such as the folders above a file."""
-        if self.is_remote:
-            steps = _steps(self.address)
-            yield from (steps[:end] for end in range(2, len(steps)))
+    @property
+    def place(self) -> Place:
+        """Where it lies, without links and detours."""
+        return _place(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +164,15 @@ class DatabaseLocation:
         except SettingError as error:
             raise SettingError(f"{self.query}: {error}") from None
 
-    def marks(self) -> Iterator[object]:
-        """As `FileLocation.marks`: the database, whatever is read of it.
-
-        Each query of one database may be of the same people.
-        """
-        if self.database is not None:
-            yield from local_files(self.database).marks()
-        elif self.secret is None:
-            yield "service", self.service
-        elif self.secret.path is not None:
-            yield from local_files(self.secret.path).marks()
-        else:
-            yield "variable", self.secret.variable
-
-    def inside(self) -> Iterator[object]:
-        """As `FileLocation.inside`."""
-        yield from ()
+    @property
+    def place(self) -> Place:
+        """As `FileLocation.place`: the database, since each query may be of the same people."""
+        path = self.database or (self.secret and self.secret.path)
+        if path is not None:
+            return Place(_resolve(str(path)))
+        if self.secret is not None:
+            return Place(("variable", self.secret.variable))
+        return Place(("service", self.service))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,19 +199,10 @@ class LakeLocation:
         """The table's folder."""
         return self.address.split("/metadata/")[0] if self.kind == "iceberg" else self.address
 
-    def marks(self) -> Iterator[object]:
-        """As `FileLocation.marks`: the table and its files, whatever its version."""
-        if "://" in self.folder:
-            yield _steps(self.folder)
-            return
-        yield os.path.realpath(self.folder)
-        # All that are there, since a version's own are not known before it is read.
-        files = (each for each in Path(self.folder).rglob("*") if each.is_file())
-        yield from _marks_of_files(map(str, files))
-
-    def inside(self) -> Iterator[object]:
-        """As `FileLocation.inside`."""
-        yield from FileLocation(self.address, self.title).inside()
+    @property
+    def place(self) -> Place:
+        """As `FileLocation.place`: the table, whatever its version."""
+        return _place(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +226,10 @@ class SparkLocation:
         """Its name in a statement."""
         return ".".join(f"`{part}`" for part in self.table)
 
-    def marks(self) -> Iterator[object]:
-        """As `FileLocation.marks`: the table, whatever its version."""
-        yield "spark", *(part.casefold() for part in self.table)
-
-    def inside(self) -> Iterator[object]:
-        """As `FileLocation.inside`."""
-        yield from ()
+    @property
+    def place(self) -> Place:
+        """As `FileLocation.place`: the table, whatever its version."""
+        return Place(("spark", *(part.casefold() for part in self.table)))
 
 
 Location = FileLocation | DatabaseLocation | LakeLocation | SparkLocation
@@ -262,17 +237,17 @@ Location = FileLocation | DatabaseLocation | LakeLocation | SparkLocation
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """How a ledger knows where rows lie: SHA-256, hexadecimal, of addresses.
+class LocationDigests:
+    """How a ledger knows where rows lie: SHA-256, hexadecimal, of steps.
 
     Attributes
     ----------
     address
         The location's own.
     within
-        That and its files'.
+        That, its folder's if it is a pattern, and those of all that lies in it on this machine.
     folders
-        Digests of all folders that hold them.
+        Digests of all folders that hold it.
     """
 
     address: str
@@ -280,42 +255,32 @@ class Places:
     folders: frozenset[str]
 
 
-def digest_places(location: Location, *, folder: Path) -> Places:
-    """The places of a location; a path below the site's ``folder`` counts from there.
+def digest_location(location: Location, *, folder: Path) -> LocationDigests:
+    """The digests of a location; a path below the site's ``folder`` counts from there.
 
     So a site may be moved as a whole.
     """
     root = Path(os.path.realpath(folder)).parts
-    places = [place for mark in location.marks() if (place := _place(mark, root))]
-    above = {place[:end] for place in places for end in range(1, len(place))}
-    return Places(
-        _digest(places[0]), frozenset(map(_digest, places)), frozenset(map(_digest, above))
-    )
+
+    def digest(steps: Steps) -> str:
+        counted = (".", *steps[len(root) :]) if steps[: len(root)] == root else steps
+        return hashlib.sha256(os.fsencode("\0".join(counted))).hexdigest()
+
+    fixed, pattern = location.place
+    address = digest((*fixed, *pattern))
+    within = {address, digest(fixed), *map(digest, _walk(fixed))}
+    folders = frozenset(digest(fixed[:end]) for end in range(1, len(fixed)))
+    return LocationDigests(address, frozenset(within), folders)
 
 
-def patterns_meet(one: Location, other: Location) -> bool:
-    """Whether two addresses of a store, of which one is a pattern, may name one file.
-
-    Patterns of this machine are told by the files that they name (`FileLocation.marks`).
-    """
-    first, second = _steps_of_store(one), _steps_of_store(other)
-    # What is no pattern may be a folder, with all that is below.
-    is_folder, other_is_folder = (
-        not any(WILD & {*name} for name in steps) for steps in (first, second)
-    )
-    if not (first and second) or (is_folder and other_is_folder):
-        return False
-
-    def meet(steps: Steps, others: Steps) -> bool:
-        if {*steps, *others} <= {"**"}:
-            return True
-        if not (steps and others):
-            return other_is_folder if steps else is_folder
-        if "**" in (steps[0], others[0]):
-            return meet(steps[1:], others) or meet(steps, others[1:])
-        return _names_meet(steps[0], others[0]) and meet(steps[1:], others[1:])
-
-    return meet(first, second)
+def find_shared_rows(sources: Mapping[str, Location]) -> Iterator[tuple[str, str]]:
+    """Pairs of data sets with rows in common, as far as their places show it."""
+    places = {name: each.place.fixed for name, each in sources.items()}
+    inodes = {name: _find_inode(steps) for name, steps in places.items()}
+    for one, other in combinations(sources, 2):
+        is_inside = all(a == b for a, b in zip(places[one], places[other], strict=False))
+        if is_inside or (inodes[one] is not None and inodes[one] == inodes[other]):
+            yield one, other
 
 
 def local_files(path: Path) -> FileLocation:
@@ -358,59 +323,40 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
     return FileLocation(text, f"{data_set} (object store)")
 
 
-def _place(mark: object, root: tuple[str, ...]) -> tuple[str, ...]:
-    """A mark as steps from the outside in; empty for an inode, which may be used again."""
-    if isinstance(mark, str):
-        parts = Path(mark).parts
-        return (".", *parts[len(root) :]) if parts[: len(root)] == root else parts
-    if isinstance(mark, tuple) and all(isinstance(step, str) for step in mark):
-        return mark
-    return ()
+def _place(address: str) -> Place:
+    """The place of a path of this machine, or of a store's address."""
+    if "://" not in address:
+        names = Path(address).parts
+        fixed = [*takewhile(_is_plain, names)]
+        return Place(_resolve(os.path.join("", *fixed)), names[len(fixed) :])  # noqa: PTH118
+    uri = urlsplit(address)
+    names = tuple(unquote(uri.path).split("/"))
+    fixed = [*takewhile(_is_plain, names)]
+    inner = [name for name in normpath("/".join(fixed)).split("/") if name not in ("", ".")]
+    scheme = "abfs" if uri.scheme == "abfss" else uri.scheme
+    return Place((scheme, uri.netloc.lower(), *inner), names[len(fixed) :])
 
 
-def _digest(place: tuple[str, ...]) -> str:
-    return hashlib.sha256(os.fsencode("\0".join(place))).hexdigest()
+def _is_plain(name: str) -> bool:
+    return not WILD & {*name}
 
 
-def _steps_of_store(location: Location) -> Steps:
-    """The steps of a store's files or lake; empty for what lies elsewhere."""
-    if not isinstance(location, FileLocation | LakeLocation):
-        return ()
-    address = location.address if isinstance(location, FileLocation) else location.folder
-    return _steps(address) if "://" in address else ()
+def _resolve(path: str) -> Steps:
+    return Path(os.path.realpath(path)).parts
 
 
-def _names_meet(one: str, other: str) -> bool:
-    """Whether two names, which may be patterns, may be one; of two patterns their ends decide."""
-    if not (WILD & {*one} and WILD & {*other}):
-        return fnmatchcase(one, other) or fnmatchcase(other, one)
-    (start, end), (other_start, other_end) = (
-        (re.split(r"[*?[]", name)[0], re.split(r"[*?\]]", name)[-1]) for name in (one, other)
-    )
-    starts_meet = start.startswith(other_start) or other_start.startswith(start)
-    return starts_meet and (end.endswith(other_end) or other_end.endswith(end))
+def _walk(steps: Steps) -> Iterator[Steps]:
+    """All that lies in a folder of this machine; links in it are not followed."""
+    path = Path(*steps)
+    for folder, folders, files in os.walk(path) if path.is_absolute() else ():
+        yield from ((*Path(folder).parts, name) for name in (*folders, *files))
 
 
-def _marks_of_files(paths: Iterable[str]) -> Iterator[object]:
-    """Paths without links and detours, and inodes."""
-    for path in paths:
-        yield os.path.realpath(path)
-        try:
-            status = os.stat(path)  # noqa: PTH116 - a path as pyarrow lists it
-        except OSError:
-            continue
-        yield status.st_dev, status.st_ino
-
-
-def _steps(address: str) -> Steps:
-    """An address as scheme, authority and the names of its path, in one spelling of several."""
-    parts = urlsplit(address)
-    scheme, authority = parts.scheme, parts.netloc.lower()
-    names = [name for name in normpath(unquote(parts.path)).split("/") if name not in ("", ".")]
-    if scheme.startswith("abfs"):
-        scheme = "abfs"
-        container, at, host = authority.rpartition("@")
-        if host.endswith(_AZURE):  # as dfs or blob, with the container before it or in the path
-            authority = host.partition(".")[0]
-            names = [container, *names] if at else names
-    return scheme, authority, *names
+def _find_inode(steps: Steps) -> tuple[int, int] | None:
+    """Device and inode of what lies on this machine; None where nothing does."""
+    path = Path(*steps)
+    try:
+        status = path.stat() if path.is_absolute() else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status else None

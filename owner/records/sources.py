@@ -7,6 +7,7 @@ message is left out, since it may quote a cell.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,11 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
+from dppca.common.attestation.file_headers import measure_dictionaries
 from dppca.common.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.stored_files import StoredFile
 
 _LIST_BYTES = 1 << 16
+_TAIL_BYTES = 1 << 16
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"
@@ -112,11 +115,12 @@ class ParquetSource:
         Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
         """
         with reading(self.file.title), self.file.open_file() as stored:
-            metadata = pq.read_metadata(stored)
+            footer = _read_footer(stored)
+            metadata = pq.read_metadata(pa.BufferReader(footer))
             schema = metadata.schema.to_arrow_schema()
             fields = [schema.names[self.names.index(name)] for name in names]
             listed = [
-                *_listed(metadata, {schema.names[self.names.index(name)] for name in labels}),
+                *_listed(footer, {schema.names[self.names.index(name)] for name in labels}),
                 *_dictionaries(metadata, schema, fields),
             ]
             # On this machine all row groups at once, without pre_buffer: it would keep what it has
@@ -211,23 +215,27 @@ def reading(title: str) -> Iterator[None]:
     raise DataError(message) from None
 
 
-def _listed(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
+def _read_footer(stored: Any) -> bytes:
+    """The end of a Parquet file with all of its footer; of most files in one request."""
+    size: int = stored.size()
+    tail: bytes = stored.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    wanted = int.from_bytes(tail[-8:-4], "little") + 8
+    return tail if wanted <= len(tail) else stored.read_at(wanted, max(0, size - wanted))
+
+
+def _listed(footer: bytes, names: Collection[str]) -> list[str]:
     """Columns of text whose distinct values a Parquet file lists, and are few.
 
-    Found in the first row group; it decides nothing but how fast the columns are read.
+    Found in the first row group; it decides nothing but how fast the columns are read. pyarrow is
+    not asked: it ends the process where the description of a column contradicts itself.
     """
-    if not metadata.num_row_groups or not names:
+    if not names:
         return []
-    group = metadata.row_group(0)
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    return [
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.path_in_schema in names
-        and chunk.physical_type == "BYTE_ARRAY"
-        and chunk.has_dictionary_page
-        and chunk.data_page_offset - chunk.dictionary_page_offset <= _LIST_BYTES
-    ]
+    try:
+        sizes = measure_dictionaries(footer)
+    except (struct.error, IndexError, ValueError, TypeError):  # pyarrow refuses it, or reads it
+        return []
+    return [path for path, size in sizes.items() if path in names and 0 < size <= _LIST_BYTES]
 
 
 def _dictionaries(

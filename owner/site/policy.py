@@ -5,24 +5,23 @@ A data set that ``policy.yaml`` does not name does not exist: nothing can be rel
 A data set draws on a population. In the form that policies had before there were populations, it
 has a budget of its own: that is a population of its name. Rows have one lifetime budget, so two
 data sets of the same rows are refused where one of them has a budget of its own: one path in two
-spellings, one file under two paths (links), a file and the folder that it is in, two queries of one
-database. Where both draw on stated populations, what is charged counts for both
+spellings, one file under two paths (links), a file and a folder or a pattern around it, two queries
+of one database. Where both draw on stated populations, what is charged counts for both
 (`dppca.owner.ledger.populations`). A file that is replaced under its name stays what it was. That a
 second file holds a copy of the rows cannot be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
 
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.engines.addresses import LOCAL, SPARK
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.records.locations import Location, digest_places, patterns_meet
+from dppca.owner.records.locations import Location, digest_location, find_shared_rows
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import (
     AggregateDocument,
@@ -127,7 +126,7 @@ def load_policy(site: Site) -> Policy:
     _require_names_apart(sets, stated)
     sources = {name: _locate(site, name, each) for name, each in sets.items()}
     _require_rows_of_their_own(sets, sources)
-    places = {name: digest_places(each, folder=site.folder) for name, each in sources.items()}
+    places = {name: digest_location(each, folder=site.folder) for name, each in sources.items()}
     within = {name: each.within for name, each in places.items()}
     for one, other in find_shared_rows(sources):  # by links, or in a store
         within[one] |= places[other].within
@@ -230,16 +229,6 @@ def _rule(document: AggregateDocument | None) -> AggregateRule | None:
     return AggregateRule(document.colluders, document.trusted_openers or ())
 
 
-def find_shared_rows(sources: Mapping[str, Location]) -> Iterator[tuple[str, str]]:
-    """Pairs of data sets with rows in common, as far as their places show it."""
-    marks = {name: frozenset(each.marks()) for name, each in sources.items()}
-    above = {name: frozenset(each.inside()) for name, each in sources.items()}
-    for one, other in combinations(sources, 2):
-        named = marks[one] & (marks[other] | above[other]) or above[one] & marks[other]
-        if named or patterns_meet(sources[one], sources[other]):
-            yield one, other
-
-
 def _require_rows_of_their_own(
     sets: Mapping[str, DataSetDocument], sources: Mapping[str, Location]
 ) -> None:
@@ -248,7 +237,8 @@ def _require_rows_of_their_own(
         if sets[one].population is None or sets[other].population is None:
             raise SettingError(
                 f"{POLICY_FILE}: data sets {one} and {other} have the same rows "
-                f"({sources[other].title}), which have one lifetime budget. State the people in "
-                "populations and let both draw on it (population: NAME), or keep one of the two "
-                "names; `dppca-owner budget` shows what was charged to each"
+                f"({sources[other].title}), which have one lifetime budget; a pattern counts as "
+                "its folder. State the people in populations and let both draw on it (population: "
+                "NAME), or keep one of the two names; `dppca-owner budget` shows what was charged "
+                "to each"
             )

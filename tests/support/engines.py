@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from dppca.common.schema import Schema
 from dppca.owner.engines.engine import ClusterEngine
 from dppca.owner.engines.kernel import Answer, Work, answer_part
 from dppca.owner.engines.parts import Part
+from tests.support.checkout import ROOT
 from tests.support.patience import WAIT_S, wait_until
 
 MIXED = Schema.model_validate(
@@ -135,6 +137,29 @@ class DaskCluster:
         worker.wait(WAIT_S)
 
 
+def other_dppca(folder: Path) -> str:
+    """A ``PYTHONPATH`` with which a worker has a DPPCA of other code."""
+    skipped = shutil.ignore_patterns("__pycache__", "curator", "deploy")
+    shutil.copytree(ROOT / "dppca", folder / "dppca", ignore=skipped)
+    with (folder / "dppca/common/schema/coding.py").open("a") as file:
+        file.write("\n# of another version\n")
+    return str(folder)
+
+
+def without_dppca(folder: Path) -> str:
+    """A ``PYTHONPATH`` with which a worker has no DPPCA."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'dppca':\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    return str(folder)
+
+
 @contextmanager
 def dask_cluster(
     folder: Path,
@@ -144,7 +169,7 @@ def dask_cluster(
     protocol: str = "tcp",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[DaskCluster]:
-    """A cluster on loopback whose workers do not see this checkout; ended at the end."""
+    """A cluster on loopback whose workers have the DPPCA of this Python; ended at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     # A worker that finds no more work is not given up soon on a machine that is busy.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.transport.tls import Role
 from dppca.owner.engines import engine as engines
 from dppca.owner.engines.dask import DaskEngine
-from dppca.owner.engines.package import kernel_sources
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import (
     CheckReport,
@@ -32,7 +31,15 @@ from dppca.owner.records import (
 from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
-from tests.support.engines import MIXED, DaskCluster, dask_cluster, mixed_rows, write_files
+from tests.support.engines import (
+    MIXED,
+    DaskCluster,
+    dask_cluster,
+    mixed_rows,
+    other_dppca,
+    without_dppca,
+    write_files,
+)
 from tests.support.object_store import object_store, upload
 from tests.support.patience import WAIT_S
 from tests.support.ports import reserved_port
@@ -43,7 +50,7 @@ MARKS = ("marked-label-4711", "41.73952618")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """Two workers that do not have this checkout."""
+    """Two workers."""
     with dask_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
@@ -179,25 +186,58 @@ def test_a_scheduler_that_is_not_there_is_named_and_nothing_else(
         pass
 
 
+UNLIKE = {"has another DPPCA": other_dppca, "cannot load DPPCA": without_dppca}
+
+
+@pytest.mark.parametrize("says", UNLIKE)
 def test_a_worker_of_another_version_stops_before_anything_is_charged(
-    curator: Curator, tmp_path: Path
+    curator: Curator, tmp_path: Path, says: str
 ) -> None:
-    other = tmp_path / "other"
-    for name, source in kernel_sources().items():
-        path = other / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(source + ("\n# of another version\n" if name.endswith("coding.py") else ""))
     site, study = _site(curator, tmp_path, n_files=2)
     with dask_cluster(tmp_path / "cluster", workers=0) as cluster:
-        cluster.start_worker(
-            *("--preload", "dppca.owner.engines.kernel"),
-            environment={**cluster.environment, "PYTHONPATH": str(other)},
-        )
+        own = {"PYTHONPATH": UNLIKE[says](tmp_path / "other")}
+        cluster.start_worker(environment={**cluster.environment, **own})
         answer = site.run("contribute", study, "--yes", "--engine", cluster.engine)
     code, message = error_of(answer)
     assert code == SettingError.exit_code
-    assert "has another version of DPPCA loaded" in message
+    assert f"{says}: install the dppca of this machine there" in message
     assert not (site.folder / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("unlike", "error", "says"),
+    [
+        (other_dppca, SettingError, "is not like this machine: install the same DPPCA"),
+        # Dask ends a worker that cannot read its tasks; others would get them.
+        (without_dppca, DataError, "no worker for 5 s: start workers that have this machine's"),
+    ],
+)
+def test_a_worker_of_another_version_that_joins_late_adds_nothing_up(
+    tmp_path: Path, unlike: Callable[[Path], str], error: type[Exception], says: str
+) -> None:
+    table = opened(write_files(mixed_rows(900), tmp_path / "rows", 5))
+    with (
+        dask_cluster(tmp_path / "cluster", workers=1) as cluster,
+        open_engine(cluster.engine, tmp_path) as engine,
+    ):
+        assert isinstance(engine, DaskEngine)
+        own = {"PYTHONPATH": unlike(tmp_path / "other")}
+        cluster.start_worker(environment={**cluster.environment, **own})
+        engine._no_worker_s = 5.0
+        engine._client.wait_for_workers(2, timeout=WAIT_S)
+        cluster.kill_worker(cluster.workers[0].pid)
+        with pytest.raises(error, match=says):
+            engine.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
+
+
+def test_a_scheduler_without_dppca_is_told_what_to_install(tmp_path: Path) -> None:
+    settings = {"PYTHONPATH": without_dppca(tmp_path / "other")}
+    with (
+        dask_cluster(tmp_path / "cluster", workers=1, settings=settings) as cluster,
+        pytest.raises(SettingError, match=r"the scheduler of .* cannot load DPPCA: install the"),
+        open_engine(cluster.engine, tmp_path),
+    ):
+        pass
 
 
 def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(

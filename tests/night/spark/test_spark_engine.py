@@ -28,7 +28,7 @@ from dppca.owner.records import FaultCounts, Table, check_table, open_table
 from dppca.owner.records.locations import SparkLocation, local_files
 from tests.night.spark.conftest import submit_arguments
 from tests.support.checkout import ROOT
-from tests.support.engines import MIXED, mixed_rows, write_files
+from tests.support.engines import MIXED, mixed_rows, other_dppca, without_dppca, write_files
 from tests.support.patience import run_watched
 
 SCRIPT = Path(__file__).with_name("two_ways.py")
@@ -181,6 +181,28 @@ def test_a_worker_that_differs_is_refused_before_and_in_the_pass(
     for table in tables:
         with pytest.raises(SettingError, match="a worker is not like this machine"):
             engine.sum_table(table, tally=FaultCounts(MIXED), progress=nothing)
+
+
+@pytest.mark.parametrize(
+    ("says", "unlike"),
+    [("has another DPPCA", other_dppca), ("cannot load DPPCA", without_dppca)],
+    ids=["another", "none"],
+)
+def test_pythons_of_executors_without_this_dppca_are_told_what_to_install(
+    tmp_path: Path, says: str, unlike: Callable[[Path], str]
+) -> None:
+    python = tmp_path / "python"
+    path = unlike(tmp_path / "other")
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    line = "from pathlib import Path; from dppca.owner.engines.selection import open_engine; "
+    line += "open_engine('spark', Path()).__enter__()"
+    own = {"PYSPARK_SUBMIT_ARGS": " ".join(submit_arguments(tmp_path))}
+    environment = {**os.environ, **own, "PYSPARK_PYTHON": str(python)}
+    done = run_watched([sys.executable, "-c", line], cwd=tmp_path, env=environment)
+    assert done.returncode != 0
+    said = done.stderr.splitlines()[-1]
+    assert f"a worker of Spark {says}: install the dppca of this machine there" in said
 
 
 def test_a_source_that_changes_during_the_pass_leaves_nothing(

@@ -25,6 +25,7 @@ from dppca.common.archives import array_in, read_archive, require_model
 from dppca.common.attestation.file_headers import (
     PAGE_BYTES,
     is_compressed,
+    measure_dictionaries,
     require_plain_arrow,
     require_small_pages,
 )
@@ -268,6 +269,27 @@ def test_a_page_that_becomes_more_than_ours_is_refused_unread(
     with pytest.raises(ArtefactError, match=says):
         require_small_pages(content)
     assert pa.total_allocated_bytes() == before
+
+
+@pytest.mark.parametrize("n_groups", [1, 14, 15, 40])
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": ["n.list.element"]}], ids=str)
+def test_dictionaries_are_as_long_as_pyarrow_says(n_groups: int, options: dict[str, Any]) -> None:
+    texts = pa.array(["a", "bb", "é" * 20] * n_groups)
+    rows = pa.table({"x": np.arange(3.0 * n_groups), "t": texts, "n": [["u"]] * 3 * n_groups})
+    content = _parquet(rows, row_group_size=3, **options)
+    group = pq.read_metadata(io.BytesIO(content)).row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    expected = {
+        chunk.path_in_schema: chunk.data_page_offset - chunk.dictionary_page_offset
+        for chunk in chunks
+        if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
+    }
+    assert measure_dictionaries(content) == expected != {}
+    assert measure_dictionaries(content[-5000:] if n_groups < 15 else content) == expected
+    empty = io.BytesIO()
+    pq.ParquetWriter(empty, rows.schema).close()
+    with pytest.raises(ValueError, match="no row group"):
+        measure_dictionaries(empty.getvalue())
 
 
 @given(place=st.integers(0, 1 << 20), by=st.integers(1, 255))

@@ -368,7 +368,7 @@ def test_doctor_warns_of_two_populations_over_one_source(
     _state(site, f"{PATIENTS}}}\n  {staff}", survey, work)
     code, found = _findings(site)
     assert (code, found["policy"][0]) == (0, "warning")
-    assert "survey and work read one source" in found["policy"][1]
+    assert "survey and work have rows in common" in found["policy"][1]
     _charge(site)
     patients, workers = site.run("budget")[1]["populations"]
     assert (patients["remaining"], workers["remaining"]) == ("2.3", "0.3")

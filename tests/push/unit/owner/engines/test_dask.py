@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from dppca.common.errors import DataError, SettingError, UnreachableError
 from dppca.owner.engines import dask
 from dppca.owner.engines.dask import DaskEngine
-from dppca.owner.engines.kernel import Answer, Work, take_fingerprint
+from dppca.owner.engines.kernel import Answer, Work, fingerprint_document, take_fingerprint
 from dppca.owner.engines.parts import Part
 from tests.support.engines import MIXED
 
@@ -24,13 +24,15 @@ class Promise:
 
     status: str = "pending"
     answer: Answer | None = None
+    error: Exception = field(default_factory=lambda: RuntimeError("a row says 41.5"))
 
     def result(self, timeout: float) -> Answer:
-        assert self.answer is not None
+        if self.answer is None:
+            raise self.error
         return self.answer
 
     def exception(self, timeout: float) -> Exception:
-        return RuntimeError("a row says 41.5")
+        return self.error
 
 
 @dataclass
@@ -39,7 +41,8 @@ class Cluster:
 
     workers: dict[str, int] = field(default_factory=lambda: {"tcp://127.0.0.1:1": 1})
     promises: list[Promise] = field(default_factory=list)
-    versions: dict[str, str] = field(default_factory=dict)
+    differs: dict[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
     status: str = "running"
     cancelled: int = 0
 
@@ -56,17 +59,21 @@ class Cluster:
     def cancel(self, futures: list[Promise], *, force: bool) -> None:
         self.cancelled += len(futures)
 
-    def register_plugin(self, *_: object, name: str) -> None:
-        assert name.startswith("dppca-")
+    def run_on_scheduler(self, ask: Any) -> object:
+        assert ask is fingerprint_document
+        if "the scheduler" in self.lacking:
+            raise ModuleNotFoundError("No module named 'dppca'")
+        return asdict(take_fingerprint())
 
-    def run(self, ask: Any, *arguments: str, on_error: str) -> dict[str, object]:
-        if ask is platform.python_version:
-            found: object = self.versions.get("python", platform.python_version())
-        elif arguments:
-            found = self.versions.get(arguments[0], ask(*arguments))
-        else:
-            found = asdict(take_fingerprint()) | self.versions
-        return dict.fromkeys(self.workers, found)
+    def run(self, ask: Any, *, on_error: str) -> dict[str, object]:
+        assert (ask, on_error) == (fingerprint_document, "return")
+        document = asdict(take_fingerprint()) | self.differs
+        return {
+            each: ModuleNotFoundError("No module named 'dppca'")
+            if each in self.lacking
+            else document
+            for each in self.workers
+        }
 
 
 def engine(cluster: Cluster, **limits: float) -> DaskEngine:
@@ -92,21 +99,37 @@ def test_workers_to_which_sums_would_travel_in_clear_are_refused(address: str) -
 
 
 @pytest.mark.parametrize(
-    ("package", "version", "message"),
+    ("field", "title"),
     [
-        ("python", "3.8.1", "needs Python"),
-        ("numpy", "1.0", "needs numpy"),
-        ("pyarrow", "2.0", "needs pyarrow"),
-        ("scipy", None, "needs scipy; tcp://127.0.0.1:1 lacks it"),
-        ("canary", "0", "another sum of the canary"),
-        ("kernel", "0", "another version of DPPCA loaded"),
+        ("python", "another version of Python"),
+        ("numpy", "another version of NumPy"),
+        ("pyarrow", "another version of pyarrow"),
+        ("code", "another DPPCA"),
+        ("canary", "another sum of the canary"),
     ],
 )
-def test_what_a_worker_has_in_another_version_is_named(
-    package: str, version: Any, message: str
-) -> None:
-    with pytest.raises(SettingError, match=message):
-        engine(Cluster(versions={package: version})).check()
+def test_what_a_worker_has_in_another_version_is_named(field: str, title: str) -> None:
+    with pytest.raises(SettingError, match=rf"tcp://127\.0\.0\.1:1 of .* has {title}"):
+        engine(Cluster(differs={field: "0"})).check()
+
+
+@pytest.mark.parametrize("who", ["the scheduler", "tcp://127.0.0.1:1"])
+def test_who_has_no_dppca_is_told_what_to_install(who: str) -> None:
+    with pytest.raises(SettingError, match=f"{who} of .* cannot load DPPCA") as told:
+        engine(Cluster(lacking=(who,))).check()
+    ours = take_fingerprint()
+    wanted = f"with Python {ours.python}, numpy {ours.numpy} and pyarrow {ours.pyarrow}"
+    assert f"install the dppca of this machine there ({version('dppca')}, " in str(told.value)
+    assert wanted in str(told.value)
+
+
+@pytest.mark.parametrize("status", ["error", "finished"])
+@pytest.mark.parametrize("error", [ImportError, AttributeError, TypeError])
+def test_a_task_or_an_answer_of_other_code_is_said(status: str, error: type[Exception]) -> None:
+    other = Promise(status, error=error("a row says 41.5"))
+    with pytest.raises(SettingError, match=r"a worker of .* cannot load DPPCA: install") as told:
+        answers(Cluster(promises=[other, Promise(), Promise()]))
+    assert "41.5" not in str(told.value)
 
 
 def test_no_worker_is_said_at_the_check_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +20,17 @@ from dppca.owner.engines import kernel
 from dppca.owner.engines.kernel import (
     Answer,
     Failure,
-    Fingerprint,
     Work,
     answer_batches,
     answer_part,
-    fingerprint_document,
+    digest_code,
     take_fingerprint,
 )
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.locations import local_files
 from tests.support.engines import MIXED, mixed_rows, write_files
+from tests.support.patience import run_watched
 
 
 @pytest.fixture
@@ -95,9 +96,11 @@ def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) ->
     assert all(str(list(rows)) in found.faults for rows in numbers)
 
 
-@pytest.mark.parametrize("field", ["python", "numpy", "pyarrow", "kernel", "canary"])
+@pytest.mark.parametrize("field", ["python", "numpy", "pyarrow", "code", "canary"])
 def test_a_worker_that_differs_adds_nothing_up(part: Part, work: Work, field: str) -> None:
-    other = replace(work, fingerprint=replace(work.fingerprint, **{field: "0"}))
+    changed = replace(work.fingerprint, **{field: "0"})
+    assert changed.digest != work.fingerprint.digest == answer(part, work).fingerprint
+    other = replace(work, fingerprint=changed)
     assert answer(part, other) == Answer(0, 0, b"", "", Failure.DIFFERS)
 
 
@@ -163,13 +166,31 @@ def test_whatever_is_raised_is_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_canary_is_the_same_again_and_sees_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = kernel._sum_canary()
-    assert first == kernel._sum_canary() == take_fingerprint().canary
-    batches = list(kernel._canary_batches())
-    monkeypatch.setattr(kernel, "_canary_batches", lambda: iter(batches[1:]))
-    assert kernel._sum_canary() != first
-    assert Fingerprint(**fingerprint_document()) == take_fingerprint()
+def test_the_digest_is_of_all_that_a_worker_loads_and_of_every_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "import sys; from dppca.owner.engines import kernel, parts; print(*sys.modules)"
+    loaded = run_watched([sys.executable, "-c", line]).stdout.split()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("dppca.")}
+    assert {"dppca." + room for room in rooms} == {*kernel.ROOMS}
+    assert digest_code() == take_fingerprint().code
+    for module in ("a.py", "below/b.py", "below/__init__.py"):
+        path = tmp_path / module
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("no module")
+    monkeypatch.setattr(kernel, "files", lambda _: tmp_path)
+    first, seen = digest_code(), set()
+    (tmp_path / "notes.txt").write_text("changed")
+    assert digest_code() == first
+    for change in (
+        lambda: (tmp_path / "below/b.py").write_text("x = 2\n"),
+        lambda: (tmp_path / "a.py").rename(tmp_path / "c.py"),
+        lambda: (tmp_path / "below/__init__.py").unlink(),
+    ):
+        change()
+        seen.add(digest_code())
+    assert len(seen | {first}) == 4
 
 
 def test_batches_have_the_sums_and_counts_of_the_file(folder: Path, part: Part, work: Work) -> None:

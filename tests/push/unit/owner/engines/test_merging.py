@@ -11,7 +11,7 @@ import pytest
 
 from dppca.common.errors import DataError, DppcaError, SettingError
 from dppca.common.numerics.moments.moments import Moments
-from dppca.owner.engines.kernel import Answer, Failure, Work, sum_part, take_fingerprint
+from dppca.owner.engines.kernel import Answer, Failure, Work, answer_part, take_fingerprint
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records import FaultCounts, Table, moments_of_table, open_table
@@ -32,13 +32,20 @@ def parts(table: Table) -> tuple[Part, ...]:
 @pytest.fixture
 def answers(parts: tuple[Part, ...]) -> list[Answer]:
     work = Work(MIXED.canonical_bytes().decode(), take_fingerprint())
-    return [sum_part(part, work) for part in parts]
+    return [answer_part(part.to_json(), work.to_json()) for part in parts]
 
 
 def merged(
     parts: tuple[Part, ...], answers: list[Answer], tally: FaultCounts | None = None
 ) -> Moments:
-    return merge("rows", parts, answers, MIXED, tally=tally or FaultCounts(MIXED))
+    return merge(
+        "rows",
+        parts,
+        answers,
+        MIXED,
+        fingerprint=take_fingerprint(),
+        tally=tally or FaultCounts(MIXED),
+    )
 
 
 def test_answers_in_any_order_and_twice_are_the_sums_of_one_process(
@@ -52,6 +59,7 @@ def test_answers_in_any_order_and_twice_are_the_sums_of_one_process(
         parts,
         [*answers[::-1], *answers],
         MIXED,
+        fingerprint=take_fingerprint(),
         tally=together,
         progress=steps.append,
     )
@@ -72,6 +80,16 @@ def test_a_second_answer_with_other_bytes_stops_the_pass(
 ) -> None:
     with pytest.raises(DataError, match="the source changed"):
         merged(parts, [*answers, change(answers[1])])
+
+
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("digest", ["", "0" * 64])
+def test_an_answer_of_other_code_stops_the_pass_wherever_it_comes(
+    parts: tuple[Part, ...], answers: list[Answer], place: int, digest: str
+) -> None:
+    answers[place] = answers[place]._replace(fingerprint=digest)
+    with pytest.raises(SettingError, match="a worker is not like this machine: install"):
+        merged(parts, answers)
 
 
 def test_other_rows_than_the_manifest_says_stop_the_pass(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,21 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import spark as module
 from dppca.owner.engines.kernel import Work, take_fingerprint
+from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part
-from dppca.owner.engines.spark import SparkEngine, _share_done, _Shown
-from dppca.owner.records import spark_sessions, spark_tables
+from dppca.owner.engines.spark import (
+    SparkEngine,
+    _adding_up,
+    _answer,
+    _answering,
+    _looking,
+    _share_done,
+    _Shown,
+)
+from dppca.owner.records import FaultCounts, spark_sessions, spark_tables
 from tests.support.engines import MIXED
 
 FORBIDDEN = {"rdd", "parallelize", "accumulator", "jdbc", "toLocalIterator", "foreach", "broadcast"}
@@ -110,27 +120,20 @@ def test_an_interrupt_stays_one_where_java_has_gone(monkeypatch: pytest.MonkeyPa
         list(engine.run([Part(0, 0, 3, ())], work))
 
 
-def test_functions_for_workers_use_the_kernel_and_nothing_else_of_ours() -> None:
-    tree = ast.parse(Path(module.__file__).read_text())
-    ours = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} | {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dppca")
-        for alias in node.names
-    }
-    sent = [
-        inner
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        for inner in node.body
-        if isinstance(inner, ast.FunctionDef)
-    ]
-    assert len(sent) == 3
-    for function in sent:
-        names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-        imported = {n.module for n in ast.walk(function) if isinstance(n, ast.ImportFrom)}
-        local = {
-            a.name for n in ast.walk(function) if isinstance(n, ast.ImportFrom) for a in n.names
-        }
-        assert names & (ours - local) == set()
-        assert imported <= {"dppca.owner.engines.kernel", "pyspark"}
+def test_a_python_without_dppca_answers_that_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = take_fingerprint()
+    monkeypatch.setitem(sys.modules, "dppca.owner.engines.kernel", None)
+    (seen,) = _looking()([])
+    assert seen.column(0).to_pylist() == ["null"]
+    for answering in (_answering(["{}"], "{}"), _adding_up("{}")):
+        (batch,) = answering([])
+        answer = _answer(list(batch.to_pylist()[0].values()))
+        with pytest.raises(SettingError, match="a worker is not like this machine: install"):
+            merge(
+                "rows",
+                [Part(0, 0, 1, ())],
+                [answer],
+                MIXED,
+                fingerprint=ours,
+                tally=FaultCounts(MIXED),
+            )

@@ -1,0 +1,101 @@
+"""The canary: known rows whose sums have to be the same at every worker.
+
+They have every kind of attribute with all that it may say, every kind of cell, and fill every kind
+of entry that a packed vector can have, by both methods of adding up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.schema import Schema
+from dppca.owner.records.table import CellBatch
+
+_BOX: Final = """{
+    "resolution_bits": 10, "sum_weight": 0.75, "histogram_weight": 0.5,
+    "targets": ["b"], "target_weight": 3,
+    "attributes": [
+        {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": true},
+        {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
+        {"name": "z", "type": "numeric", "lower": 0, "upper": 9, "score": "log", "integer": true,
+         "zero": "separate", "missing": "level", "histogram": true},
+        {"name": "w", "type": "numeric", "lower": -2, "upper": 2, "bins": [-0.5, 0.1],
+         "products": "bins"},
+        {"name": "d", "type": "date", "lower": "2020-01-01", "upper": "2021-12-31", "bins": 7,
+         "histogram": true},
+        {"name": "o", "type": "ordinal", "levels": ["low", "é", "high"], "histogram": true},
+        {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
+        {"name": "p", "type": "binary", "values": ["1", "true"]},
+        {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
+        {"name": "u", "type": "categorical", "categories": ["low", "1"], "unknown": "other"},
+        {"name": "m", "type": "categorical", "categories": ["no", "é", "?"], "missing": "é"}
+    ]
+}"""
+_BALL: Final = """{
+    "row_norm": {"include_sums": %s},
+    "attributes": [
+        {"name": "x", "type": "numeric", "centre": 0.5, "scale": 2.5},
+        {"name": "y", "type": "numeric", "centre": -1e3, "scale": 2.5},
+        {"name": "z", "type": "numeric", "centre": 4, "scale": 0.5}
+    ]
+}"""
+CANARY: Final = tuple(map(Schema.model_validate_json, (_BOX, _BALL % "true", _BALL % "false")))
+"""Schemas of the rows: in a box, and in the unit ball with and without sums."""
+
+
+def sum_canary() -> str:
+    """SHA-256, hexadecimal, of the sums of the rows under each schema, by both methods."""
+    digest = hashlib.sha256()
+    with one_blas_thread():
+        for schema in CANARY:
+            for method in ProductMethod:
+                sums = MomentSums(schema, method=method)
+                for batch in canary_batches(schema):
+                    sums.add(batch.columns())
+                digest.update(sums.total().packed.tobytes())
+    return digest.hexdigest()
+
+
+def canary_batches(schema: Schema) -> Iterator[CellBatch]:
+    """Numbers, text, nulls, infinities, decimals, dates, labels and dictionaries."""
+    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0", None, "7", "9"]
+    labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None, "é", "high", "low"]
+    days = ["2020-01-31", " 2021-12-31T23:59:59Z", "2019-01-01", "x", None, "2020-07-01", "1"]
+    counted = np.arange(1200)
+    numbers = pa.array(counted * 7919 % 601 / 100 - 3)
+    whole = pa.array(counted % 11, mask=counted % 13 == 0)
+    odd = pa.array([np.inf, -np.inf, np.nan])
+    decimals = pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6))
+    codes = {name: counted * 997**step % 1201 % 14 for step, name in enumerate("opcumb")}
+    known = {name: pa.array([*labels, "low"]).take(pa.array(code)) for name, code in codes.items()}
+    text, nothing = pa.array(texts), pa.array([None] * 13)
+    yield from (
+        CellBatch(schema, n_rows, {each.name: cells[each.name] for each in schema.attributes})
+        for n_rows, cells in (
+            (
+                13,
+                {"x": text, "y": nothing, "z": text, "w": text, "d": pa.array((days * 2)[:13])}
+                | {name: pa.array(labels) for name in known},
+            ),
+            (
+                1200,
+                {"x": numbers, "y": pa.array(counted * 142.4), "z": whole, "w": numbers}
+                | {name: cells.dictionary_encode() for name, cells in known.items()}
+                | {"d": pa.array(counted + 18_050, pa.int32()).cast(pa.date32())},
+            ),
+            (
+                3,
+                {"x": odd, "y": decimals, "z": decimals, "w": odd}
+                | dict.fromkeys("opcum", pa.array([1, 2, None]))
+                | {"b": pa.array([True, False, None])}
+                | {"d": pa.array([0, 1_600_000_000, None], pa.timestamp("s"))},
+            ),
+        )
+    )
