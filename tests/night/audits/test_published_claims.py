@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta, norm
+from scipy.stats import norm
 from sklearn.base import clone
 
 from dppca.common.estimators import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
@@ -30,6 +30,7 @@ from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
 from dppca.common.privacy.labels import Label
 from dppca.common.study import Covariance
+from dppca.owner.selftest.draws import bound_epsilon
 
 LEVEL = 1e-7
 FALSE_ALARMS = 0.0  # the games have seeds: these rates say what an attack shows
@@ -45,9 +46,8 @@ Vector = NDArray[np.float64]
 
 def epsilon_at_least(right: int, wrong: int, n_games: int, delta: float) -> float:
     """Lower bound on epsilon from ``right`` of n and ``wrong`` of n answers "the first"."""
-    low = beta.ppf(LEVEL, right, n_games - right + 1) if right else 0.0
-    high = beta.ppf(1 - LEVEL, wrong + 1, n_games - wrong)
-    return math.log((low - delta) / high) if low > delta else 0.0
+    answers = (np.repeat([1.0, -1.0], [said, n_games - said]) for said in (right, wrong))
+    return bound_epsilon(*answers, claim=1.0, delta=delta, level=4 * LEVEL, thresholds=[0.0])
 
 
 def tables() -> tuple[list[Vector], Vector]:

@@ -8,7 +8,6 @@ that the check meant for it fails with probability above 1 - 1e-8, or for certai
 from __future__ import annotations
 
 import csv
-import dataclasses
 import hashlib
 import io
 from collections.abc import Callable, Iterator
@@ -36,7 +35,7 @@ from dppca.owner.selftest.findings import Finding, passed, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import ThrowAway, throw_away
-from tests.support.noise import seed_noise
+from tests.support.noise import less_noise, seed_noise
 from tests.support.sites import OwnerSite
 
 Vector = NDArray[np.int64]
@@ -49,14 +48,7 @@ def no_noise_on_one(values: Vector, calibration: Calibration, *, entropy: Entrop
     return noised
 
 
-def half_the_scale(values: Vector, calibration: Calibration, *, entropy: EntropySource) -> Vector:
-    scale, variance = calibration.scale, calibration.sigma_squared
-    halved = dataclasses.replace(
-        calibration,
-        scale=None if scale is None else scale // 2,
-        sigma_squared=None if variance is None else variance // 4,
-    )
-    return add_noise(values, halved, entropy=entropy)
+half_the_scale = less_noise(add_noise, 2)
 
 
 class SameNoiseTwice:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dppca.common.loading_panels import MOST_POINTS, biplot_figure, loadings_figure
-from dppca.common.schema import Schema
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_schema, make_study
 
 SCHEMA = make_study("latent", name="latent").table
 
@@ -33,10 +32,8 @@ def test_bars_are_the_loadings_of_the_first_six(count: int) -> None:
 
 
 def test_titles_and_numbers_of_the_loadings_do_not_run_into_each_other() -> None:
-    attributes = [
-        {"name": "x" * 40 + str(i), "type": "binary", "values": ["n", "y"]} for i in range(8)
-    ]
-    schema = Schema.from_document({"attributes": attributes, "max_rows_per_person": 1})
+    attributes = [binary_of("x" * 40 + str(i), ["n", "y"]) for i in range(8)]
+    schema = make_schema(attributes, max_rows_per_person=1)
     figure = loadings_figure(schema, _vectors(6), np.full(8, 0.1234), noise_edge=0.95)
     figure.canvas.draw()
     titles = [axes.title.get_window_extent() for axes in figure.axes]

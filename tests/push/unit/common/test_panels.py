@@ -11,6 +11,7 @@ from dppca.common.numerics.values import count_values
 from dppca.common.panels import dot_rows, draw_panel, marginals_figure
 from dppca.common.plotting import new_figure
 from dppca.common.schema import Schema
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 NAMES = ("real rows", "synthetic rows")
 
@@ -19,10 +20,7 @@ def _drawn(numeric: dict[str, Any], ours: list[float], theirs: list[float]) -> A
     schema = Schema.from_document(
         {
             "max_rows_per_person": 1,
-            "attributes": [
-                {"name": "x", "type": "numeric", "lower": 0, "upper": 8, **numeric},
-                {"name": "b", "type": "binary", "values": [0, 1]},
-            ],
+            "attributes": [numeric_of("x", 0, 8, **numeric), binary_of("b", [0, 1])],
         },
         stored=False,
     )
@@ -84,14 +82,10 @@ def test_a_spike_of_the_size_of_the_others_is_drawn_in_full() -> None:
 
 
 LABELS: list[dict[str, Any]] = [
-    {"name": "x", "type": "numeric", "lower": 0, "upper": 8},
-    {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-    {"name": "smokes", "type": "binary", "values": ["no", "a label that is far too long"]},
-    {
-        "name": "ward",
-        "type": "categorical",
-        "categories": ["a category with a long name", "b", "c"],
-    },
+    numeric_of("x", 0, 8),
+    binary_of("ill", ["no", "yes"]),
+    binary_of("smokes", ["no", "a label that is far too long"]),
+    categorical_of("ward", ["a category with a long name", "b", "c"]),
 ]
 
 
@@ -104,7 +98,7 @@ def _counts(schema: Schema, codes: list[int]) -> Any:
 
 
 def test_binaries_stand_together_and_others_alone() -> None:
-    schema = Schema.from_document({"attributes": LABELS})
+    schema = make_schema(LABELS)
     ours, theirs = _counts(schema, [0, 1, 1, 1]), _counts(schema, [0, 0, 0, 1])
     figure = marginals_figure(schema, ours, theirs, NAMES, drawn=range(4))
     assert [axes.get_title() for axes in figure.axes] == ["x", "ward", "binaries"]
@@ -119,14 +113,14 @@ def test_binaries_stand_together_and_others_alone() -> None:
 
 
 def test_one_binary_alone_keeps_its_bars() -> None:
-    schema = Schema.from_document({"attributes": LABELS})
+    schema = make_schema(LABELS)
     counts = _counts(schema, [0, 1])
     figure = marginals_figure(schema, counts, counts, NAMES, drawn=[1, 3])
     assert [axes.get_title() for axes in figure.axes] == ["ill", "ward"]
 
 
 def test_binaries_alone_make_a_figure() -> None:
-    schema = Schema.from_document({"attributes": LABELS})
+    schema = make_schema(LABELS)
     counts = _counts(schema, [0, 1])
     figure = marginals_figure(schema, counts, counts, NAMES, drawn=[1, 2])
     assert [axes.get_title() for axes in figure.axes] == ["binaries"]
@@ -134,7 +128,7 @@ def test_binaries_alone_make_a_figure() -> None:
 
 
 def test_what_is_not_known_of_a_binary_has_a_row_of_its_own() -> None:
-    schema = Schema.from_document({"attributes": LABELS})
+    schema = make_schema(LABELS)
     ours, theirs = _counts(schema, [0, 1, -1, -1]), _counts(schema, [0, 1])
     assert dot_rows(schema, ours, theirs, [1]) == {
         "ill = yes": (0.25, 0.5),
@@ -143,7 +137,7 @@ def test_what_is_not_known_of_a_binary_has_a_row_of_its_own() -> None:
 
 
 def test_a_label_that_is_cut_ends_in_an_ellipsis() -> None:
-    schema = Schema.from_document({"attributes": LABELS})
+    schema = make_schema(LABELS)
     counts = _counts(schema, [0, 1])
     axes = new_figure(4, 3).subplots()
     draw_panel(axes, schema, 3, counts[3], counts[3], NAMES)

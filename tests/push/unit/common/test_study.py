@@ -15,14 +15,11 @@ from dppca.common.errors import StudyError
 from dppca.common.schema import Schema
 from dppca.common.study_document import study_from_canonical, study_from_mapping, study_from_yaml
 from tests.golden.make_digests import FILE, STUDIES, documents
-from tests.support.studies import study_document
+from tests.support.studies import binary_of, numeric_of, study_document
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    attributes: list[dict[str, Any]] = [
-        {"name": "x", "type": "numeric", "lower": 0, "upper": 1},
-        {"name": "y", "type": "binary", "values": ["No", "Yes"]},
-    ]
+    attributes: list[dict[str, Any]] = [numeric_of("x", 0, 1), binary_of("y", ["No", "Yes"])]
     made = study_document(attributes, **{"owners": ["a", "b", "c"], **changes})
     return {key: value for key, value in made.items() if value is not None}
 

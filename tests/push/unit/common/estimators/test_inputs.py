@@ -22,7 +22,7 @@ from dppca.common.estimators import (
     PrivateSVM,
     UnitBall,
 )
-from dppca.common.schema import Schema
+from tests.support.studies import binary_of, categorical_of, make_schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are small
 N_ROWS, N_COLUMNS = 60, 4
@@ -256,14 +256,7 @@ def test_groups_must_name_a_party_for_every_row() -> None:
 
 
 def test_a_schema_and_its_table_must_agree() -> None:
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": "a", "type": "binary", "values": [0, 1]},
-                {"name": "b", "type": "categorical", "categories": ["x", "y", "z"]},
-            ]
-        }
-    )
+    schema = make_schema([binary_of("a", [0, 1]), categorical_of("b", ["x", "y", "z"])])
     X, y = table()
     with pytest.raises(SettingError, match="4 columns, the schema 2"):
         make("PPCADPMH", bounds=None, schema=schema).fit(X, y)

@@ -11,13 +11,13 @@ from dppca.common.errors import StudyError
 from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study_document import study_from_mapping
-from tests.support.studies import study_document
+from tests.support.studies import binary_of, make_schema, numeric_of, study_document
 
 
 def _schema(**fields: object) -> Schema:
     numeric = {"name": "a", "type": "numeric", **fields}
-    other = {"name": "b", "type": "binary", "values": ["n", "y"]}
-    return Schema.from_document({"attributes": [numeric, other]})
+    other = binary_of("b", ["n", "y"])
+    return make_schema([numeric, other])
 
 
 def _cells(**fields: object) -> Cells:
@@ -145,10 +145,7 @@ def test_older_documents_keep_their_bytes() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) -> None:
-    attributes = [
-        {"name": "a", "type": "numeric", "lower": 0, "upper": 10, **fields},
-        {"name": "b", "type": "binary", "values": ["n", "y"]},
-    ]
+    attributes = [numeric_of("a", 0, 10, **fields), binary_of("b", ["n", "y"])]
     with pytest.raises(StudyError, match=words):
         study_from_mapping(study_document(attributes))
 
@@ -164,9 +161,6 @@ def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) 
     ],
 )
 def test_weights_that_cannot_be_are_refused(fields: dict[str, object], words: str) -> None:
-    attributes = [
-        {"name": "a", "type": "numeric", "lower": 0, "upper": 10},
-        {"name": "b", "type": "binary", "values": ["n", "y"]},
-    ]
+    attributes = [numeric_of("a", 0, 10), binary_of("b", ["n", "y"])]
     with pytest.raises(StudyError, match=words):
         study_from_mapping(study_document(attributes, **fields))

@@ -25,35 +25,21 @@ from dppca.common.estimators.networks.network import Family, Network, fit_tables
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.schema import Schema, find_faults
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 FALSE_ALARMS = 0.0  # draws that are judged have seeds
 SEEDED = partial(SeededEntropy, 11)
-SCHEMA = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
-            {
-                "name": "visits",
-                "type": "numeric",
-                "lower": 0,
-                "upper": 30,
-                "integer": True,
-                "zero": "separate",
-                "histogram": True,
-            },
-            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-            {"name": "ward", "type": "categorical", "categories": ["n", "s", "w", "e"]},
-        ],
-        "targets": ["ill"],
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 18, 100),
+        numeric_of("visits", 0, 30, integer=True, zero="separate", histogram=True),
+        binary_of("ill", ["no", "yes"]),
+        categorical_of("ward", ["n", "s", "w", "e"]),
+    ],
+    max_rows_per_person=1,
+    targets=["ill"],
 )
-BINARY = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)],
-    }
-)
+BINARY = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(6)], max_rows_per_person=1)
 # Each of the six copies the one at its place of this list, with errors: a tree.
 COPIED = (None, 0, 1, 0, 3, 3)
 TREE = frozenset(frozenset((child, of)) for child, of in enumerate(COPIED) if of is not None)
@@ -350,10 +336,10 @@ def test_frames_are_read_by_names_and_labels_and_rows_come_back_so(kind: str) ->
 
 def test_missing_numbers_that_are_a_level_are_counted_and_drawn_as_one() -> None:
     """False alarms: the share is drawn from counts with noise of a thousandth, seeded."""
-    lab = {"name": "lab", "type": "numeric", "lower": 0, "upper": 10}
+    lab = numeric_of("lab", 0, 10)
     level = {**lab, "missing": "level", "histogram": True}
-    ill = {"name": "ill", "type": "binary", "values": ["no", "yes"]}
-    schema = Schema.from_document({"max_rows_per_person": 1, "attributes": [level, ill]})
+    ill = binary_of("ill", ["no", "yes"])
+    schema = make_schema([level, ill], max_rows_per_person=1)
     rng, n_rows = np.random.default_rng(4), 3_000
     gone = rng.random(n_rows) < 0.3
     rows = {"lab": np.where(gone, np.nan, rng.normal(6, 1, n_rows).clip(0, 10))}
@@ -363,6 +349,6 @@ def test_missing_numbers_that_are_a_level_are_counted_and_drawn_as_one() -> None
     missing = drawn["lab"].isna()
     assert abs(missing.mean() - gone.mean()) < 0.02
     assert ((drawn["ill"] == "yes") == missing).mean() > 0.95
-    without = Schema.from_document({"max_rows_per_person": 1, "attributes": [lab, ill]})
+    without = make_schema([lab, ill], max_rows_per_person=1)
     with pytest.raises(DataError, match="does not say what they count as"):
         PrivBayes(epsilon="20", schema=without).fit(frame)
