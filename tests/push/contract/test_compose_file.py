@@ -16,7 +16,6 @@ from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
-from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.demo_rows import write_rows
 from tests.support.checkout import ROOT
 from tests.support.compose_folder import N_OWNERS, N_ROWS, OWNERS, write_folder
@@ -57,11 +56,6 @@ def test_the_file_keeps_the_compose_specification(file: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run([*command, str(file)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-
-
-def test_its_owners_are_the_demos() -> None:
-    assert demo_study().owners == OWNERS
-    assert tuple(owners_in(yaml.safe_load(FILE.read_text())["services"])) == OWNERS
 
 
 def test_owners_share_neither_networks_nor_volumes(services: dict[str, dict[str, Any]]) -> None:

@@ -43,7 +43,6 @@ def of_attribute(**changes: Any) -> str:
         ({"privacy": {"epsilon": "1"}}, "privacy: mechanism is missing: laplace, gaussian"),
         ({"ownrs": ["a"]}, "study: .*mean `owners`?"),
         ({"quorum": "two"}, "quorum: must be a whole number"),
-        ({"quorum": 0}, "quorum: must be 1 or more"),
         ({"max_rows": 1 << 50}, "max_rows: must be 1099511627776 or less"),
         ({"deadline": "soon"}, "deadline: must be a date and time such as"),
         ({"name": 5}, "name: must be text"),

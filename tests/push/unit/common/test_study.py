@@ -136,19 +136,6 @@ def test_field_at_fault_is_named(changes: dict[str, Any], says: str) -> None:
         study_from_mapping(document(**changes))
 
 
-def test_every_field_at_fault_is_named_at_once() -> None:
-    with pytest.raises(StudyError) as raised:
-        study_from_mapping(document(name="A", owners=[], colour="red"))
-    assert all(word in str(raised.value) for word in ("name:", "owners:", "`colour`"))
-
-
-def test_attribute_at_fault_is_named_by_its_place() -> None:
-    wrong = document()
-    wrong["schema"]["attributes"][0]["lower"] = 5
-    with pytest.raises(StudyError, match=r"attribute x: lower must be below"):
-        study_from_mapping(wrong)
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [

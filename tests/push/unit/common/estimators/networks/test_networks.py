@@ -117,15 +117,6 @@ def test_relations_of_numbers_and_labels_come_through(fit: Fit) -> None:
     assert drawn[:, 0].mean() == pytest.approx(rows[:, 0].mean(), abs=2)
 
 
-def test_with_no_noise_to_speak_of_tables_are_the_shares_of_rows() -> None:
-    rows = tree()
-    model = subn(rows, schema=BINARY, epsilon=1e9, theta=2e10).model_  # tables of 8 cells
-    for family, table in zip(model.network.families, model.tables, strict=True):
-        for place, value in enumerate(np.ndindex((2,) * len(family.parents))):
-            given = (rows[:, family.parents] == value).all(axis=1)
-            assert table[place, 1] == pytest.approx(rows[given, family.child].mean(), abs=0.03)
-
-
 @BOTH
 def test_the_whole_may_leave_and_is_charged_as_a_whole(fit: Fit) -> None:
     for entropy in (None, OperatingSystemEntropy):
