@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from dppca.common.errors import ArtefactError, SettingError, StoreError, StoreVersionError
-from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.backup import MANIFEST, back_up, restore
 from dppca.curator.store.migrations import STORE_VERSION
 from dppca.curator.study import lifecycle
-from dppca.curator.study.admission import contribute
-from dppca.curator.study.study_record import OwnerHistory, StudyRecord
-from tests.support.census import header_of, make_release
+from dppca.curator.study.study_record import StudyRecord
+from tests.support.census import make_release
 from tests.support.masked import MaskedRecords, make_masked_study
 from tests.support.old_store import write_version_1
+from tests.support.pooling import contributed
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -31,14 +30,7 @@ def fill(store: SqliteStore) -> StudyRecord:
     record = lifecycle.create(None, STUDY, now=NOW)
     store.create(record)
     release = make_release(STUDY)
-    record, _ = contribute(
-        record,
-        "owner-1",
-        header_of(release),
-        OwnerHistory(),
-        calibration=calibrate(record.study),
-        now=NOW,
-    )
+    record = contributed(record, "owner-1", release, now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
         store.save(record, spool)

@@ -38,6 +38,7 @@ from dppca.curator.study.study_record import (
     StudyRecord,
 )
 from tests.support.census import header_of, make_release, with_receipt
+from tests.support.pooling import contributed
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -62,8 +63,7 @@ def second(**ledger: Any) -> tuple[Release, Header]:
 def decomposed() -> StudyRecord:
     record = OPEN
     for number in (1, 2):
-        header = header_of(make_release(STUDY, seed=number))
-        record, _ = contribute(record, f"owner-{number}", header, NONE, now=NOW)
+        record = contributed(record, f"owner-{number}", make_release(STUDY, seed=number), now=NOW)
     return replace(record, state=StudyState.DECOMPOSED, result=RESULT)
 
 
