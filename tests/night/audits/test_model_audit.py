@@ -12,8 +12,8 @@ The row lies at the largest score there is and its label is turned, so the weigh
 share.
 
 False alarms: each one-sided bound has level 1e-7, so an honest release fails an audit with
-probability below 2.8e-6 (two bounds, two directions, `THRESHOLDS`). That it sees something, and
-finds half of the noise, is shown with noise that has a seed.
+probability below 2.8e-6 (two bounds, two directions, `THRESHOLDS`). That it finds half of the noise
+is shown with noise that has a seed.
 """
 
 from __future__ import annotations
@@ -133,15 +133,6 @@ def test_a_model_spends_no_more_than_its_receipt_says(
 ) -> None:
     spent, claim = audited_epsilon(tmp_path, law, monkeypatch)
     assert spent <= claim
-
-
-@pytest.mark.parametrize("law", sorted(LAWS))
-def test_the_audit_sees_what_an_honest_model_spends(
-    tmp_path: Path, law: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seed_noise(monkeypatch)
-    spent, claim = audited_epsilon(tmp_path, law, monkeypatch)
-    assert 0.2 * claim < spent <= claim
 
 
 @pytest.mark.parametrize("law", sorted(LAWS))

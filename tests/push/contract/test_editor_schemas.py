@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,15 +53,3 @@ def test_what_is_right_passes() -> None:
 )
 def test_what_is_wrong_is_marked(text: str, document: object) -> None:
     assert faults(text, document)
-
-
-def test_the_published_schema_checks_a_file_of_yaml(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(TEMPLATE)
-    command = [sys.executable, "-m", "check_jsonschema", "--schemafile"]
-    done = subprocess.run(
-        [*command, str(REFERENCE / "study-file.schema.json"), str(tmp_path / "study.yaml")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

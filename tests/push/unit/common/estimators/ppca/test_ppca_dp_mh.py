@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
@@ -316,14 +314,6 @@ def test_a_frame_with_labels_gives_what_an_array_of_codes_gives_and_labels_back(
     pd.testing.assert_frame_equal(decoded, as_frame(plain.decoded_)[decoded.columns])
     assert isinstance(named.decode(named.sample(50)), pd.DataFrame)
     assert np.array_equal(named.transform(as_frame(rows)), plain.transform(rows))
-
-
-def test_frames_of_other_libraries_come_back_as_such() -> None:
-    frame = as_frame(people(300))
-    for given in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        decoded = fitted(given).decoded_
-        assert type(decoded) is type(given)
-        assert {str(label) for label in decoded["ill"]} == {"no", "yes"}
 
 
 def test_rows_come_back_from_as_many_scores_as_there_are_columns_less_one() -> None:
