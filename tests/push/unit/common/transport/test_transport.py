@@ -8,6 +8,7 @@ from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import grpc
@@ -242,15 +243,21 @@ def test_a_handshake_that_is_broken_off_may_succeed_when_tried_again(
     assert accepted
 
 
-def test_a_call_is_repeated_until_it_succeeds() -> None:
-    clock, left = _Clock(), [3]
+class _Call:
+    """Fails so many times, for good unless said."""
 
-    def call(_timeout: float) -> str:
-        left[0] -= 1
-        if left[0]:
-            raise _Failure(grpc.StatusCode.UNAVAILABLE)
+    def __init__(self, error: grpc.RpcError, *, times: float = inf) -> None:
+        self._error, self._times, self.n_calls = error, times, 0
+
+    def __call__(self, _timeout: float) -> str:
+        self.n_calls += 1
+        if self.n_calls <= self._times:
+            raise self._error
         return "done"
 
+
+def test_a_call_is_repeated_until_it_succeeds() -> None:
+    clock, call = _Clock(), _Call(_Failure(grpc.StatusCode.UNAVAILABLE), times=2)
     assert with_retries(call, deadline_s=100, clock=clock.time, sleep=clock.sleep) == "done"
 
 
@@ -279,31 +286,26 @@ def test_retries_end_with_the_deadline_or_the_attempts(deadline_s: float) -> Non
     ids=["of an owner", "in all"],
 )
 def test_who_finds_the_other_side_busy_comes_again_until_the_deadline(busy: _Failure) -> None:
-    clock, left = _Clock(), [30]
-
-    def call(_timeout: float) -> str:
-        left[0] -= 1
-        if left[0]:
-            raise busy
-        return "done"
-
+    clock, call = _Clock(), _Call(busy, times=29)
     assert with_retries(call, deadline_s=600, clock=clock.time, sleep=clock.sleep) == "done"
-    left[0] = 10_000
+    call = _Call(busy)
     with pytest.raises(BusyError, match="nothing is lost"):
         with_retries(call, deadline_s=60, clock=clock.time, sleep=clock.sleep)
-    assert left[0] < 10_000 - 8
+    assert call.n_calls > 8
 
 
-def test_what_cannot_pass_is_not_repeated() -> None:
-    calls = []
-
-    def call(timeout: float) -> None:
-        calls.append(timeout)
-        raise _Failure(grpc.StatusCode.ALREADY_EXISTS, ConflictError.public, "ConflictError")
-
-    with pytest.raises(ConflictError):
-        with_retries(call, deadline_s=100)
-    assert len(calls) == 1
+def test_what_cannot_pass_is_not_repeated_and_a_status_without_our_trailer_is_understood() -> None:
+    for failure, error in (
+        (
+            _Failure(grpc.StatusCode.ALREADY_EXISTS, ConflictError.public, "ConflictError"),
+            ConflictError,
+        ),
+        (_Failure(grpc.StatusCode.NOT_FOUND, "anything"), UnknownStudyError),
+    ):
+        call = _Call(failure)
+        with pytest.raises(error):
+            with_retries(call, deadline_s=100)
+        assert call.n_calls == 1
 
 
 def test_who_cannot_be_reached_is_named() -> None:
@@ -311,14 +313,6 @@ def test_who_cannot_be_reached_is_named() -> None:
     dialled = DialTarget("hub.example:7443", b"", Role.OPERATOR)
     said = str(explain_failure(failed, dialled))
     assert said.startswith("the curator at hub.example:7443 cannot be reached (Connection refused)")
-
-
-def test_a_status_without_our_trailer_is_understood() -> None:
-    def call(_timeout: float) -> None:
-        raise _Failure(grpc.StatusCode.NOT_FOUND, "anything")
-
-    with pytest.raises(UnknownStudyError):
-        with_retries(call, deadline_s=1)
 
 
 @given(st.binary(max_size=100), st.integers(1, 40))
