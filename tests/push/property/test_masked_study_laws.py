@@ -14,7 +14,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
@@ -24,22 +23,13 @@ from dppca.curator.study.sealed_set import is_opened, missing_openers, wanted_st
 from dppca.curator.study.study_record import OwnerHistory
 from tests.support.census import header_of
 from tests.support.examples import examples
-from tests.support.masked import MaskedRecords, header_for, make_masked_study
-from tests.support.study_machine import START, StudyMachine
+from tests.support.interleavings import MASKED, MASKED_STUDY, OPENERS, ballot, opening_of
+from tests.support.masked import header_for
+from tests.support.study_machine import StudyMachine
 
-MASKED = MaskedRecords(
-    make_masked_study(
-        5,
-        4,
-        spares=1,
-        quorum=4,
-        deadline=(START + timedelta(hours=4)).isoformat(),
-        open_by=(START + timedelta(hours=9)).isoformat(),
-    )
-)
-STUDY, NOISE = MASKED.made.study, calibrate(MASKED.made.study)
+STUDY, NOISE = MASKED_STUDY, calibrate(MASKED_STUDY)
 OWNERS = st.sampled_from([*STUDY.owners, "stranger"])
-OPENERS = st.sampled_from(MASKED.terms.openers)
+ANY_OPENER = st.sampled_from(OPENERS)
 
 
 @cache
@@ -50,16 +40,6 @@ def release_header(owner: str) -> Header:
 @cache
 def digest_of(owners: tuple[str, ...]) -> bytes:
     return bytes.fromhex(MASKED.shown("owner-1", owners).digest)
-
-
-@cache
-def vote_of(opener: str, owners: tuple[str, ...]) -> bytes:
-    return MASKED.vote(opener, owners).to_bytes()
-
-
-@cache
-def opening_of(opener: str, streams: tuple[int, ...], owners: tuple[str, ...]) -> Opening:
-    return MASKED.opening(opener, streams, owners=owners)
 
 
 class AnyOrder(StudyMachine):
@@ -81,7 +61,7 @@ class AnyOrder(StudyMachine):
         self.owners_contribute(list(STUDY.owners[:come]))
         if come == len(STUDY.owners) and steps:
             self.the_curator_looks_at_the_clock()
-            openers = list(MASKED.terms.openers)
+            openers = list(OPENERS)
             for step in (self.openers_vote, self.openers_open_what_is_wanted)[: steps - 1]:
                 step(openers)
 
@@ -99,17 +79,17 @@ class AnyOrder(StudyMachine):
                 )[0]
             )
 
-    @rule(openers=st.permutations(MASKED.terms.openers), whole=st.sampled_from([True, True, False]))
+    @rule(openers=st.permutations(OPENERS), whole=st.sampled_from([True, True, False]))
     def openers_vote(self, openers: list[str], whole: bool = True) -> None:
         for opener in openers[:3]:
-            content = vote_of(opener, self.chosen(whole))
+            content = ballot(opener, self.chosen(whole))
             self.attempt(
                 lambda r, opener=opener, content=content: store_vote(
                     r, opener, content, now=self.now
                 )
             )
 
-    @rule(opener=OPENERS, mask=st.integers(1, 7), whole=st.booleans())
+    @rule(opener=ANY_OPENER, mask=st.integers(1, 7), whole=st.booleans())
     def somebody_opens(self, opener: str, mask: int, whole: bool) -> None:
         held = MASKED.terms.held(opener)
         streams = tuple(stream for place, stream in enumerate(held) if mask >> place & 1)
@@ -119,7 +99,7 @@ class AnyOrder(StudyMachine):
             lambda r: store_opening(r, opener, header, opening.without_total(), now=self.now)[0]
         )
 
-    @rule(openers=st.permutations(MASKED.terms.openers))
+    @rule(openers=st.permutations(OPENERS))
     def openers_open_what_is_wanted(self, openers: list[str]) -> None:
         for opener in openers[:2]:
             if wanted := wanted_streams(self.record, opener):
