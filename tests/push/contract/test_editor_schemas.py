@@ -10,10 +10,8 @@ from jsonschema import Draft202012Validator
 
 from dppca.common.yaml_documents import load_yaml
 from dppca.curator.commands.study_template import TEMPLATE
-from tests.support.checkout import ROOT
 from tools.file_reference import policy_schema, site_schema, study_schema
 
-REFERENCE = ROOT / "docs/reference"
 SITE = {"version": 1, "name": "hospital", "curator": "hub.example:7443"}
 POLICY = {"data_sets": {"survey": {"path": "survey.csv", "epsilon": "3.0", "delta": "0"}}}
 

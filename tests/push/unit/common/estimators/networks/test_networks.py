@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -142,21 +143,27 @@ def test_noise_that_can_be_drawn_again_is_never_released(fit: Fit) -> None:
     assert not np.array_equal(first.sample(50), first.sample(50, random_state=6))
 
 
+def chosen_scales(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The scale of each choice that the module makes from now on."""
+    chosen: list[int] = []
+    choose = module.choose
+
+    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
+        chosen.append(scale)
+        picked: int = choose(scores, scale=scale, entropy=entropy)
+        return picked
+
+    monkeypatch.setattr(module, "choose", watched)
+    return chosen
+
+
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
     m: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each party draws noise on counts by its scale, choices by theirs; never more than epsilon."""
-    chosen: list[int] = []
-
-    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
-        chosen.append(scale)
-        return choose(scores, scale=scale, entropy=entropy)
-
-    choose = dp_subn3.choose
-    monkeypatch.setattr(dp_subn3, "choose", watched)
-    rows = tree()
+    chosen, rows = chosen_scales(dp_subn3, monkeypatch), tree()
     schema = Schema.from_document({**BINARY.model_dump(mode="json"), "max_rows_per_person": k})
     model = subn(rows, m=m, schema=schema, epsilon="0.7", theta=16)
     assert chosen
@@ -170,15 +177,7 @@ def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
 
 
 def test_the_parts_of_privbayes_add_up_to_its_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[int] = []
-
-    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
-        chosen.append(scale)
-        return choose(scores, scale=scale, entropy=entropy)
-
-    choose = privbayes.choose
-    monkeypatch.setattr(privbayes, "choose", watched)
-    rows = tree()
+    chosen, rows = chosen_scales(privbayes, monkeypatch), tree()
     model = bayes(rows, schema=BINARY, epsilon="0.7")
     assert len(chosen) == 5
     sensitivity = dependence_sensitivity(len(rows), child_sizes=[2])
