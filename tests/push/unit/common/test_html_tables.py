@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dppca.common.html_tables import html_table, html_text
-from tests.support.studies import make_study
+from tests.support.studies import make_study, numeric_of
 
 
 def test_a_cell_is_text() -> None:
@@ -25,8 +25,6 @@ def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
 
 
 def test_names_of_a_study_are_no_markup() -> None:
-    attributes = [
-        {"name": f"<img src={name}>", "type": "numeric", "lower": 0, "upper": 1} for name in "ab"
-    ]
+    attributes = [numeric_of(f"<img src={name}>", 0, 1) for name in "ab"]
     study = make_study(attributes)
     assert "<img" not in study._repr_html_() + study.table._repr_html_()

@@ -27,8 +27,8 @@ from dppca.common.estimators import (
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.schema import Schema
 from tests.support.estimators import MAY_LEAVE, PUBLISHED, SITE_ONLY, Maker, each
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are small
 SEEDED = partial(SeededEntropy, 3)
@@ -254,14 +254,12 @@ def test_covariances_within_parties_drop_what_is_between_them() -> None:
 @pytest.mark.parametrize("latents", ["whitened", "literal", "drawn"])
 def test_published_latents_keep_the_means_of_whitened_rows(latents: str) -> None:
     rng = np.random.default_rng(8)
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-                {"name": "ill", "type": "binary", "values": [0, 1]},
-                {"name": "home", "type": "categorical", "categories": ["own", "rent", "none"]},
-            ]
-        }
+    schema = make_schema(
+        [
+            numeric_of("age", 0, 100),
+            binary_of("ill", [0, 1]),
+            categorical_of("home", ["own", "rent", "none"]),
+        ]
     )
     X = np.column_stack(
         [rng.uniform(20, 90, 3_000), rng.integers(0, 2, 3_000), rng.integers(0, 3, 3_000)]
