@@ -31,12 +31,12 @@ from dppca.common.estimators.ppca.party_moments import publish_moments
 from dppca.common.privacy.labels import Label
 from dppca.common.study import Covariance
 from dppca.owner.selftest.draws import bound_epsilon
+from tests.support.estimators import ALL, PUBLISHED, SITE_ONLY
 
 LEVEL = 1e-7
 FALSE_ALARMS = 0.0  # the games have seeds: these rates say what an attack shows
 N_GAMES = 150
 N_ROWS = 60
-DELTA = 1e-6
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of a few rows
 ]
@@ -84,28 +84,15 @@ def retrained(model: Any) -> bool:
     return bool(misses[0] < misses[1])
 
 
-LEAKING: dict[str, Callable[[int], Any]] = {
-    "DPPCA-SVM published": lambda seed: DPPCASVM(
-        epsilon=1, max_rows_per_person=1, variant="published", random_state=seed
-    ),
-    "AG-SVM published": lambda seed: AGSVM(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "MOD-SuLQ-SVM published": lambda seed: MODSuLQSVM(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "DPSVD published": lambda seed: DPSVD(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "DPPCA-SVM sound": lambda _: DPPCASVM(epsilon=1, max_rows_per_person=1),
-    "AG-SVM sound": lambda _: AGSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
-    "MOD-SuLQ-SVM sound": lambda _: MODSuLQSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
-}
+LEAKING = [name for name in SITE_ONLY if name != "DPSVD"]
+LEAKING += [f"{name} published" for name in SITE_ONLY]
 
 
 @pytest.mark.parametrize("name", LEAKING)
 def test_a_classifier_of_raw_rows_in_a_private_basis_tells_which_rows(name: str) -> None:
-    make = LEAKING[name]
+    def make(seed: int) -> Any:
+        return ALL[name](**({"random_state": seed} if name in PUBLISHED else {}))
+
     assert attacked_epsilon(make, retrained) > float(make(0).epsilon)
     guarantee = make(0).fit(tables()[0][0], tables()[1]).guarantee_
     assert guarantee.label is not Label.RELEASED

@@ -169,21 +169,18 @@ def test_no_network_has_a_way_out(file: Path) -> None:
     assert all(network["internal"] for network in networks.values())
 
 
-@pytest.mark.parametrize("owners", [1, 21])
-def test_containers_serve_two_to_twenty_owners(owners: int, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("owners", "output", "says"),
+    [(1, "new", "2 to 20 owners"), (21, "new", "2 to 20 owners"), (2, ".", "is not empty")],
+)
+def test_two_to_twenty_owners_get_a_folder_of_their_own(
+    owners: int, output: str, says: str, folder: Path
+) -> None:
     root = folder.parent
     options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
-    options += ["--owners", str(owners), "--output", str(tmp_path / "new")]
-    done = CliRunner().invoke(cli, ["compose", *options])
-    assert "2 to 20 owners" in str(done.exception)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_holds_something_is_left_alone(folder: Path) -> None:
-    root = folder.parent
-    options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
-    done = CliRunner().invoke(cli, ["compose", *options, "--owners", "2", "--output", str(root)])
-    assert "is not empty" in str(done.exception)
+    options += ["--owners", str(owners), "--output", str(root / output)]
+    assert says in str(CliRunner().invoke(cli, ["compose", *options]).exception)
+    assert not (root / "new").exists()
 
 
 def test_the_demos_rows_are_divided_among_its_owners(tmp_path: Path) -> None:

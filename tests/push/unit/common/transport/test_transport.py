@@ -4,7 +4,6 @@ import hashlib
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,7 +28,6 @@ from dppca.common.transport.channels import (
     CHUNK_BYTES,
     explain_failure,
     open_channel,
-    server_credentials,
     with_retries,
 )
 from dppca.common.transport.codec import (
@@ -56,6 +54,7 @@ from dppca.common.transport.tls import (
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.certificates import Authority, new_authority
 from tests.support.patience import WAIT_S
+from tests.support.tls import answering
 
 NOW = datetime.now(UTC)
 
@@ -119,22 +118,14 @@ def test_credentials_do_not_print_their_key(authority: Authority) -> None:
     assert "PRIVATE" not in repr(authority.issue(Role.OWNER, "owner-1"))
 
 
-class _WhoAmI(grpc.GenericRpcHandler):
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        def answer(_request: bytes, context: grpc.ServicerContext) -> bytes:
-            return peer_identity(context.auth_context()).uri.encode()
-
-        return grpc.unary_unary_rpc_method_handler(answer)
+def _who_calls(context: grpc.ServicerContext) -> bytes:
+    return peer_identity(context.auth_context()).uri.encode()
 
 
 @pytest.fixture(scope="module")
 def address(authority: Authority) -> Iterator[str]:
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
-    curator = authority.issue(Role.CURATOR, "hub")
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(curator))
-    server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with answering(authority.issue(Role.CURATOR, "hub"), _who_calls) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def _ask(address: str, credentials: Credentials, deadline_s: float = WAIT_S) -> bytes:
@@ -171,13 +162,9 @@ def test_an_expired_client_gets_no_answer(address: str, authority: Authority) ->
 
 
 def test_an_owners_certificate_cannot_pose_as_the_curator(authority: Authority) -> None:
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
     impostor = authority.issue(Role.OWNER, "owner-1")
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(impostor))
-    server.start()
-    with pytest.raises(IdentityError):
+    with answering(impostor, _who_calls) as port, pytest.raises(IdentityError):
         _ask(f"127.0.0.1:{port}", authority.issue(Role.OWNER, "owner-2"))
-    server.stop(None).wait()
 
 
 @pytest.mark.parametrize(
