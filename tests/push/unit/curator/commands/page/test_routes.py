@@ -22,7 +22,7 @@ from dppca.curator.commands.page.routes import (
     time_left,
 )
 from dppca.curator.operator.client import OperatorClient, OwnerLine, StudyDetails, StudyLine
-from tests.support.asgi import ask
+from tests.support.asgi import Answer, ask
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
@@ -48,6 +48,13 @@ def _owner(**changes: object) -> OwnerLine:
         "opened_s": None,
     }
     return OwnerLine(**{**fields, **changes})  # type: ignore[arg-type] # of the fields' types
+
+
+def _page(client: object, path: str) -> Answer:
+    pages = OperatorPages(cast("OperatorClient", client), "hub:7443", ca=b"")
+    session = pages.session
+    cookie = f"{COOKIE}={session.cookie}"
+    return ask(pages.application(), session.place + path, cookie=cookie)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +116,7 @@ def test_an_earlier_version_of_the_curator_does_not_tell_its_refusals() -> None:
         def refusals(self, _: str) -> NoReturn:
             raise from_rpc_error(caught.value, role=Role.OPERATOR)
 
-    pages = OperatorPages(cast("OperatorClient", Earlier()), "hub:7443", ca=b"")
-    session = pages.session
-    cookie = f"{COOKIE}={session.cookie}"
-    answer = ask(pages.application(), f"{session.place}/refusals", cookie=cookie)
+    answer = _page(Earlier(), "/refusals")
     assert answer.status == 200
     assert "does not tell what it has refused" in answer.body
 
@@ -123,8 +127,5 @@ def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> No
         def studies(self) -> list[StudyLine]:
             return [StudyLine("census", "0" * 64, StudyState.OPEN, 1, 3, seconds)]
 
-    pages = OperatorPages(cast("OperatorClient", Absurd()), "hub:7443", ca=b"")
-    session = pages.session
-    cookie = f"{COOKIE}={session.cookie}"
-    answer = ask(pages.application(), f"{session.place}/", cookie=cookie)
+    answer = _page(Absurd(), "/")
     assert (answer.status, "a time that does not exist" in answer.body) == (409, True)
