@@ -8,9 +8,10 @@ the operating system, counted on their way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from dppca.owner.selftest.laws import (
 
 LEVEL = 9e-8
 """Each check accuses an honest installation with at most this probability."""
-_THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 1.2, 1.6)  # of the claimed epsilon; public, not fitted
+THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 1.2, 1.6)  # of the claimed epsilon; public, not fitted
 _ATTRIBUTES: list[dict[str, object]] = [
     {"name": "age", "type": "numeric", "lower": 0, "upper": 1},
     {"name": "sex", "type": "binary", "values": ["f", "m"]},
@@ -92,7 +93,7 @@ def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]
     """Distribution and independence of every coordinate's noise, and the randomness it took."""
     study, calibration = audit.study, calibrate(audit.study)
     law = make_law(calibration)
-    moments = _neighbours(study, calibration)[0]
+    moments = find_neighbours(study, calibration)[0]
     entropy = CountingEntropy(OperatingSystemEntropy())
     noise = _releases(study, calibration, moments, n_releases, entropy, advance) - moments.packed
     return [
@@ -105,26 +106,22 @@ def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]
 def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> Finding:
     """A lower bound on what releases of two neighbouring tables in fact tell apart.
 
-    From many releases of each, the rates of one event are bounded by the intervals of Clopper and
-    Pearson (1934), and ``epsilon >= ln((p_low - delta) / q_high)``, whatever the noise is.
+    `bound_epsilon` of the log-likelihood ratios of many releases of each.
     """
     study, claim = audit.small, calibrate(audit.small)
-    a, b = _neighbours(study, claim)
+    a, b = find_neighbours(study, claim)
     entropy = OperatingSystemEntropy()
-    from_a = _loss(claim, a, b, _releases(study, claim, a, n_releases, entropy, advance))
-    from_b = _loss(claim, a, b, _releases(study, claim, b, n_releases, entropy, advance))
+    from_a, from_b = (
+        log_ratio(
+            claim,
+            a.packed,
+            b.packed,
+            _releases(study, claim, each, n_releases, entropy, advance),
+        )
+        for each in (a, b)
+    )
     epsilon, delta = float(claim.epsilon), float(claim.delta)
-    # Two bounds for every direction and threshold share the level.
-    level = LEVEL / (4 * len(_THRESHOLDS))
-    best = 0.0
-    for p, q in ((from_a, from_b), (-from_b, -from_a)):
-        for threshold in _THRESHOLDS:
-            hits_p = int((p >= threshold * epsilon).sum())
-            hits_q = int((q >= threshold * epsilon).sum())
-            low = beta.ppf(level, hits_p, n_releases - hits_p + 1) if hits_p else 0.0
-            high = beta.ppf(1 - level, hits_q + 1, n_releases - hits_q)
-            if low > delta:
-                best = max(best, math.log((low - delta) / high))
+    best = bound_epsilon(from_a, from_b, claim=epsilon, delta=delta, level=LEVEL)
     return Finding(
         f"{audit.title}: epsilon",
         best <= epsilon,
@@ -133,6 +130,51 @@ def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], Non
         LEVEL,
         {"lower_bound": best, "claimed": epsilon, "delta": delta, "releases": 2 * n_releases},
     )
+
+
+def bound_epsilon(
+    from_a: NDArray[np.float64],
+    from_b: NDArray[np.float64],
+    *,
+    claim: float,
+    delta: float,
+    level: float,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> float:
+    """Lower bound on epsilon from the losses of as many releases of two neighbours, (n,) each.
+
+    The rates of one event are bounded by the intervals of Clopper and Pearson (1934), and
+    ``epsilon >= ln((p_low - delta) / q_high)``, whatever the noise is. The bound is wrong with a
+    probability of at most ``level``: two intervals for each direction and threshold share it.
+    Thresholds are parts of the claim.
+    """
+    n, best = len(from_a), 0.0
+    each = level / (4 * len(thresholds))
+    for p, q in ((from_a, from_b), (-from_b, -from_a)):
+        for threshold in thresholds:
+            hits_p = int((p >= threshold * claim).sum())
+            hits_q = int((q >= threshold * claim).sum())
+            low = beta.ppf(each, hits_p, n - hits_p + 1) if hits_p else 0.0
+            high = beta.ppf(1 - each, hits_q + 1, n - hits_q)
+            if low > delta:
+                best = max(best, math.log((low - delta) / high))
+    return best
+
+
+def log_ratio(
+    claim: Calibration, x: NDArray[np.int64], y: NDArray[np.int64], releases: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Log-likelihood ratio of releases (n, d), x (d,) against y: the most powerful statistic.
+
+    Neyman and Pearson (1933).
+    """
+    z = releases.astype(np.float64)
+    ratio: NDArray[np.float64]
+    if claim.scale is not None:
+        ratio = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
+    else:
+        ratio = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
+    return ratio
 
 
 def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
@@ -207,8 +249,11 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
     )
 
 
-def _neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
-    """Tables of three rows that differ in one, as far apart as the mechanism's norm can see."""
+def find_neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
+    """Tables of three rows, as far apart as the mechanism's norm can see, that one person parts.
+
+    As many rows differ as a person may have, three at most.
+    """
     grid = [
         [0.0, 0.25, 0.5, 0.75, 1.0]
         if a.type == "numeric"
@@ -216,7 +261,8 @@ def _neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moment
         for a in study.table.attributes
     ]
     rows = [list(row) for row in product(*grid)]
-    tables = [_moments(study, [rows[0], rows[0], row]) for row in rows]
+    k = min(study.max_rows_per_person, 3)
+    tables = [_moments(study, [rows[0]] * (3 - k) + [row] * k) for row in rows]
     power = 1 if calibration.scale is not None else 2
 
     def distance(pair: tuple[Moments, Moments]) -> int:
@@ -255,17 +301,3 @@ def _releases(
         ).packed
         advance(1)
     return drawn
-
-
-def _loss(
-    claim: Calibration, a: Moments, b: Moments, releases: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Log-likelihood ratio, the most powerful statistic (Neyman and Pearson 1933), shape (n,)."""
-    x, y = a.packed.astype(np.float64), b.packed.astype(np.float64)
-    z = releases.astype(np.float64)
-    ratio: NDArray[np.float64]
-    if claim.scale is not None:
-        ratio = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
-    else:
-        ratio = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
-    return ratio

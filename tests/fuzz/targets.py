@@ -30,12 +30,12 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import revoke
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.curator.study.synthetic_rows import check_rows, join_rows
 from dppca.owner.site.enrolment import enrol
 from tests.fuzz.stage import Stage
 from tests.support.census import arrow, coded_rows, decoded_rows, header_of, make_release
 from tests.support.party import to_wire
+from tests.support.pooling import contribution_of
 from tests.support.studies import make_study
 
 STUDY = make_study()
@@ -196,19 +196,7 @@ def _der(path: Path) -> bytes:
 def _pooled(packed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Result:
     release = make_release(STUDY)
     vectors = [packed, make_release(STUDY, seed=1).packed]
-    contributions = [
-        Contribution(
-            owner=owner,
-            release_id=release.release_id,
-            n_rows=1000,
-            n_bytes=8 * packed.size,
-            sha256=bytes(32),
-            chain=LedgerHead(1, bytes(32)),
-            receipt=release.receipt.canonical_bytes(),
-            received_s=0,
-        )
-        for owner in ("owner-1", "owner-2")
-    ]
+    contributions = [contribution_of(owner, release) for owner in ("owner-1", "owner-2")]
     return aggregate(STUDY, calibrate(STUDY), contributions, vectors)
 
 

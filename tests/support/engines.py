@@ -17,23 +17,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dppca.common.schema import Schema
 from dppca.owner.engines.engine import ClusterEngine
 from dppca.owner.engines.kernel import Answer, Work, answer_part
 from dppca.owner.engines.parts import Part
 from tests.support.checkout import ROOT
 from tests.support.patience import WAIT_S, wait_until
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-MIXED = Schema.model_validate(
-    {
-        "resolution_bits": 8,
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": True},
-            {"name": "y", "type": "numeric", "lower": 0, "upper": 10},
-            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
-            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
-        ],
-    }
+MIXED = make_schema(
+    [
+        numeric_of("x", -1, 3, histogram=True),
+        numeric_of("y", 0, 10),
+        binary_of("b", ["yes", "no"], missing="no"),
+        categorical_of("c", ["1", "a b", "é", "true"]),
+    ],
+    resolution_bits=8,
 )
 """Numbers as text and as floats, labels, everything that coding has to mend."""
 

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from contextvars import Context
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
@@ -40,8 +40,8 @@ from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
 from tests.support.masked import MaskedRecords, header_for, make_masked_study
 from tests.support.studies import make_study
+from tests.support.study_machine import START
 
-START = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE, OPEN_BY = START + timedelta(hours=4), START + timedelta(hours=9)
 TICK_S = 0.5
 _T = TypeVar("_T")
@@ -302,10 +302,10 @@ class SteppedCurator:
 
     async def _vote(self, opener: str) -> None:
         record = self.record(MASKED_STUDY)
-        await self.coordinator.vote(opener, record.digest, _ballot(opener, record.contributed))
+        await self.coordinator.vote(opener, record.digest, ballot(opener, record.contributed))
 
     async def _open(self, opener: str, streams: tuple[int, ...]) -> None:
-        opening = _opening(opener, streams, self.record(MASKED_STUDY).contributed)
+        opening = opening_of(opener, streams, self.record(MASKED_STUDY).contributed)
         header = header_for(MASKED.made, opening)
         with self.store.spool() as spool:
             spool.write(opening.total)
@@ -354,12 +354,14 @@ def _release(study: Study, owner: str) -> tuple[bytes, Header]:
 
 
 @cache
-def _ballot(opener: str, owners: tuple[str, ...]) -> bytes:
+def ballot(opener: str, owners: tuple[str, ...]) -> bytes:
+    """A vote for the set of some owners of `MASKED_STUDY`."""
     return MASKED.vote(opener, owners).to_bytes()
 
 
 @cache
-def _opening(opener: str, streams: tuple[int, ...], owners: tuple[str, ...]) -> Opening:
+def opening_of(opener: str, streams: tuple[int, ...], owners: tuple[str, ...]) -> Opening:
+    """An opening of the set of some owners of `MASKED_STUDY`."""
     return MASKED.opening(opener, streams, owners=owners)
 
 

@@ -117,3 +117,24 @@ def _pooled(
         joined[-1] = [joined[-1][0] + last[0], joined[-1][1] + last[1]]
     observed, expectations = np.array(joined).T
     return observed, expectations
+
+
+def wrapped_pvalue(samples: NDArray[np.int64]) -> float:
+    """Return the p-value of Laplace noise of scale 2^62, which comes back from the other side."""
+    edges = np.linspace(-2.0, 2.0, 65)  # in units of 2^62
+    turns = 4.0 * np.arange(-10, 11)[:, None]
+    probabilities = np.diff(stats.laplace.cdf(edges + turns), axis=1).sum(axis=0)
+    counts = np.bincount((samples >> 58) + 32, minlength=64)
+    return float(stats.chisquare(counts, probabilities * samples.size).pvalue)
+
+
+def low_bits_pvalue(samples: NDArray[np.int64]) -> float:
+    """Return the p-value of ten low bits that are uniform."""
+    return float(stats.chisquare(np.bincount(samples & 1023, minlength=1024)).pvalue)
+
+
+def standard_correlation(series: NDArray[np.float64], *, lag: int) -> float:
+    """Correlation of values at a distance, (n,), in standard deviations of independent ones."""
+    centred = series - np.mean(series)
+    correlation = np.mean(centred[lag:] * centred[:-lag]) / np.mean(centred**2)
+    return float(abs(correlation) * math.sqrt(series.size))

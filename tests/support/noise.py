@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
 import pytest
 
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
@@ -31,6 +35,21 @@ def seed_noise(monkeypatch: pytest.MonkeyPatch, *, seed: int = 1) -> None:
     """What this process draws from the operating system is the same in every run from now on."""
     source = SeededEntropy(seed)
     monkeypatch.setattr(OperatingSystemEntropy, "bytes", lambda _, count: source.bytes(count))
+
+
+def less_noise(add_noise: Callable[..., Any], divisor: int) -> Callable[..., Any]:
+    """`add_noise` with a planted fault: the standard deviation is divided."""
+
+    def too_small(values: Any, noise: Calibration, **rest: Any) -> Any:
+        scale, variance = noise.scale, noise.sigma_squared
+        planted = dataclasses.replace(
+            noise,
+            scale=None if scale is None else scale // divisor,
+            sigma_squared=None if variance is None else variance // divisor**2,
+        )
+        return add_noise(values, planted, **rest)
+
+    return too_small
 
 
 def digits_of_exp(numerator: int, denominator: int, bits: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.results import Result
 from dppca.common.study import Study
+from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.curator.study.study_record import Contribution, LedgerHead, OwnerHistory, StudyRecord
+from tests.support.census import header_of
 
 
 def pooled_result(
@@ -50,3 +53,11 @@ def contribution_of(owner: str, release: Release | MaskedRelease) -> Contributio
         receipt=release.receipt.canonical_bytes(),
         received_s=0,
     )
+
+
+def contributed(
+    record: StudyRecord, owner: str, release: Release | MaskedRelease, *, now: datetime
+) -> StudyRecord:
+    """A study with a release that its curator admits, of an owner that it has never seen."""
+    header, noise = header_of(release), calibrate(record.study)
+    return contribute(record, owner, header, OwnerHistory(), calibration=noise, now=now)[0]

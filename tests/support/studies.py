@@ -81,3 +81,23 @@ def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
     given = _KINDS[kind] if isinstance(kind, str) else {"attributes": kind}
     fields = {**given, **changes}
     return study_from_mapping(study_document(fields.pop("attributes"), **fields))
+
+
+def numeric_of(name: str, lower: object, upper: object, /, **more: object) -> dict[str, Any]:
+    """The document of a numeric with its bounds."""
+    return {"name": name, "type": "numeric", "lower": lower, "upper": upper, **more}
+
+
+def binary_of(name: str, values: object, /, **more: object) -> dict[str, Any]:
+    """The document of a binary with its two labels."""
+    return {"name": name, "type": "binary", "values": values, **more}
+
+
+def categorical_of(name: str, categories: object, /, **more: object) -> dict[str, Any]:
+    """The document of a categorical with its labels."""
+    return {"name": name, "type": "categorical", "categories": categories, **more}
+
+
+def make_schema(attributes: Attributes, /, **settings: object) -> Schema:
+    """A schema of attributes, with other fields of its document."""
+    return Schema.from_document({"attributes": list(attributes), **settings})

@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
+
 from dppca.common.files import CredentialFolder
+from dppca.common.transport.channels import server_credentials
 from dppca.common.transport.tls import Credentials
 from tests.support.certificates import write_credentials
 from tests.support.patience import WAIT_S
@@ -76,3 +80,22 @@ def context_of(
     context.set_alpn_protocols(["h2"])
     context.minimum_version = context.maximum_version = version
     return context
+
+
+@contextmanager
+def answering(
+    credentials: Credentials, answer: Callable[[grpc.ServicerContext], bytes]
+) -> Iterator[int]:
+    """A server of gRPC with credentials that answers every call alike; its port."""
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
+            return grpc.unary_unary_rpc_method_handler(lambda _, context: answer(context))
+
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[Handler()])
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(credentials))
+    server.start()
+    try:
+        yield port
+    finally:
+        server.stop(None).wait()

@@ -15,7 +15,6 @@ seed, so none is missed by chance.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from dppca.common.estimators import (
     AGSVM,
@@ -43,9 +41,9 @@ from dppca.common.estimators.base.party_tables import encode_rows, group_rows
 from dppca.common.estimators.ppca import party_moments
 from dppca.common.estimators.ppca.forms import corrected_moments, resolve_settings
 from dppca.common.privacy import mechanisms
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.schema import Schema
-from tests.support.noise import seed_noise
+from dppca.owner.selftest.draws import bound_epsilon
+from tests.support.noise import less_noise, seed_noise
+from tests.support.studies import binary_of, make_schema
 
 LEVEL = 1e-7
 N_RELEASES = 4_000
@@ -203,14 +201,10 @@ def dpsvd_loss(released: Any) -> float:
 
 # Moments of one party's rows of two binaries: one row is turned from (0, 0) to (1, 1).
 
-SCHEMA = Schema.from_document(
-    {
-        "resolution_bits": 6,
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": name, "type": "binary", "values": [0, 1]} for name in ("first", "second")
-        ],
-    }
+SCHEMA = make_schema(
+    [binary_of(name, [0, 1]) for name in ("first", "second")],
+    resolution_bits=6,
+    max_rows_per_person=1,
 )
 
 
@@ -311,21 +305,10 @@ def audited_epsilon(audit: Audit) -> tuple[float, float]:
         np.array([audit.loss(audit.release(audit.make(), table)) for _ in range(n)])
         for table in (audit.a, audit.b)
     )
-    return bound_epsilon(from_a, from_b, claim=claim, delta=delta), claim
-
-
-def bound_epsilon(from_a: Vector, from_b: Vector, *, claim: float, delta: float) -> float:
-    """Lower bound on epsilon from losses of as many releases of two neighbours, (n,) each."""
-    n, best = len(from_a), 0.0
-    for p, q in ((from_a, from_b), (-from_b, -from_a)):
-        for threshold in THRESHOLDS:
-            above_p = int((p >= threshold * claim).sum())
-            above_q = int((q >= threshold * claim).sum())
-            low = beta.ppf(LEVEL, above_p, n - above_p + 1) if above_p else 0.0
-            high = beta.ppf(1 - LEVEL, above_q + 1, n - above_q)
-            if low > delta:
-                best = max(best, math.log((low - delta) / high))
-    return best
+    spent = bound_epsilon(
+        from_a, from_b, claim=claim, delta=delta, level=A_BOUND, thresholds=THRESHOLDS
+    )
+    return spent, claim
 
 
 def guarantee_of(audit: Audit) -> Any:
@@ -356,18 +339,7 @@ def test_the_audit_finds_noise_that_is_too_small(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = AUDITS[name]
-    honest = mechanisms.add_noise
-
-    def too_small(values: NDArray[np.int64], noise: Calibration, **rest: Any) -> Any:
-        planted = dataclasses.replace(
-            noise,
-            scale=None if noise.scale is None else noise.scale // audit.planted,
-            sigma_squared=None
-            if noise.sigma_squared is None
-            else noise.sigma_squared // audit.planted**2,
-        )
-        return honest(values, planted, **rest)
-
+    too_small = less_noise(mechanisms.add_noise, audit.planted)
     seed_noise(monkeypatch)
     for module in (party_moments, noised_rows, second_moment, weight_noise):
         monkeypatch.setattr(module, "add_noise", too_small)

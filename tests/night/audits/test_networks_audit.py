@@ -9,7 +9,6 @@ in `test_methods_audit`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,17 +19,12 @@ from numpy.typing import NDArray
 from dppca.common.estimators import DPSUBN3, PrivBayes
 from dppca.common.estimators.networks import dp_subn3, noised_counts, privbayes
 from dppca.common.estimators.networks.noised_counts import PooledCounts, count_rows
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.schema import Schema
-from tests.night.audits.test_methods_audit import A_BOUND, bound_epsilon, laplace_ratio
-from tests.support.noise import seed_noise
+from dppca.owner.selftest.draws import bound_epsilon
+from tests.night.audits.test_methods_audit import A_BOUND, THRESHOLDS, laplace_ratio
+from tests.support.noise import less_noise, seed_noise
+from tests.support.studies import binary_of, make_schema
 
-SCHEMA = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [{"name": name, "type": "binary", "values": [0, 1]} for name in "abc"],
-    }
-)
+SCHEMA = make_schema([binary_of(name, [0, 1]) for name in "abc"], max_rows_per_person=1)
 N_RELEASES = 1_500
 FALSE_ALARMS = 2 * A_BOUND
 A, B = np.zeros((1, 3)), np.ones((1, 3))
@@ -73,7 +67,7 @@ def spent_by(kind: type[Any], monkeypatch: pytest.MonkeyPatch) -> float:
         )
         for rows in (A, B)
     )
-    return bound_epsilon(from_a, from_b, claim=1.0, delta=0.0)
+    return bound_epsilon(from_a, from_b, claim=1.0, delta=0.0, level=A_BOUND, thresholds=THRESHOLDS)
 
 
 BOTH = pytest.mark.parametrize("kind", [DPSUBN3, PrivBayes])
@@ -90,10 +84,6 @@ def test_a_network_spends_no_more_than_its_guarantee_says(
 def test_the_audit_finds_noise_that_is_too_small(
     kind: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_small(values: NDArray[np.int64], noise: Calibration, **rest: Any) -> Any:
-        assert noise.scale is not None
-        return add_noise(values, dataclasses.replace(noise, scale=noise.scale // 4), **rest)
-
     seed_noise(monkeypatch)
-    monkeypatch.setattr(noised_counts, "add_noise", too_small)
+    monkeypatch.setattr(noised_counts, "add_noise", less_noise(noised_counts.add_noise, 4))
     assert spent_by(kind, monkeypatch) > 1

@@ -21,7 +21,16 @@ from scipy import stats
 
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.noise.sampler import discrete_laplace
-from tests.support.laws import Law, fit_pvalue, gaussian, laplace, quantile
+from tests.support.laws import (
+    Law,
+    fit_pvalue,
+    gaussian,
+    laplace,
+    low_bits_pvalue,
+    quantile,
+    standard_correlation,
+    wrapped_pvalue,
+)
 
 LEVEL = 1e-6
 FALSE_ALARMS = 0.0  # all draws have seeds
@@ -63,9 +72,7 @@ def test_odd_moments_vanish(law: Law) -> None:
 @pytest.mark.parametrize("law", [laplace(2**40), laplace(42_000_000), gaussian(2**80)], ids=str)
 def test_low_bits_are_uniform(law: Law) -> None:
     # The law is flat over 2^10 integers to far better than two million draws can tell.
-    low = law.draw(N_DRAWS, seed=4) & 1023
-
-    assert stats.chisquare(np.bincount(low, minlength=1024)).pvalue > LEVEL
+    assert low_bits_pvalue(law.draw(N_DRAWS, seed=4)) > LEVEL
 
 
 @pytest.mark.parametrize("scale", [100, 1000, 42_000_000, 2**40])
@@ -86,13 +93,7 @@ def test_place_within_a_cell_fits_the_law(scale: int) -> None:
 def test_samples_beyond_int64_wrap_around() -> None:
     # At scale 2^62, one sample in 7.4 lies beyond int64 and comes back from the other side.
     samples = discrete_laplace(2**62, N_DRAWS, entropy=SeededEntropy(6))
-    edges = np.linspace(-2.0, 2.0, 65)  # in units of 2^62
-
-    turns = 4.0 * np.arange(-10, 11)[:, None]
-    probabilities = np.diff(stats.laplace.cdf(edges + turns), axis=1).sum(axis=0)
-
-    counts = np.bincount((samples >> 58) + 32, minlength=64)
-    assert stats.chisquare(counts, probabilities * samples.size).pvalue > LEVEL
+    assert wrapped_pvalue(samples) > LEVEL
 
 
 @laws
@@ -101,9 +102,7 @@ def test_positions_are_independent(law: Law, lag: int) -> None:
     samples = law.draw(N_DRAWS, seed=7)
     magnitudes = np.abs(samples)
     for series in (np.sign(samples), samples / law.width, magnitudes > 0.7 * law.width):
-        centred = series - np.mean(series)
-        correlation = np.mean(centred[lag:] * centred[:-lag]) / np.mean(centred**2)
-        assert abs(correlation) * math.sqrt(samples.size) < stats.norm.isf(LEVEL / 2)
+        assert standard_correlation(series, lag=lag) < stats.norm.isf(LEVEL / 2)
 
 
 @laws
@@ -160,14 +159,12 @@ def test_coarse_low_bits_would_be_found() -> None:
     rounded = law.draw(N_DRAWS, seed=11) & ~1
 
     assert fit_pvalue(rounded, law, n_bins=1000) > LEVEL
-    assert stats.chisquare(np.bincount(rounded & 1023, minlength=1024)).pvalue < LEVEL
+    assert low_bits_pvalue(rounded) < LEVEL
 
 
 def test_repeated_samples_would_be_found() -> None:
     samples = np.repeat(laplace(1000).draw(N_DRAWS // 100, seed=12), 100)
-
-    correlation = np.corrcoef(samples[1:], samples[:-1])[0, 1]
-    assert abs(correlation) * math.sqrt(samples.size) > stats.norm.isf(LEVEL / 2)
+    assert standard_correlation(samples, lag=1) > stats.norm.isf(LEVEL / 2)
 
 
 def _opendp(law: Law, size: int) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta, norm
+from scipy.stats import norm
 from sklearn.base import clone
 
 from dppca.common.estimators import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
@@ -30,12 +30,13 @@ from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
 from dppca.common.privacy.labels import Label
 from dppca.common.study import Covariance
+from dppca.owner.selftest.draws import bound_epsilon
+from tests.support.estimators import ALL, PUBLISHED, SITE_ONLY
 
 LEVEL = 1e-7
 FALSE_ALARMS = 0.0  # the games have seeds: these rates say what an attack shows
 N_GAMES = 150
 N_ROWS = 60
-DELTA = 1e-6
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of a few rows
 ]
@@ -45,9 +46,8 @@ Vector = NDArray[np.float64]
 
 def epsilon_at_least(right: int, wrong: int, n_games: int, delta: float) -> float:
     """Lower bound on epsilon from ``right`` of n and ``wrong`` of n answers "the first"."""
-    low = beta.ppf(LEVEL, right, n_games - right + 1) if right else 0.0
-    high = beta.ppf(1 - LEVEL, wrong + 1, n_games - wrong)
-    return math.log((low - delta) / high) if low > delta else 0.0
+    answers = (np.repeat([1.0, -1.0], [said, n_games - said]) for said in (right, wrong))
+    return bound_epsilon(*answers, claim=1.0, delta=delta, level=4 * LEVEL, thresholds=[0.0])
 
 
 def tables() -> tuple[list[Vector], Vector]:
@@ -84,28 +84,15 @@ def retrained(model: Any) -> bool:
     return bool(misses[0] < misses[1])
 
 
-LEAKING: dict[str, Callable[[int], Any]] = {
-    "DPPCA-SVM published": lambda seed: DPPCASVM(
-        epsilon=1, max_rows_per_person=1, variant="published", random_state=seed
-    ),
-    "AG-SVM published": lambda seed: AGSVM(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "MOD-SuLQ-SVM published": lambda seed: MODSuLQSVM(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "DPSVD published": lambda seed: DPSVD(
-        epsilon=1, max_rows_per_person=1, delta=DELTA, variant="published", random_state=seed
-    ),
-    "DPPCA-SVM sound": lambda _: DPPCASVM(epsilon=1, max_rows_per_person=1),
-    "AG-SVM sound": lambda _: AGSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
-    "MOD-SuLQ-SVM sound": lambda _: MODSuLQSVM(epsilon=1, max_rows_per_person=1, delta=DELTA),
-}
+LEAKING = [name for name in SITE_ONLY if name != "DPSVD"]
+LEAKING += [f"{name} published" for name in SITE_ONLY]
 
 
 @pytest.mark.parametrize("name", LEAKING)
 def test_a_classifier_of_raw_rows_in_a_private_basis_tells_which_rows(name: str) -> None:
-    make = LEAKING[name]
+    def make(seed: int) -> Any:
+        return ALL[name](**({"random_state": seed} if name in PUBLISHED else {}))
+
     assert attacked_epsilon(make, retrained) > float(make(0).epsilon)
     guarantee = make(0).fit(tables()[0][0], tables()[1]).guarantee_
     assert guarantee.label is not Label.RELEASED

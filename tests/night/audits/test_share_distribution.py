@@ -7,8 +7,6 @@ sampler would fail it for one seed in a million; as the seeds are kept, it never
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -20,7 +18,16 @@ from dppca.common.privacy.noise.shares import (
     gaussian_share_variance,
     laplace_share,
 )
-from tests.support.laws import bins_pvalue, fit_pvalue, gaussian, laplace, share_tail
+from tests.support.laws import (
+    bins_pvalue,
+    fit_pvalue,
+    gaussian,
+    laplace,
+    low_bits_pvalue,
+    share_tail,
+    standard_correlation,
+    wrapped_pvalue,
+)
 
 LEVEL = 1e-6
 FALSE_ALARMS = 0.0  # all draws have seeds
@@ -77,13 +84,7 @@ def test_shares_made_for_one_owner_too_many_would_be_found(scale: int, honest: i
 def test_sum_of_shares_beyond_int64_wraps_around() -> None:
     # At scale 2^62 a geometric total is beyond 64 bits once in 55 times, and begins in Python.
     total = _laplace_sum(2**62, 2, n_shares=2, seed=70)
-    edges = np.linspace(-2.0, 2.0, 65)  # in units of 2^62
-
-    turns = 4.0 * np.arange(-10, 11)[:, None]
-    probabilities = np.diff(stats.laplace.cdf(edges + turns), axis=1).sum(axis=0)
-
-    counts = np.bincount((total >> 58) + 32, minlength=64)
-    assert stats.chisquare(counts, probabilities * total.size).pvalue > LEVEL
+    assert wrapped_pvalue(total) > LEVEL
 
 
 @pytest.mark.parametrize("scale", [1000, 42_000_000, 2**40])
@@ -91,15 +92,11 @@ def test_sum_of_shares_beyond_int64_wraps_around() -> None:
 def test_entries_of_a_share_are_independent(scale: int, lag: int) -> None:
     drawn = laplace_share(scale, 3, N_DRAWS, entropy=SeededEntropy(80))
     for series in (np.sign(drawn), drawn / scale, np.abs(drawn) > 0.2 * scale):
-        centred = series - np.mean(series)
-        correlation = np.mean(centred[lag:] * centred[:-lag]) / np.mean(centred**2)
-        assert abs(correlation) * math.sqrt(drawn.size) < stats.norm.isf(LEVEL / 2)
+        assert standard_correlation(series, lag=lag) < stats.norm.isf(LEVEL / 2)
 
 
 def test_low_bits_of_a_sum_of_shares_are_uniform() -> None:
-    low = _laplace_sum(2**40, 3, n_shares=3, seed=90) & 1023
-
-    assert stats.chisquare(np.bincount(low, minlength=1024)).pvalue > LEVEL
+    assert low_bits_pvalue(_laplace_sum(2**40, 3, n_shares=3, seed=90)) > LEVEL
 
 
 @pytest.mark.parametrize("sigma_squared", [10_000, 10**6, 42_000_000**2, 2**90])

@@ -16,7 +16,6 @@ from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
-from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.demo_rows import write_rows
 from tests.support.checkout import ROOT
 from tests.support.compose_folder import N_OWNERS, N_ROWS, OWNERS, write_folder
@@ -57,11 +56,6 @@ def test_the_file_keeps_the_compose_specification(file: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run([*command, str(file)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-
-
-def test_its_owners_are_the_demos() -> None:
-    assert demo_study().owners == OWNERS
-    assert tuple(owners_in(yaml.safe_load(FILE.read_text())["services"])) == OWNERS
 
 
 def test_owners_share_neither_networks_nor_volumes(services: dict[str, dict[str, Any]]) -> None:
@@ -175,21 +169,18 @@ def test_no_network_has_a_way_out(file: Path) -> None:
     assert all(network["internal"] for network in networks.values())
 
 
-@pytest.mark.parametrize("owners", [1, 21])
-def test_containers_serve_two_to_twenty_owners(owners: int, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("owners", "output", "says"),
+    [(1, "new", "2 to 20 owners"), (21, "new", "2 to 20 owners"), (2, ".", "is not empty")],
+)
+def test_two_to_twenty_owners_get_a_folder_of_their_own(
+    owners: int, output: str, says: str, folder: Path
+) -> None:
     root = folder.parent
     options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
-    options += ["--owners", str(owners), "--output", str(tmp_path / "new")]
-    done = CliRunner().invoke(cli, ["compose", *options])
-    assert "2 to 20 owners" in str(done.exception)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_holds_something_is_left_alone(folder: Path) -> None:
-    root = folder.parent
-    options = ["--study", str(root / "study.yaml"), "--data", str(root / "rows.csv")]
-    done = CliRunner().invoke(cli, ["compose", *options, "--owners", "2", "--output", str(root)])
-    assert "is not empty" in str(done.exception)
+    options += ["--owners", str(owners), "--output", str(root / output)]
+    assert says in str(CliRunner().invoke(cli, ["compose", *options]).exception)
+    assert not (root / "new").exists()
 
 
 def test_the_demos_rows_are_divided_among_its_owners(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ import yaml
 
 import dppca
 from dppca.common.schema import Schema
-from tools import decisions
 from tools.decisions import read_decisions
-from tools.markdown import ROOT, find_anchors, find_links, find_loaded, slug
+from tools.markdown import ROOT, find_anchors, find_links, find_loaded
 from tools.pages import PAGES
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -123,11 +122,6 @@ def test_what_a_page_would_load_from_elsewhere_is_found(html: str, loaded: list[
     assert list(find_loaded(html)) == loaded
 
 
-def test_headings_have_the_anchors_that_hosts_give_them() -> None:
-    assert slug("What is *not* promised (`common/x.py`)") == "what-is-not-promised-commonxpy"
-    assert slug("46. One thread, [linked](page.md)") == "46-one-thread-linked"
-
-
 def test_a_status_names_decisions_that_exist_and_later_ones() -> None:
     found = read_decisions()
     assert len(found) > 50
@@ -137,29 +131,3 @@ def test_a_status_names_decisions_that_exist_and_later_ones() -> None:
         assert named <= numbers
         assert all(number > max(each.numbers) for number in named), each
         assert each.status.startswith(("accepted", "superseded by"))
-
-
-def test_a_decision_is_found_by_each_of_its_numbers() -> None:
-    rows = [row for row in decisions.index().splitlines() if "(0082-" in row]
-    assert [row.split("|")[1].strip() for row in rows] == ["82", "110"]
-
-
-def _page(number: int, status: str = "accepted (2026-11-21)") -> str:
-    return f"# {number}. Something\n\nStatus: {status}\n\n**Context.**\n"
-
-
-def test_a_decision_without_status_or_with_a_number_of_another_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decisions, "FOLDER", tmp_path / "docs/decisions")
-    (tmp_path / "docs/decisions").mkdir(parents=True)
-    page = tmp_path / "docs/decisions/0046-something.md"
-    page.write_text(_page(46))
-    with pytest.raises(ValueError, match="two decisions have the number \\[46\\]"):
-        read_decisions()
-    page.write_text(_page(46, "perhaps"))
-    with pytest.raises(ValueError, match="does not begin with its number"):
-        read_decisions()
-    page.write_text(_page(47))
-    with pytest.raises(ValueError, match="does not begin with its number"):
-        read_decisions()

@@ -48,10 +48,11 @@ def test_no_circle_joins_what_lies_in_one_folder(side: str) -> None:
             pytest.fail(f"{folder.relative_to(ROOT)}: {error.args[1]}")
 
 
-def test_no_two_public_classes_have_one_name() -> None:
+@pytest.mark.parametrize("folders", [(*PRODUCT, "benchmarks", "tools"), ("tests/support",)])
+def test_no_two_public_classes_have_one_name(folders: tuple[str, ...]) -> None:
     classes = (
         (node.name, path)
-        for path in _modules(*PRODUCT, "benchmarks", "tools")
+        for path in _modules(*folders)
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )

@@ -65,11 +65,6 @@ def test_the_push_tier_needs_nothing_but_python() -> None:
     assert {str(path) for path in files if reached(path) & BEYOND_PYTHON} == set()
 
 
-def test_what_needs_more_is_seen_however_far_away_it_is_imported() -> None:
-    assert "playwright.sync_api" in reached(ROOT / "tests/merge/pages/test_steward_page.py")
-    assert reached(ROOT / "tests/merge/sources/test_databases.py") & BEYOND_PYTHON
-
-
 def test_the_test_command_is_the_push_tier_and_ci_runs_it_last() -> None:
     assert re.search(r"^make test +#", (ROOT / "README.md").read_text(), re.MULTILINE)
     makefile = (ROOT / "Makefile").read_text()
@@ -185,16 +180,6 @@ def test_a_suite_that_ran_on_committed_files_is_written_down(
     monkeypatch.setattr(night, "_loud", change)
     night.main(["papers"])
     assert read_rows((git / night.PAGE).read_text()) == rows, "its files were changed"
-
-
-def test_a_suite_that_cannot_run_is_a_line_that_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(night.shutil, "which", lambda _: None)
-    assert night.main(["spark", "containers"]) == 0
-    said = capsys.readouterr().out
-    assert "NIGHT spark: NOT RUN: it needs Java 17: apt-get install openjdk-17" in said
-    assert "NIGHT containers: NOT RUN: it needs a Docker engine" in said
 
 
 def _test_files(folder: Path) -> Iterator[Path]:

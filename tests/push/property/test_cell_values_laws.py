@@ -16,6 +16,7 @@ from dppca.common.numerics.synthesis.cell_values import CellValues
 from dppca.common.schema import Numeric
 from dppca.common.schema.cells import Cells, make_cells
 from tests.support.examples import examples
+from tests.support.studies import numeric_of
 
 
 @st.composite
@@ -41,11 +42,7 @@ def numerics(draw: st.DrawFn) -> Cells:
         if fields["integer"]:
             assume(all(math.ceil(a) < b for a, b in pairwise(ends)))
         fields["bins"] = edges
-    return make_cells(
-        Numeric.model_validate(
-            {"name": "x", "type": "numeric", "lower": lower, "upper": upper} | fields
-        )
-    )
+    return make_cells(Numeric.model_validate(numeric_of("x", lower, upper) | fields))
 
 
 @given(cells=numerics(), seed=st.integers(0, 1000), rough=st.floats(0, 8))

@@ -15,10 +15,11 @@ from dppca.common.numerics.synthesis.marginals import (
     categorical_shares,
     split_by_score,
 )
-from dppca.common.schema import Schema, find_faults
+from dppca.common.schema import find_faults
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import ComponentRule
 from tests.support.examples import examples
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 _SEEDS = st.integers(0, 2**32 - 1)
 _RULES = st.one_of(
@@ -133,16 +134,14 @@ def test_the_highest_scores_get_the_second_label(seed: int, n: int) -> None:
         assert scores[codes == 1].min() >= scores[codes == 0].max()
 
 
-_MIXED = Schema.from_document(
-    {
-        "resolution_bits": 6,
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3},
-            {"name": "b", "type": "binary", "values": [0, 1]},
-            {"name": "c", "type": "categorical", "categories": list("uvw")},
-            {"name": "d", "type": "categorical", "categories": list("rstu")},
-        ],
-    }
+_MIXED = make_schema(
+    [
+        numeric_of("x", -1, 3),
+        binary_of("b", [0, 1]),
+        categorical_of("c", list("uvw")),
+        categorical_of("d", list("rstu")),
+    ],
+    resolution_bits=6,
 )
 
 

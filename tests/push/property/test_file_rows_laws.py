@@ -17,19 +17,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.schema import Schema
 from dppca.owner.records import check_table, open_table, parse_column
 from dppca.owner.records.lines import blocks_of_lines, split_fields, split_lines
 from tests.support.examples import examples
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": 0, "upper": 3},
-            {"name": "c", "type": "categorical", "categories": ["a", "b", "1", '"']},
-        ]
-    }
-)
+SCHEMA = make_schema([numeric_of("x", 0, 3), categorical_of("c", ["a", "b", "1", '"'])])
 HEADER = b"x,c,note"
 
 sound = st.sampled_from([b"1,a,ok", b'2,"b",""', b'"1.5",1,"a, ""b"""', b'3,"""",x', b"0,b,"])

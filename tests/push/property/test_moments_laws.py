@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from dppca.common.numerics.moments.moments import Moments, compute_moments, empty_moments, unpack
 from dppca.common.schema import Layout, Schema, encode
 from tests.support.examples import examples
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 
 @st.composite
@@ -24,16 +25,14 @@ def schemas(draw: st.DrawFn) -> Schema:
     for index, kind in enumerate(kinds):
         name = f"a{index}"
         if kind == "n":
-            attributes.append({"name": name, "type": "numeric", "lower": -1, "upper": 1})
+            attributes.append(numeric_of(name, -1, 1))
         elif kind == "b":
-            attributes.append({"name": name, "type": "binary", "values": ["n", "y"]})
+            attributes.append(binary_of(name, ["n", "y"]))
         else:
             labels = ["p", "q", "r", "s"][: draw(st.integers(3, 4))]
-            attributes.append({"name": name, "type": "categorical", "categories": labels})
+            attributes.append(categorical_of(name, labels))
     weight = draw(st.sampled_from([0.5, 1, 2, 64]))
-    return Schema.from_document(
-        {"resolution_bits": g, "sum_weight": weight, "attributes": attributes}
-    )
+    return make_schema(attributes, resolution_bits=g, sum_weight=weight)
 
 
 @st.composite
@@ -110,10 +109,7 @@ def test_products_stay_exact_where_float64_would_round(g: int) -> None:
     # Rows at their largest: a sum over one block comes as close to 2**53 as it may.
     document = {
         "resolution_bits": g,
-        "attributes": [
-            {"name": "b", "type": "binary", "values": ["n", "y"]},
-            {"name": "c", "type": "categorical", "categories": ["p", "q", "r"]},
-        ],
+        "attributes": [binary_of("b", ["n", "y"]), categorical_of("c", ["p", "q", "r"])],
     }
     layout = Schema.from_document(document).layout
     unit = 1 << g
@@ -128,14 +124,7 @@ def test_products_stay_exact_where_float64_would_round(g: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_number_of_blas_threads_changes_no_integer(threads: int) -> None:
-    schema = Schema.from_document(
-        {
-            "resolution_bits": 14,
-            "attributes": [
-                {"name": f"x{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(40)
-            ],
-        }
-    )
+    schema = make_schema([numeric_of(f"x{i}", -1, 1) for i in range(40)], resolution_bits=14)
     rng = np.random.default_rng(5)
     rows = encode(schema, list(rng.uniform(-1, 1, (40, 5000))))
     exact = rows.astype(np.int64)
@@ -172,7 +161,7 @@ def test_unpacking_gives_the_means_of_the_coded_rows(made: tuple[Schema, np.ndar
 
 def test_unit_ball_without_sums_has_no_mean() -> None:
     attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xyz"]
-    schema = Schema.from_document({"row_norm": {"include_sums": False}, "attributes": attributes})
+    schema = make_schema(attributes, row_norm={"include_sums": False})
     rows = encode(schema, list(np.random.default_rng(1).normal(size=(3, 50))))
     found = compute_moments(rows, schema.layout)
     assert found.packed.tolist() == slow_packed(rows, schema.layout)

@@ -25,22 +25,20 @@ from dppca.common.schema import (
     Binary,
     Categorical,
     Numeric,
-    Schema,
     encode,
     label_text,
 )
 from dppca.owner.records import check_table, moments_of_table, open_table, parse_column
 from tests.support.examples import examples
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "resolution_bits": 6,
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3},
-            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
-            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
-        ],
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("x", -1, 3),
+        binary_of("b", ["yes", "no"], missing="no"),
+        categorical_of("c", ["1", "a b", "é", "true"]),
+    ],
+    resolution_bits=6,
 )
 FORMATS = ("csv", "parquet", "arrow", "feather", "csv.gz")
 
@@ -170,7 +168,7 @@ def test_float_labels_go_by_canonical_text(values: list[float | None]) -> None:
     batch=st.integers(1, 9),
 )
 def test_rows_of_any_number_of_fields_are_kept(lines: list[list[str]], batch: int) -> None:
-    schema = Schema.model_validate({"attributes": [a.model_dump() for a in SCHEMA.attributes[:2]]})
+    schema = make_schema([a.model_dump() for a in SCHEMA.attributes[:2]])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -217,9 +215,7 @@ def test_lines_are_rows_wherever_blocks_end(
     # The slow version, of Python's csv: a blank line is a row without any field.
     lines = list(csv.reader(document.removeprefix(first).splitlines(keepends=True)))[1:]
     kept = [(*line, "", "")[:width] for line in lines]
-    schema = Schema.model_validate(
-        {"attributes": [{**SCHEMA.attributes[2].model_dump(), "name": n} for n in "xb"[:width]]}
-    )
+    schema = make_schema([{**SCHEMA.attributes[2].model_dump(), "name": n} for n in "xb"[:width]])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr("dppca.owner.records.delimited._BLOCK_BYTES", block)
         path = Path(folder) / "rows.csv"

@@ -24,6 +24,7 @@ from dppca.common.schema import Cells, ColumnKind, Schema, encode, histogram_cel
 from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.grid import make_grid
 from tests.support.examples import examples
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 METHODS = tuple(sorted(ProductMethod))
 values = st.one_of(
@@ -148,11 +149,7 @@ def test_a_bin_in_products_has_the_sums_of_a_label(made: tuple[Schema, list[np.n
             codes = [place_of(value, attribute, cells) for value in columns[index].tolist()]
             assume(cells.n_cells > 2)  # no categorical has two labels
             labels = [f"l{number}" for number in range(cells.n_cells)]
-            document["attributes"][index] = {
-                "name": attribute.name,
-                "type": "categorical",
-                "categories": labels,
-            }
+            document["attributes"][index] = categorical_of(attribute.name, labels)
             labelled[index] = np.array(codes, np.int32)
     alike = Schema.from_document(document)
     for method in METHODS:
@@ -168,7 +165,7 @@ def test_a_matrix_of_numerics_of_which_some_are_in_bins(method: ProductMethod, o
         {"name": f"x{i}", **numeric, **({"bins": 5, "products": "bins"} if i % 2 else {})}
         for i in range(5)
     ]
-    schema = Schema.from_document({"attributes": attributes})
+    schema = make_schema(attributes)
     matrix = np.asarray(np.random.default_rng(2).normal(size=(3000, 5)), order=order)
     expected = moments_of_coded_rows(schema, list(matrix.T))
     assert same(accumulate_moments(schema, matrix, method=method, workers=2), expected)
@@ -191,12 +188,10 @@ def moments_of_coded_rows(schema: Schema, columns: list[np.ndarray]) -> Moments:
 
 def numeric_schema(d: int, g: int, *, ball: bool = False) -> Schema:
     bounds = {"centre": 0.1, "scale": 3.0} if ball else {"lower": -3, "upper": 3.5}
-    return Schema.from_document(
-        {
-            "resolution_bits": g,
-            "row_norm": {} if ball else None,
-            "attributes": [{"name": f"x{i}", "type": "numeric", **bounds} for i in range(d)],
-        }
+    return make_schema(
+        [{"name": f"x{i}", "type": "numeric", **bounds} for i in range(d)],
+        resolution_bits=g,
+        row_norm={} if ball else None,
     )
 
 
@@ -338,9 +333,9 @@ def test_an_attribute_of_five_thousand_categories_is_counted() -> None:
     labels = [f"c{i}" for i in range(5000)]
     document = {
         "attributes": [
-            {"name": "x", "type": "numeric", "lower": 0, "upper": 1},
-            {"name": "c", "type": "categorical", "categories": labels},
-            {"name": "b", "type": "binary", "values": ["n", "y"]},
+            numeric_of("x", 0, 1),
+            categorical_of("c", labels),
+            binary_of("b", ["n", "y"]),
         ]
     }
     schema = Schema.from_document(document)

@@ -12,8 +12,7 @@ from dppca.common.loadings import (
     component_lines,
     largest_loadings,
 )
-from dppca.common.schema import Schema
-from tests.support.studies import make_study
+from tests.support.studies import make_schema, make_study, numeric_of
 
 SCHEMA = make_study("latent").table
 VECTORS = np.array(
@@ -70,8 +69,8 @@ def test_lines_say_which_components_noise_could_have_made() -> None:
 
 
 def test_each_bin_that_enters_products_has_a_loading() -> None:
-    age = {"name": "age", "type": "numeric", "lower": 0, "upper": 9, "bins": 2}
-    other = {"name": "x", "type": "numeric", "lower": 0, "upper": 1}
+    age = numeric_of("age", 0, 9, bins=2)
+    other = numeric_of("x", 0, 1)
     zero = {**age, "zero": "separate", "products": "bins"}
-    labels = column_labels(Schema.from_document({"attributes": [zero, other]}))
+    labels = column_labels(make_schema([zero, other]))
     assert labels == (("age", "bin 1"), ("age", "bin 2"), ("age", "zero"), ("x", None))

@@ -24,13 +24,11 @@ from dppca.common.relations import (
 )
 from dppca.common.study import Study
 from tests.support.masked import make_masked_study
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
-BINARIES = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]
-NUMERICS = [{"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
-LABELS = [
-    {"name": f"c{i}", "type": "categorical", "categories": list(range(3 + 4 * i))} for i in range(3)
-]
+BINARIES = [binary_of(f"b{i}", [0, 1]) for i in range(5)]
+NUMERICS = [numeric_of(f"n{i}", 0, 1) for i in range(3)]
+LABELS = [categorical_of(f"c{i}", list(range(3 + 4 * i))) for i in range(3)]
 
 
 def _study(attributes: list[dict[str, Any]], **changes: Any) -> Study:
@@ -134,7 +132,7 @@ def _lost_words(attributes: list[dict[str, Any]], rows: int, targets: list[str])
 
 
 def test_words_say_which_relations_are_lost() -> None:
-    wide = {"name": "wide", "type": "categorical", "categories": list(range(60))}
+    wide = categorical_of("wide", list(range(60)))
     assert _lost_words(BINARIES, 5_000, []) == ""
     assert "no relations between them" in _lost_words(BINARIES, 20, [])
     assert "no relations between them" in _lost_words(BINARIES, 20, ["b0"])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
 from dppca.common.aggregation.sum_messages import (
     Opening,
@@ -56,12 +55,7 @@ def test_the_sum_holds_the_noise_of_the_pool_and_no_more(mechanism: str) -> None
         openings = list[Opening]()
         for opener in terms.openers:
             shown = show_set(terms, uploads, opener=opener)
-            sums = open_set(
-                terms, shown, (), opener=opener, secret=made.secrets[opener], bound=None
-            )
-            openings.append(
-                answer(terms, sums, terms.held(opener), opener=opener, key=made.keys[opener])
-            )
+            openings.append(made.answer(opener, made.open(shown, ()), terms.held(opener)))
             require_opening(terms, shown.digest, openings[-1])
         pooled.append(unmask(terms, uploads, openings) - 5000)
     variance = float(np.concatenate(pooled).astype(float).var())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.opening import Sums, answer, open_set, vote
+from dppca.common.aggregation.opening import Sums, answer, open_set
 from dppca.common.aggregation.seals import make_opener_key, seal
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
@@ -42,19 +42,8 @@ def _open(
     return open_set(who.terms, shown, votes, opener=OPENER, secret=secret, bound=bound)
 
 
-def _vote(who: Federation, opener: str, shown: SealedSet, bound: str | None = None) -> Vote:
-    return vote(
-        who.terms,
-        shown,
-        opener=opener,
-        secret=who.secrets[opener],
-        key=who.keys[opener],
-        bound=bound,
-    )
-
-
 def _votes(who: Federation, openers: Sequence[str], owners: Sequence[str]) -> list[Vote]:
-    return [_vote(who, each, who.shown(each, owners)) for each in openers]
+    return [who.vote(who.shown(each, owners)) for each in openers]
 
 
 def _with_entry(shown: SealedSet, place: int, **changes: object) -> SealedSet:
@@ -215,11 +204,11 @@ def test_votes_are_of_openers_for_this_set() -> None:
 
 def test_an_opener_votes_once() -> None:
     shown = SPARE.shown(OPENER, NAMES[:4])
-    made = _vote(SPARE, OPENER, shown)
-    assert _vote(SPARE, OPENER, shown, bound=made.set_digest) == made
+    made = SPARE.vote(shown)
+    assert SPARE.vote(shown, bound=made.set_digest) == made
     other = SPARE.shown(OPENER, NAMES[:5])
     with pytest.raises(OpeningRefusedError, match="another set"):
-        _vote(SPARE, OPENER, other, bound=made.set_digest)
+        SPARE.vote(other, bound=made.set_digest)
     votes = _votes(SPARE, SPARE.terms.openers, NAMES[:5])
     with pytest.raises(OpeningRefusedError, match="another set"):
         _open(SPARE, other, votes, bound=made.set_digest)
@@ -227,7 +216,7 @@ def test_an_opener_votes_once() -> None:
 
 def test_a_set_is_checked_before_it_is_voted_for() -> None:
     with pytest.raises(OpeningRefusedError, match="below the quorum"):
-        _vote(SPARE, OPENER, SPARE.shown(OPENER, NAMES[:3]))
+        SPARE.vote(SPARE.shown(OPENER, NAMES[:3]))
 
 
 def test_an_answer_is_the_sum_over_the_wanted_streams() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import (
     LARGEST,
     require_opening,
@@ -39,9 +38,7 @@ def _openings(uploads: Sequence[Upload] = UPLOADS) -> list[Opening]:
     made = []
     for place, each in enumerate(TERMS.openers):
         shown = show_set(TERMS, uploads, opener=each)
-        secret = PLAIN.secrets[each]
-        sums = open_set(TERMS, shown, (), opener=each, secret=secret, bound=None)
-        made.append(answer(TERMS, sums, (place,), opener=each, key=PLAIN.keys[each]))
+        made.append(PLAIN.answer(each, PLAIN.open(shown, ()), (place,)))
     return made
 
 

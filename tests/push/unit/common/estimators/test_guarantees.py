@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -17,7 +16,6 @@ from dppca.common.estimators import (
     DPPCASVM,
     DPSVD,
     DPSVM,
-    DPSVMDVP,
     PCADPSVM,
     PPCADPMH,
     SVM,
@@ -29,7 +27,8 @@ from dppca.common.estimators import (
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.schema import Schema
+from tests.support.estimators import MAY_LEAVE, PUBLISHED, SITE_ONLY, Maker, each
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are small
 SEEDED = partial(SeededEntropy, 3)
@@ -44,44 +43,9 @@ def table(n_rows: int = 4_000) -> tuple[Rows, NDArray[Any]]:
     return rows, np.where(rows[:, 0] > 0, "yes", "no")
 
 
-FULLY_PRIVATE: list[Callable[..., Any]] = [
-    partial(DPSVM, epsilon=1, max_rows_per_person=1),
-    partial(DPSVM, epsilon=1, max_rows_per_person=1, delta=1e-6),
-    partial(PCADPSVM, epsilon=1, max_rows_per_person=1),
-    partial(PCADPSVM, epsilon=1, max_rows_per_person=1, delta=1e-6),
-    partial(PrivateSVM, epsilon=1, max_rows_per_person=1, random_state=0),
-    partial(DPSVD, epsilon=1, max_rows_per_person=1, delta=1e-6, label_epsilon=2),
-    partial(PPCADPMH, epsilon=1, max_rows_per_person=1, bounds=(-1, 1)),
-]
-SITE_ONLY: list[Callable[..., Any]] = [
-    partial(DPPCASVM, epsilon=1, max_rows_per_person=1),
-    partial(AGSVM, epsilon=1, max_rows_per_person=1, delta=1e-6),
-    partial(MODSuLQSVM, epsilon=1, max_rows_per_person=1, delta=1e-6),
-    partial(DPSVD, epsilon=1, max_rows_per_person=1, delta=1e-6),
-]
-PUBLISHED: list[Callable[..., Any]] = [
-    partial(DPPCASVM, epsilon=1, max_rows_per_person=1, variant="published"),
-    partial(AGSVM, epsilon=1, max_rows_per_person=1, delta=1e-6, variant="published"),
-    partial(MODSuLQSVM, epsilon=1, max_rows_per_person=1, delta=1e-6, variant="published"),
-    partial(PCADPSVM, epsilon=1, max_rows_per_person=1, variant="published"),
-    partial(PrivateSVM, epsilon=1, max_rows_per_person=1, variant="published"),
-    partial(DPSVD, epsilon=1, max_rows_per_person=1, delta=1e-6, variant="published"),
-    partial(DPSVMDVP, epsilon=1),
-    partial(PPCADPMH, epsilon=1, max_rows_per_person=1, bounds=(-1, 1), variant="published"),
-]
-
-
-def names(makers: list[Callable[..., Any]]) -> Any:
-    return pytest.mark.parametrize(
-        "make",
-        makers,
-        ids=[f"{each.func.__name__}-{i}" for i, each in enumerate(makers)],  # type: ignore[attr-defined]
-    )
-
-
-@names(FULLY_PRIVATE)
+@each(MAY_LEAVE)
 def test_what_is_private_as_a_whole_may_leave_and_says_what_to_charge(
-    make: Callable[..., Any],
+    make: Maker,
 ) -> None:
     guarantee = make().fit(*table(400)).guarantee_
     assert guarantee.label is Label.RELEASED
@@ -96,8 +60,8 @@ def test_what_is_private_as_a_whole_may_leave_and_says_what_to_charge(
     assert guarantee.sensitivity > 0
 
 
-@names([*FULLY_PRIVATE, *SITE_ONLY])
-def test_noise_that_can_be_drawn_again_is_never_released(make: Callable[..., Any]) -> None:
+@each([*MAY_LEAVE, *SITE_ONLY])
+def test_noise_that_can_be_drawn_again_is_never_released(make: Maker) -> None:
     X, y = table(400)
     first, again = (make(entropy=SEEDED).fit(X, y) for _ in range(2))
     assert first.guarantee_.label is Label.SITE_ONLY
@@ -107,8 +71,8 @@ def test_noise_that_can_be_drawn_again_is_never_released(make: Callable[..., Any
             assert np.array_equal(getattr(first, name), getattr(again, name))
 
 
-@names(FULLY_PRIVATE)
-def test_the_operating_systems_noise_is_never_the_same_twice(make: Callable[..., Any]) -> None:
+@each(MAY_LEAVE)
+def test_the_operating_systems_noise_is_never_the_same_twice(make: Maker) -> None:
     X, y = table(400)
     for settings in ({}, {"entropy": OperatingSystemEntropy}):
         first, again = (make(**settings).fit(X, y) for _ in range(2))
@@ -117,17 +81,17 @@ def test_the_operating_systems_noise_is_never_the_same_twice(make: Callable[...,
         assert not np.array_equal(getattr(first, name), getattr(again, name))
 
 
-@names(SITE_ONLY)
-def test_a_classifier_of_raw_rows_stays_at_its_site(make: Callable[..., Any]) -> None:
+@each(SITE_ONLY)
+def test_a_classifier_of_raw_rows_stays_at_its_site(make: Maker) -> None:
     guarantee = make().fit(*table(400)).guarantee_
     assert guarantee.label is Label.SITE_ONLY
     assert "components_" in guarantee.private
     assert "machine_" in guarantee.not_private
 
 
-@names(PUBLISHED)
+@each(PUBLISHED)
 def test_published_forms_are_for_benchmarks_and_repeat_themselves(
-    make: Callable[..., Any],
+    make: Maker,
 ) -> None:
     X, y = table(400)
     first, again = (make(random_state=1).fit(X, y) for _ in range(2))
@@ -143,7 +107,7 @@ def test_published_forms_are_for_benchmarks_and_repeat_themselves(
 
 def test_a_published_form_without_a_norm_promises_nothing() -> None:
     X, y = table(400)
-    for make in (PUBLISHED[0], PUBLISHED[5]):
+    for make in (PUBLISHED["DPPCASVM published"], PUBLISHED["DPSVD published"]):
         guarantee = make(row_norm=None).fit(30 * X, y).guarantee_
         assert guarantee.epsilon is None
         assert "not held to the norm" in guarantee.not_private
@@ -216,8 +180,8 @@ def test_several_classes_split_epsilon_and_say_so() -> None:
     assert set(model.predict(X)) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("make", [*PUBLISHED[3:5], PUBLISHED[6]], ids=["PCA", "Private", "Zhang"])
-def test_published_forms_of_several_classes_split_epsilon_too(make: Callable[..., Any]) -> None:
+@each(["PCADPSVM published", "PrivateSVM published", "DPSVMDVP"])
+def test_published_forms_of_several_classes_split_epsilon_too(make: Maker) -> None:
     X, _ = table(400)
     model = make(random_state=0).fit(X, np.digitize(X[:, 0], [-0.3, 0.3]))
     assert "3 machines" in model.guarantee_.split
@@ -290,14 +254,12 @@ def test_covariances_within_parties_drop_what_is_between_them() -> None:
 @pytest.mark.parametrize("latents", ["whitened", "literal", "drawn"])
 def test_published_latents_keep_the_means_of_whitened_rows(latents: str) -> None:
     rng = np.random.default_rng(8)
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-                {"name": "ill", "type": "binary", "values": [0, 1]},
-                {"name": "home", "type": "categorical", "categories": ["own", "rent", "none"]},
-            ]
-        }
+    schema = make_schema(
+        [
+            numeric_of("age", 0, 100),
+            binary_of("ill", [0, 1]),
+            categorical_of("home", ["own", "rent", "none"]),
+        ]
     )
     X = np.column_stack(
         [rng.uniform(20, 90, 3_000), rng.integers(0, 2, 3_000), rng.integers(0, 3, 3_000)]

@@ -7,20 +7,19 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.schema import Schema, encode
+from dppca.common.schema import encode
 from dppca.common.schema.arrow import decoded_array, decoded_fields
 from dppca.common.schema.columns import parse_column
 from dppca.common.schema.decoding import decode_columns
+from tests.support.studies import binary_of, make_schema, numeric_of
 
-SCHEMA = Schema.from_document(
-    {
-        "attributes": [
-            {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2024-12-31"},
-            {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "moderate", "severe"]},
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100, "integer": True},
-            {"name": "sex", "type": "binary", "values": ["f", "m"]},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2024-12-31"},
+        {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "moderate", "severe"]},
+        numeric_of("age", 0, 100, integer=True),
+        binary_of("sex", ["f", "m"]),
+    ]
 )
 
 

@@ -22,6 +22,8 @@ AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
 BINNED = {**AGE, "bins": [30, 65], "products": "bins"}
 WORK = {"name": "work", "type": "categorical", "categories": ["Private", "State", "Other"]}
+DAY = {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"}
+PAIN = {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "severe"]}
 BALL = {"name": "x", "type": "numeric", "centre": 0, "scale": 1}
 
 
@@ -98,6 +100,20 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([BALL, AGE], {"row_norm": {}}, "centre and scale only: age"),
         ([BALL, SEX], {"row_norm": {}}, "centre and scale only: sex"),
         ([changed(BALL, scale=0), BALL], {"row_norm": {}}, "scale must be above 0"),
+        (
+            [{**AGE, "missing": "level"}, WORK],
+            {},
+            "missing: level needs histogram: true or products: bins",
+        ),
+        ([{**AGE, "missing": "middle"}, WORK], {}, "level"),
+        ([{**DAY, "missing": "level"}, WORK], {}, "missing is for type: numeric"),
+        ([{**DAY, "lower": "2021-01-01"}, WORK], {}, "lower must be below upper"),
+        ([{**DAY, "lower": "2020-1-1"}, WORK], {}, "must be a date such as 2020-01-31"),
+        ([{**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, WORK], {}, "must be a date such as"),
+        ([{**DAY, "integer": False}, WORK], {}, "integer is for type: numeric"),
+        ([{**PAIN, "levels": ["no", "yes"]}, WORK], {}, "must have 3 entries or more"),
+        ([{**PAIN, "levels": ["a", "b", "a"]}, WORK], {}, "labels must differ"),
+        ([{**PAIN, "lower": 0}, WORK], {}, "lower is for type: numeric"),
     ],
 )
 def test_what_is_refused_is_named(
@@ -214,10 +230,6 @@ def test_missing_code_is_the_listed_label_else_the_first() -> None:
     assert np.isscalar(made.layout.scaled_weight)
 
 
-DAY = {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"}
-PAIN = {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "severe"]}
-
-
 def test_dates_and_ordinals_stand_in_the_document_as_they_were_written() -> None:
     schema = Schema.from_document({"attributes": [DAY, {**PAIN, "histogram": True}]})
     document = json.loads(schema.canonical_bytes())
@@ -270,25 +282,3 @@ def test_a_missing_level_is_said_only_where_it_is_meant() -> None:
     assert cells is not None
     assert cells.names[-1] == "missing"
     assert cells.index(np.array([np.nan, np.inf, 0.0])).tolist() == [4, 4, 0]
-
-
-@pytest.mark.parametrize(
-    ("attribute", "says"),
-    [
-        ({**AGE, "missing": "level"}, "missing: level needs histogram: true or products: bins"),
-        ({**AGE, "missing": "middle"}, "level"),
-        ({**DAY, "missing": "level"}, "missing is for type: numeric"),
-        ({**DAY, "lower": "2021-01-01"}, "lower must be below upper"),
-        ({**DAY, "lower": "2020-1-1"}, "must be a date such as 2020-01-31"),
-        ({**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, "must be a date such as"),
-        ({**DAY, "integer": False}, "integer is for type: numeric"),
-        ({**PAIN, "levels": ["no", "yes"]}, "must have 3 entries or more"),
-        ({**PAIN, "levels": ["a", "b", "a"]}, "labels must differ"),
-        ({**PAIN, "lower": 0}, "lower is for type: numeric"),
-    ],
-)
-def test_what_dates_ordinals_and_levels_cannot_be_is_refused(
-    attribute: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(SettingError, match=says):
-        Schema.from_document({"attributes": [attribute, WORK]})

@@ -11,13 +11,13 @@ from dppca.common.errors import StudyError
 from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study_document import study_from_mapping
-from tests.support.studies import study_document
+from tests.support.studies import binary_of, make_schema, numeric_of, study_document
 
 
 def _schema(**fields: object) -> Schema:
     numeric = {"name": "a", "type": "numeric", **fields}
-    other = {"name": "b", "type": "binary", "values": ["n", "y"]}
-    return Schema.from_document({"attributes": [numeric, other]})
+    other = binary_of("b", ["n", "y"])
+    return make_schema([numeric, other])
 
 
 def _cells(**fields: object) -> Cells:
@@ -131,42 +131,27 @@ def test_older_documents_keep_their_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "settings", "words"),
     [
-        ({"bins": [5, 3]}, "ascending"),
-        ({"bins": [0, 3]}, "strictly between"),
-        ({"bins": []}, "1 to 255 edges"),
-        ({"bins": 1}, "2 or more"),
-        ({"bins": [0.2, 0.4], "integer": True}, "a whole number between any two edges"),
-        ({"zero": "separate"}, "histogram: true or products: bins"),
-        ({"zero": "separate", "histogram": True, "lower": 1}, "0 between them"),
-        ({"lower": 0.2, "upper": 1.9, "integer": True}, "fewer than two whole numbers"),
-        ({"score": "square"}, "'linear' or 'log'"),
+        ({"bins": [5, 3]}, {}, "ascending"),
+        ({"bins": [0, 3]}, {}, "strictly between"),
+        ({"bins": []}, {}, "1 to 255 edges"),
+        ({"bins": 1}, {}, "2 or more"),
+        ({"bins": [0.2, 0.4], "integer": True}, {}, "a whole number between any two edges"),
+        ({"zero": "separate"}, {}, "histogram: true or products: bins"),
+        ({"zero": "separate", "histogram": True, "lower": 1}, {}, "0 between them"),
+        ({"lower": 0.2, "upper": 1.9, "integer": True}, {}, "fewer than two whole numbers"),
+        ({"score": "square"}, {}, "'linear' or 'log'"),
+        ({}, {"targets": ["c"]}, "targets names no attribute: c"),
+        ({}, {"targets": ["b", "b"]}, "targets must differ: b"),
+        ({}, {"targets": ["b"], "sum_weight": 0.25}, "sum_weight of at least 0.5"),
+        ({}, {"targets": ["b"], "target_weight": 1}, "2 or more"),
+        ({}, {"histogram_weight": 1e-9}, "histogram_weight times 4"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(fields: dict[str, object], words: str) -> None:
-    attributes = [
-        {"name": "a", "type": "numeric", "lower": 0, "upper": 10, **fields},
-        {"name": "b", "type": "binary", "values": ["n", "y"]},
-    ]
+def test_what_cannot_be_meant_is_refused(
+    fields: dict[str, object], settings: dict[str, object], words: str
+) -> None:
+    attributes = [{**numeric_of("a", 0, 10), **fields}, binary_of("b", ["n", "y"])]
     with pytest.raises(StudyError, match=words):
-        study_from_mapping(study_document(attributes))
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"targets": ["c"]}, "targets names no attribute: c"),
-        ({"targets": ["b", "b"]}, "targets must differ: b"),
-        ({"targets": ["b"], "sum_weight": 0.25}, "sum_weight of at least 0.5"),
-        ({"targets": ["b"], "target_weight": 1}, "2 or more"),
-        ({"histogram_weight": 1e-9}, "histogram_weight times 4"),
-    ],
-)
-def test_weights_that_cannot_be_are_refused(fields: dict[str, object], words: str) -> None:
-    attributes = [
-        {"name": "a", "type": "numeric", "lower": 0, "upper": 10},
-        {"name": "b", "type": "binary", "values": ["n", "y"]},
-    ]
-    with pytest.raises(StudyError, match=words):
-        study_from_mapping(study_document(attributes, **fields))
+        study_from_mapping(study_document(attributes, **settings))

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dppca.common.schema import MISSING, UNKNOWN, Schema, encode, find_faults
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 any_float = st.floats(width=64)
 special = st.sampled_from([math.nan, math.inf, -math.inf, 5e-324, -5e-324, 1.8e308, -1.8e308, -0.0])
@@ -19,40 +20,26 @@ bits = st.integers(1, 14)
 
 
 def numeric(lower: float, upper: float, g: int = 10) -> Schema:
-    return Schema.from_document(
-        {
-            "resolution_bits": g,
-            "attributes": [
-                {"name": "x", "type": "numeric", "lower": lower, "upper": upper},
-                {"name": "b", "type": "binary", "values": ["n", "y"]},
-            ],
-        }
+    return make_schema(
+        [numeric_of("x", lower, upper), binary_of("b", ["n", "y"])], resolution_bits=g
     )
 
 
 def mixed(g: int = 10, missing: str | None = None) -> Schema:
     categories = ["a", "b", "c"]
-    return Schema.from_document(
-        {
-            "resolution_bits": g,
-            "attributes": [
-                {"name": "x", "type": "numeric", "lower": 0, "upper": 4},
-                {"name": "b", "type": "binary", "values": ["n", "y"]},
-                {"name": "c", "type": "categorical", "categories": categories, "missing": missing},
-            ],
-        }
+    return make_schema(
+        [
+            numeric_of("x", 0, 4),
+            binary_of("b", ["n", "y"]),
+            categorical_of("c", categories, missing=missing),
+        ],
+        resolution_bits=g,
     )
 
 
 def ball(d: int, g: int = 10, centre: float = 0.0, scale: float = 1.0) -> Schema:
     one = {"type": "numeric", "centre": centre, "scale": scale}
-    return Schema.from_document(
-        {
-            "resolution_bits": g,
-            "row_norm": {},
-            "attributes": [{"name": f"x{i}", **one} for i in range(d)],
-        }
-    )
+    return make_schema([{"name": f"x{i}", **one} for i in range(d)], resolution_bits=g, row_norm={})
 
 
 def test_codes_of_ordinary_values() -> None:

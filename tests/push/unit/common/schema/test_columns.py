@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dppca.common.schema import MISSING, UNKNOWN, Numeric, Schema, encode, find_attribute_faults
+from dppca.common.schema import MISSING, UNKNOWN, Numeric, encode, find_attribute_faults
 from dppca.common.schema.attributes import count_days
 from dppca.common.schema.columns import NOT_A_NUMBER, parse_column
+from tests.support.studies import categorical_of, make_schema
 
-SCHEMA = Schema.from_document(
-    {
-        "attributes": [
-            {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
-            {"name": "pain", "type": "ordinal", "levels": ["1", "2", "3"]},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+        {"name": "pain", "type": "ordinal", "levels": ["1", "2", "3"]},
+    ]
 )
 DAY, PAIN = SCHEMA.attributes
 LEAP = date(2020, 2, 29)
@@ -99,13 +98,7 @@ def test_a_date_that_text_cannot_say_is_none_of_any_type(cells: Any) -> None:
     assert (parse_column(DAY, cells) == NOT_A_NUMBER).all()
 
 
-LABELS = Schema.from_document(
-    {
-        "attributes": [
-            {"name": "x", "type": "categorical", "categories": ["0", "100000", "1e-07", "2.5"]}
-        ]
-    }
-).attributes[0]
+LABELS = make_schema([categorical_of("x", ["0", "100000", "1e-07", "2.5"])]).attributes[0]
 
 
 def test_a_float_is_one_label_as_number_and_as_writers_of_csv_write_it() -> None:

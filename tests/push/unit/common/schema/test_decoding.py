@@ -17,6 +17,7 @@ from dppca.common.numerics.synthesis.discretize import discretize, threshold_lab
 from dppca.common.numerics.synthesis.marginals import apportion, assign
 from dppca.common.schema import Schema, encode, find_faults
 from dppca.common.schema.decoding import decode_columns
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 # Shares of five plans, and the chance of `flag` in each. The last plan is rare and always flagged;
 # the first is common and flagged at times. This is the shape of the RAND experiment's plans.
@@ -25,15 +26,13 @@ _CHANCES = (0.38, 0.0, 0.0, 0.0, 1.0)
 
 
 def _schema() -> Schema:
-    return Schema.from_document(
-        {
-            "attributes": [
-                {"name": "plan", "type": "categorical", "categories": list("abcde")},
-                {"name": "flag", "type": "binary", "values": ["no", "yes"]},
-                {"name": "spent", "type": "numeric", "lower": -3, "upper": 17},
-                {"name": "other", "type": "binary", "values": [0, 1]},
-            ]
-        }
+    return make_schema(
+        [
+            categorical_of("plan", list("abcde")),
+            binary_of("flag", ["no", "yes"]),
+            numeric_of("spent", -3, 17),
+            binary_of("other", [0, 1]),
+        ]
     )
 
 
@@ -139,9 +138,7 @@ def test_nothing_is_redrawn_for_differences_that_noise_explains() -> None:
 
 
 def test_without_categoricals_decoding_is_thresholds_alone() -> None:
-    schema = Schema.from_document(
-        {"attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(3)]}
-    )
+    schema = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(3)])
     coded = np.random.default_rng(0).normal(size=(1001, 3))
     mean = np.array([-0.9, 0.2, -0.1])
     columns = discretize(
@@ -158,7 +155,7 @@ def test_without_categoricals_decoding_is_thresholds_alone() -> None:
 
 def test_rows_of_the_unit_ball_are_brought_into_it_and_keep_their_direction() -> None:
     attributes = [{"name": f"x{i}", "type": "numeric", "centre": 5, "scale": 2} for i in range(3)]
-    schema = Schema.from_document({"attributes": attributes, "row_norm": {"include_sums": False}})
+    schema = make_schema(attributes, row_norm={"include_sums": False})
     coded = np.array([[3.0, 0, 4], [0.1, 0.2, 0.3]])
     columns = discretize(
         coded,
@@ -174,14 +171,7 @@ def test_rows_of_the_unit_ball_are_brought_into_it_and_keep_their_direction() ->
 
 
 def test_numbers_stay_within_bounds_whatever_rounding_does() -> None:
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": "x", "type": "numeric", "lower": 0.1, "upper": 0.7},
-                {"name": "y", "type": "numeric", "lower": -1e300, "upper": 1e300},
-            ]
-        }
-    )
+    schema = make_schema([numeric_of("x", 0.1, 0.7), numeric_of("y", -1e300, 1e300)])
     ends = np.array([-0.5, 0.0, 0.5])
     x, y = decode_columns(schema, [ends, ends])
     assert 0.1 <= x.min() < 0.1 + 1e-15
@@ -214,12 +204,12 @@ def test_the_noise_of_an_entry_is_that_of_the_owners_sum_over_all_rows() -> None
 def test_twenty_thousand_rows_of_a_hundred_columns_are_decoded_in_seconds() -> None:
     rng = np.random.default_rng(0)
     attributes: list[dict[str, object]] = [
-        {"name": f"c{i}", "type": "categorical", "categories": [str(j) for j in range(k)]}
+        categorical_of(f"c{i}", [str(j) for j in range(k)])
         for i, k in enumerate((7, 16, 7, 14, 6, 5, 41))
     ]
-    attributes += [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(6)]
-    attributes += [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(2)]
-    schema = Schema.from_document({"attributes": attributes})
+    attributes += [numeric_of(f"x{i}", 0, 1) for i in range(6)]
+    attributes += [binary_of(f"b{i}", [0, 1]) for i in range(2)]
+    schema = make_schema(attributes)
     group = rng.integers(0, 2, 5000)
     columns = [
         (rng.integers(0, len(a.labels), 5000) * group).astype(np.int32)

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import dppca
 from dppca.common.errors import DataError, SchemaMismatchError
-from dppca.common.schema import Schema
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.columns import parse_column
 from tests.support.latent_rows import make_rows
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_schema, make_study, numeric_of
 
 SCHEMA = make_study("latent").table
 ROWS = make_rows(50)
@@ -70,7 +69,7 @@ def test_what_is_decoded_is_coded_to_the_same_again(labels: list[tuple[int, int]
 
 def test_unit_ball_rows_come_back_and_stay_in_the_ball() -> None:
     axes = [{"name": n, "type": "numeric", "centre": 5.0, "scale": 2.0} for n in ("a", "b")]
-    schema = Schema.from_document({"row_norm": {}, "attributes": axes})
+    schema = make_schema(axes, row_norm={})
     coded = dppca.encode({"a": [5.0, 6.0], "b": [5.0, 5.5]}, schema)
     assert coded.tolist() == [[0.0, 0.0], [0.5, 0.25]]
     assert dppca.decode([[3.0, 4.0]], schema).to_pydict() == {"a": [6.2], "b": [6.6]}
@@ -153,11 +152,11 @@ def test_a_column_means_the_same_whatever_holds_it(kind: str) -> None:
 
 def test_whole_numbers_truth_values_and_days_are_read_in_every_library() -> None:
     attributes: list[dict[str, Any]] = [
-        {"name": "age", "type": "numeric", "lower": 0, "upper": 100, "integer": True},
+        numeric_of("age", 0, 100, integer=True),
         {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-01-03"},
-        {"name": "ill", "type": "binary", "values": ["false", "true"]},
+        binary_of("ill", ["false", "true"]),
     ]
-    schema = Schema.from_document({"attributes": attributes, "max_rows_per_person": 1})
+    schema = make_schema(attributes, max_rows_per_person=1)
     days = [date(2020, 1, 1), None, date(2020, 1, 3)]
     rows = {"age": [25, None, 75], "day": days, "ill": [True, False, None]}
     expected = dppca.encode(rows, schema)
@@ -197,9 +196,9 @@ def test_rows_that_cannot_be_decoded_are_refused(rows: Any, said: str) -> None:
 @pytest.mark.parametrize("score", ["linear", "log"])
 @pytest.mark.parametrize("integer", [True, False])
 def test_a_bin_in_products_comes_back_as_a_value_in_it(*, integer: bool, score: str) -> None:
-    age = {"name": "age", "type": "numeric", "lower": 0, "upper": 100, "bins": 6}
+    age = numeric_of("age", 0, 100, bins=6)
     shape = {"products": "bins", "zero": "separate", "missing": "level", "score": score}
-    schema = Schema.from_document({"attributes": [{**age, **shape, "integer": integer}]})
+    schema = make_schema([{**age, **shape, "integer": integer}])
     one_of_each = np.eye(schema.layout.n_columns)
     table = dppca.decode(one_of_each, schema)
     assert np.isnan(table["age"].to_numpy()[-1])

@@ -5,34 +5,25 @@ from concurrent import futures
 from contextlib import closing
 from typing import Any
 
-import grpc
 import pytest
 
 from dppca.common.errors import IdentityError, UnreachableError
-from dppca.common.transport.channels import open_channel, server_credentials, with_retries
+from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role
 from tests.support.certificates import Authority, new_authority
 from tests.support.http_proxy import connect_proxy
 from tests.support.patience import WAIT_S
+from tests.support.tls import answering
 
 LOGIN = "site-1:MARKED-secret-77"
 
 
-class _Answer(grpc.GenericRpcHandler):
-    def service(self, _details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        return grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"MARKED-answer-31")
-
-
 @pytest.fixture(scope="module")
 def port(authority: Authority) -> Any:
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_Answer()])
-    credentials = server_credentials(authority.issue(Role.CURATOR, "hub"))
-    bound = server.add_secure_port("127.0.0.1:0", credentials)
-    server.start()
-    yield bound
-    server.stop(None).wait()
+    with answering(authority.issue(Role.CURATOR, "hub"), lambda _: b"MARKED-answer-31") as bound:
+        yield bound
 
 
 def _call(

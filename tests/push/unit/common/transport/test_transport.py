@@ -4,10 +4,10 @@ import hashlib
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import grpc
@@ -30,7 +30,6 @@ from dppca.common.transport.channels import (
     CLIENT_OPTIONS,
     explain_failure,
     open_channel,
-    server_credentials,
     server_options,
     with_retries,
 )
@@ -58,6 +57,7 @@ from dppca.common.transport.tls import (
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.certificates import Authority, new_authority
 from tests.support.patience import WAIT_S
+from tests.support.tls import answering
 
 NOW = datetime.now(UTC)
 
@@ -121,22 +121,14 @@ def test_credentials_do_not_print_their_key(authority: Authority) -> None:
     assert "PRIVATE" not in repr(authority.issue(Role.OWNER, "owner-1"))
 
 
-class _WhoAmI(grpc.GenericRpcHandler):
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        def answer(_request: bytes, context: grpc.ServicerContext) -> bytes:
-            return peer_identity(context.auth_context()).uri.encode()
-
-        return grpc.unary_unary_rpc_method_handler(answer)
+def _who_calls(context: grpc.ServicerContext) -> bytes:
+    return peer_identity(context.auth_context()).uri.encode()
 
 
 @pytest.fixture(scope="module")
 def address(authority: Authority) -> Iterator[str]:
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
-    curator = authority.issue(Role.CURATOR, "hub")
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(curator))
-    server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with answering(authority.issue(Role.CURATOR, "hub"), _who_calls) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def _ask(address: str, credentials: Credentials, deadline_s: float = WAIT_S) -> bytes:
@@ -173,13 +165,9 @@ def test_an_expired_client_gets_no_answer(address: str, authority: Authority) ->
 
 
 def test_an_owners_certificate_cannot_pose_as_the_curator(authority: Authority) -> None:
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[_WhoAmI()])
     impostor = authority.issue(Role.OWNER, "owner-1")
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(impostor))
-    server.start()
-    with pytest.raises(IdentityError):
+    with answering(impostor, _who_calls) as port, pytest.raises(IdentityError):
         _ask(f"127.0.0.1:{port}", authority.issue(Role.OWNER, "owner-2"))
-    server.stop(None).wait()
 
 
 @pytest.mark.parametrize(
@@ -245,15 +233,21 @@ def test_a_handshake_that_is_broken_off_may_succeed_when_tried_again(
     assert accepted
 
 
-def test_a_call_is_repeated_until_it_succeeds() -> None:
-    clock, left = _Clock(), [3]
+class _Call:
+    """Fails so many times, for good unless said."""
 
-    def call(_timeout: float) -> str:
-        left[0] -= 1
-        if left[0]:
-            raise _Failure(grpc.StatusCode.UNAVAILABLE)
+    def __init__(self, error: grpc.RpcError, *, times: float = inf) -> None:
+        self._error, self._times, self.n_calls = error, times, 0
+
+    def __call__(self, _timeout: float) -> str:
+        self.n_calls += 1
+        if self.n_calls <= self._times:
+            raise self._error
         return "done"
 
+
+def test_a_call_is_repeated_until_it_succeeds() -> None:
+    clock, call = _Clock(), _Call(_Failure(grpc.StatusCode.UNAVAILABLE), times=2)
     assert with_retries(call, deadline_s=100, clock=clock.time, sleep=clock.sleep) == "done"
 
 
@@ -282,31 +276,26 @@ def test_retries_end_with_the_deadline_or_the_attempts(deadline_s: float) -> Non
     ids=["of an owner", "in all"],
 )
 def test_who_finds_the_other_side_busy_comes_again_until_the_deadline(busy: _Failure) -> None:
-    clock, left = _Clock(), [30]
-
-    def call(_timeout: float) -> str:
-        left[0] -= 1
-        if left[0]:
-            raise busy
-        return "done"
-
+    clock, call = _Clock(), _Call(busy, times=29)
     assert with_retries(call, deadline_s=600, clock=clock.time, sleep=clock.sleep) == "done"
-    left[0] = 10_000
+    call = _Call(busy)
     with pytest.raises(BusyError, match="nothing is lost"):
         with_retries(call, deadline_s=60, clock=clock.time, sleep=clock.sleep)
-    assert left[0] < 10_000 - 8
+    assert call.n_calls > 8
 
 
-def test_what_cannot_pass_is_not_repeated() -> None:
-    calls = []
-
-    def call(timeout: float) -> None:
-        calls.append(timeout)
-        raise _Failure(grpc.StatusCode.ALREADY_EXISTS, ConflictError.public, "ConflictError")
-
-    with pytest.raises(ConflictError):
-        with_retries(call, deadline_s=100)
-    assert len(calls) == 1
+def test_what_cannot_pass_is_not_repeated_and_a_status_without_our_trailer_is_understood() -> None:
+    for failure, error in (
+        (
+            _Failure(grpc.StatusCode.ALREADY_EXISTS, ConflictError.public, "ConflictError"),
+            ConflictError,
+        ),
+        (_Failure(grpc.StatusCode.NOT_FOUND, "anything"), UnknownStudyError),
+    ):
+        call = _Call(failure)
+        with pytest.raises(error):
+            with_retries(call, deadline_s=100)
+        assert call.n_calls == 1
 
 
 def test_who_cannot_be_reached_is_named() -> None:
@@ -314,14 +303,6 @@ def test_who_cannot_be_reached_is_named() -> None:
     dialled = DialTarget("hub.example:7443", b"", Role.OPERATOR)
     said = str(explain_failure(failed, dialled))
     assert said.startswith("the curator at hub.example:7443 cannot be reached (Connection refused)")
-
-
-def test_a_status_without_our_trailer_is_understood() -> None:
-    def call(_timeout: float) -> None:
-        raise _Failure(grpc.StatusCode.NOT_FOUND, "anything")
-
-    with pytest.raises(UnknownStudyError):
-        with_retries(call, deadline_s=1)
 
 
 @given(st.binary(max_size=100), st.integers(1, 40))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,16 +40,25 @@ def issued(authority: Path, role: Role, output: Path, hosts: tuple[str, ...] = (
 
 
 def request_for(
-    name: str, *, uri: str | None = None, key: ec.EllipticCurvePrivateKey | None = None
+    name: str,
+    *,
+    uri: str | None = "",
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
+    encoding: Encoding = Encoding.PEM,
 ) -> bytes:
-    names = [x509.UniformResourceIdentifier(uri or f"urn:dppca:owner:{name}")]
-    return (
-        x509.CertificateSigningRequestBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key or ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
-        .public_bytes(Encoding.PEM)
+    """A request with a URI of its name, with another one, or with none."""
+    made = x509.CertificateSigningRequestBuilder().subject_name(
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     )
+    if uri is not None:
+        names = [x509.UniformResourceIdentifier(uri or f"urn:dppca:owner:{name}")]
+        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signed = made.sign(key or ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return signed.public_bytes(encoding)
+
+
+def read_certificate(folder: Path) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((folder / "certificate.pem").read_bytes())
 
 
 def sign(authority: Path, request: bytes, output: Path, name: str | None = None) -> None:
@@ -90,18 +100,15 @@ def test_nothing_is_overwritten(authority: Path, tmp_path: Path) -> None:
 
 def test_an_independent_verifier_accepts_the_chain(authority: Path, tmp_path: Path) -> None:
     root = x509.load_pem_x509_certificate((authority / "ca.pem").read_bytes())
-    curator = x509.load_pem_x509_certificate(
-        (
-            issued(authority, Role.CURATOR, tmp_path / "hub", ("hub.example.org",))
-            / "certificate.pem"
-        ).read_bytes()
+    curator = read_certificate(
+        issued(authority, Role.CURATOR, tmp_path / "hub", ("hub.example.org",))
     )
     verifier = PolicyBuilder().store(Store([root])).time(NOW)
     verifier.build_server_verifier(x509.DNSName("hub.example.org")).verify(curator, [])
     with pytest.raises(x509.verification.VerificationError):
         verifier.build_server_verifier(x509.DNSName("other.example.org")).verify(curator, [])
-    sign(authority, request_for("owner-1"), tmp_path / "owner.pem")
-    owner = x509.load_pem_x509_certificate((tmp_path / "owner.pem").read_bytes())
+    sign(authority, request_for("owner-1"), tmp_path / "certificate.pem")
+    owner = read_certificate(tmp_path)
     verifier.build_client_verifier().verify(owner, [])
     verifier.build_client_verifier().verify(curator, [])
     with pytest.raises(x509.verification.VerificationError):
@@ -111,8 +118,8 @@ def test_an_independent_verifier_accepts_the_chain(authority: Path, tmp_path: Pa
 def test_extensions_are_what_rfc_5280_asks_for(authority: Path, tmp_path: Path) -> None:
     root = x509.load_pem_x509_certificate((authority / "ca.pem").read_bytes())
     assert root.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    sign(authority, request_for("owner-1"), tmp_path / "owner.pem")
-    owner = x509.load_pem_x509_certificate((tmp_path / "owner.pem").read_bytes())
+    sign(authority, request_for("owner-1"), tmp_path / "certificate.pem")
+    owner = read_certificate(tmp_path)
     found = owner.extensions
     assert not found.get_extension_for_class(x509.BasicConstraints).value.ca
     assert list(found.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
@@ -136,43 +143,23 @@ def test_signing_takes_key_and_name_and_nothing_else_from_a_request(
         days=30,
         now=NOW,
     )
-    certificate = x509.load_pem_x509_certificate((tmp_path / "certificate.pem").read_bytes())
+    certificate = read_certificate(tmp_path)
     assert certificate.public_key() == key.public_key()
     assert made.fingerprint == compute_fingerprint(key.public_key())
     assert made.identity == Identity("owner-1", Role.OWNER)
 
 
 def test_a_request_may_name_its_owner_in_the_subject_only(authority: Path, tmp_path: Path) -> None:
-    request = (
-        x509.CertificateSigningRequestBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
-        .sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
-        .public_bytes(Encoding.PEM)
-    )
+    request = request_for("owner-1", uri=None)
     sign(authority, request, tmp_path / "certificate.pem", "owner-1")
     assert (tmp_path / "certificate.pem").exists()
 
 
 def _damaged() -> bytes:
-    document = x509.load_pem_x509_csr(request_for("owner-1"))
-    der = bytearray(document.public_bytes(Encoding.DER))
+    der = bytearray(request_for("owner-1", encoding=Encoding.DER))
     der[-1] ^= 1
-    import base64
-
-    return (
-        b"-----BEGIN CERTIFICATE REQUEST-----\n"
-        + base64.encodebytes(bytes(der))
-        + b"-----END CERTIFICATE REQUEST-----\n"
-    )
-
-
-def _weak() -> bytes:
-    return (
-        x509.CertificateSigningRequestBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
-        .sign(rsa.generate_private_key(65537, 2048), hashes.SHA256())
-        .public_bytes(Encoding.PEM)
-    )
+    what = b"CERTIFICATE REQUEST-----\n"
+    return b"-----BEGIN " + what + base64.encodebytes(bytes(der)) + b"-----END " + what
 
 
 @pytest.mark.parametrize(
@@ -181,7 +168,7 @@ def _weak() -> bytes:
         (b"", None),
         (b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n", None),
         (_damaged(), None),
-        (_weak(), None),
+        (request_for("owner-1", key=rsa.generate_private_key(65537, 2048)), None),
         (request_for("owner-1"), "owner-2"),
         (request_for("owner-1", uri="urn:dppca:operator:owner-1"), None),
         (request_for("owner-1", uri="urn:dppca:owner:owner-2"), None),

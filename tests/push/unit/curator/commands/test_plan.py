@@ -121,6 +121,8 @@ def test_assumed_eigenvalues_come_from_a_file(
         ("--rows", "5", "--spectrum", "absent.npz"),
         ("--rows", "5", "--delta", "2"),
         ("--rows", "5", "--target", "absent"),
+        ("--rows", "5", "--plot", "plan.what"),
+        ("--rows", "5", "--plot", "absent/plan.png"),
     ],
     ids=" ".join,
 )
@@ -129,14 +131,6 @@ def test_what_makes_no_sense_is_a_setting_error(
 ) -> None:
     code, document = _document(capsys, study, *arguments)
     assert (code, document["error"]["class"]) == (10, "SettingError")
-
-
-def test_a_picture_that_cannot_be_drawn_is_a_setting_error(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for picture in (tmp_path / "plan.what", tmp_path / "absent" / "plan.png"):
-        code, document = _document(capsys, study, "--rows", 50, "--plot", picture)
-        assert (code, document["error"]["class"]) == (10, "SettingError")
 
 
 def test_a_file_that_is_no_result_holds_no_eigenvalues(

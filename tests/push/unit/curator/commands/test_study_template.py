@@ -47,13 +47,6 @@ def test_the_template_is_a_study_whether_printed_or_written(tmp_path: Path) -> N
     assert json.loads(_said("--json")[1])["template"] == TEMPLATE
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text("mine")
-    assert _said("--output", str(path))[0] == 10
-    assert path.read_text() == "mine"
-
-
 def test_what_is_commented_out_is_valid_too() -> None:
     both = TEMPLATE.replace("# quorum:", "quorum:").replace("# deadline:", "deadline:")
     study = study_from_yaml(both)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from dppca.curator.study.study_record import (
     StudyRecord,
 )
 from tests.support.census import header_of, make_release, with_receipt
+from tests.support.pooling import contributed
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -62,8 +64,7 @@ def second(**ledger: Any) -> tuple[Release, Header]:
 def decomposed() -> StudyRecord:
     record = OPEN
     for number in (1, 2):
-        header = header_of(make_release(STUDY, seed=number))
-        record, _ = contribute(record, f"owner-{number}", header, NONE, now=NOW)
+        record = contributed(record, f"owner-{number}", make_release(STUDY, seed=number), now=NOW)
     return replace(record, state=StudyState.DECOMPOSED, result=RESULT)
 
 
@@ -158,55 +159,50 @@ def test_what_stands_at_the_end_of_what_is_allowed_is_taken(n_rows: int, length:
         assert admit(ONE, "owner-2", taken, NONE, now=NOW) is UploadDecision.ACCEPT
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("epsilon", "0.1"),
-        ("epsilon", "1.0"),
-        ("delta", "0.1"),
-        ("charged_epsilon", "0.5"),
-        ("mechanism", "gaussian"),
-        ("scale", 1),
-        ("scale", float(RELEASE.receipt.noise.scale or 0)),
-        ("l1", 1),
-        ("l2_squared", 1),
-        ("max_rows_per_person", 2),
-        ("max_rows_per_person", True),
-        ("resolution_bits", 7),
-        ("schema_digest", "0" * 64),
-        ("study_digest", "0" * 64),
-        ("relation", "add-or-remove-one"),
-        ("label", "published-method"),
-        ("label", "site-only"),
-        ("version", 2),
-        ("source", "trust me"),
-    ],
-)
-def test_a_receipt_that_the_study_does_not_imply_is_refused_by_name(
-    field: str, value: object
-) -> None:
-    release, header = second()
-    with pytest.raises(SchemaMismatchError, match=field):
-        admit(ONE, "owner-2", with_receipt(header, release, **{field: value}), NONE, now=NOW)
+NOT_OF_THE_STUDY: list[tuple[str, object]] = [
+    ("epsilon", "0.1"),
+    ("epsilon", "1.0"),
+    ("delta", "0.1"),
+    ("charged_epsilon", "0.5"),
+    ("mechanism", "gaussian"),
+    ("scale", 1),
+    ("scale", float(RELEASE.receipt.noise.scale or 0)),
+    ("l1", 1),
+    ("l2_squared", 1),
+    ("max_rows_per_person", 2),
+    ("max_rows_per_person", True),
+    ("resolution_bits", 7),
+    ("schema_digest", "0" * 64),
+    ("study_digest", "0" * 64),
+    ("relation", "add-or-remove-one"),
+    ("label", "published-method"),
+    ("label", "site-only"),
+    ("version", 2),
+    ("source", "trust me"),
+]
+NOT_OF_THE_RELEASE: list[tuple[str, object]] = [
+    ("ledger_sequence", 3),
+    ("ledger_sequence", -1),
+    ("ledger_sequence", "1"),
+    ("ledger_sequence", True),
+    ("software", 7),
+    ("software", "x" * 129),
+    ("n_rows", 1001),
+]
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("error", "fields"),
     [
-        ("ledger_sequence", 3),
-        ("ledger_sequence", -1),
-        ("ledger_sequence", "1"),
-        ("ledger_sequence", True),
-        ("software", 7),
-        ("software", "x" * 129),
-        ("n_rows", 1001),
+        *product([SchemaMismatchError], NOT_OF_THE_STUDY),
+        *product([UploadError], NOT_OF_THE_RELEASE),
     ],
 )
-def test_a_receipt_that_the_release_does_not_imply_is_a_bad_upload(
-    field: str, value: object
+def test_a_receipt_that_study_or_release_do_not_imply_is_refused_by_name(
+    error: type[DppcaError], fields: tuple[str, object]
 ) -> None:
-    release, header = second()
-    with pytest.raises(UploadError, match=field):
+    (field, value), (release, header) = fields, second()
+    with pytest.raises(error, match=field):
         admit(ONE, "owner-2", with_receipt(header, release, **{field: value}), NONE, now=NOW)
 
 

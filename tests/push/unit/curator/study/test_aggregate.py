@@ -20,11 +20,11 @@ from dppca.common.results import result_from_bytes, result_to_bytes
 from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.curator.study import lifecycle
-from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import OwnerHistory, StudyRecord
-from tests.support.census import header_of, make_release
+from dppca.curator.study.study_record import StudyRecord
+from tests.support.census import make_release
 from tests.support.examples import examples
+from tests.support.pooling import contributed as admitted
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -33,15 +33,8 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 def contributed(study: Study, rows: tuple[int, ...] = (900, 1000, 1100)) -> StudyRecord:
     record = lifecycle.create(None, study, now=NOW)
     for seed, n_rows in enumerate(rows):
-        header = header_of(make_release(study, seed=seed, n_rows=n_rows))
-        record, _ = contribute(
-            record,
-            f"owner-{seed + 1}",
-            header,
-            OwnerHistory(),
-            calibration=calibrate(record.study),
-            now=NOW,
-        )
+        release = make_release(study, seed=seed, n_rows=n_rows)
+        record = admitted(record, f"owner-{seed + 1}", release, now=NOW)
     return record
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,64 +17,42 @@ from dppca.common.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.messages import Header, StudyState
-from dppca.common.study import Trust
+from dppca.common.messages import StudyState
+from dppca.common.study import Study, Trust
 from dppca.common.study_document import study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition, next_state
 from dppca.curator.study.study_record import (
-    Contribution,
-    LedgerHead,
     Sealing,
     StoredBlob,
     StoredOpening,
     StudyRecord,
 )
-from tests.support.census import header_of, make_release
+from tests.support.census import make_release
 from tests.support.masked import make_masked_study
+from tests.support.pooling import contribution_of
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)
 OPEN_BY = NOW + timedelta(days=1)
 RESULT = StoredBlob(10, b"r" * 32)
+RELEASE = make_release(make_study())
 
 
 def record_with(*owners: str, state: StudyState = StudyState.OPEN, **changes: Any) -> StudyRecord:
-    study = make_study(**changes)
-    header = header_of(make_release(study))
-    return StudyRecord(
-        study=study,
-        state=state,
-        created_s=0,
-        contributions=tuple(contribution(owner, header) for owner in sorted(owners)),
-    )
-
-
-def contribution(owner: str, header: Header) -> Contribution:
-    return Contribution(
-        owner=owner,
-        release_id=owner.encode().ljust(16),
-        n_rows=header.n_rows,
-        n_bytes=header.total_bytes,
-        sha256=header.sha256,
-        chain=LedgerHead(1, b"h" * 32),
-        receipt=header.receipt,
-        received_s=1,
-    )
+    return record_of(make_study(**changes), owners, state)
 
 
 def masked_with(*owners: str, state: StudyState = StudyState.OPEN, **changes: Any) -> StudyRecord:
     """A study with ``trust: aggregate``: owner-1 to owner-4, the first two of them openers."""
-    study = make_masked_study(**changes).study
-    header = header_of(make_release(make_study()))
-    return StudyRecord(
-        study=study,
-        state=state,
-        created_s=0,
-        contributions=tuple(contribution(owner, header) for owner in sorted(owners)),
-        sealing=None if state is StudyState.OPEN else Sealing(b"s" * 32, 1),
-    )
+    sealing = None if state is StudyState.OPEN else Sealing(b"s" * 32, 1)
+    return replace(record_of(make_masked_study(**changes).study, owners, state), sealing=sealing)
+
+
+def record_of(study: Study, owners: Iterable[str], state: StudyState) -> StudyRecord:
+    taken = (contribution_of(owner, RELEASE) for owner in sorted(owners))
+    return StudyRecord(study=study, state=state, created_s=0, contributions=tuple(taken))
 
 
 def opened(record: StudyRecord, *openers: str) -> StudyRecord:

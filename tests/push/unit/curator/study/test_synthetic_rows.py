@@ -15,25 +15,16 @@ import pytest
 from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.errors import UploadError
 from dppca.common.messages import Form
-from dppca.common.schema import Schema
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
+from tests.support.studies import make_schema, numeric_of
 
-SCHEMA = Schema.from_document(
-    {
-        "attributes": [
-            {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
-            {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "severe"]},
-            {
-                "name": "bmi",
-                "type": "numeric",
-                "lower": 10,
-                "upper": 60,
-                "histogram": True,
-                "missing": "level",
-            },
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 110},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+        {"name": "pain", "type": "ordinal", "levels": ["none", "mild", "severe"]},
+        numeric_of("bmi", 10, 60, histogram=True, missing="level"),
+        numeric_of("age", 0, 110),
+    ]
 )
 SOUND: dict[str, Any] = {
     "day": pa.array([date(2020, 1, 1), date(2020, 12, 31)]),

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from dppca import PPCADPMH
 from dppca.common.errors import DataError
 from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.schema import Schema
@@ -104,9 +103,3 @@ def test_other_columns_than_fitted_are_refused() -> None:
         read_named(estimator, ROWS.to_pandas(), Schema.from_document(document), reset=False)
     with pytest.raises(DataError, match="0 rows"):
         read_named(estimator, ROWS.to_pandas().head(0), SCHEMA, reset=True)
-
-
-def test_text_without_a_schema_is_refused_without_quoting_it() -> None:
-    with pytest.raises(DataError, match="X must hold numbers") as refused:
-        PPCADPMH(epsilon=10, max_rows_per_person=1, bounds=(-2, 2)).fit(ROWS.to_pandas())
-    assert "yes" not in str(refused.value)

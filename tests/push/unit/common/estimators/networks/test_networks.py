@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,35 +26,21 @@ from dppca.common.estimators.networks.network import Family, Network, fit_tables
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.schema import Schema, find_faults
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 FALSE_ALARMS = 0.0  # draws that are judged have seeds
 SEEDED = partial(SeededEntropy, 11)
-SCHEMA = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
-            {
-                "name": "visits",
-                "type": "numeric",
-                "lower": 0,
-                "upper": 30,
-                "integer": True,
-                "zero": "separate",
-                "histogram": True,
-            },
-            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-            {"name": "ward", "type": "categorical", "categories": ["n", "s", "w", "e"]},
-        ],
-        "targets": ["ill"],
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 18, 100),
+        numeric_of("visits", 0, 30, integer=True, zero="separate", histogram=True),
+        binary_of("ill", ["no", "yes"]),
+        categorical_of("ward", ["n", "s", "w", "e"]),
+    ],
+    max_rows_per_person=1,
+    targets=["ill"],
 )
-BINARY = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)],
-    }
-)
+BINARY = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(6)], max_rows_per_person=1)
 # Each of the six copies the one at its place of this list, with errors: a tree.
 COPIED = (None, 0, 1, 0, 3, 3)
 TREE = frozenset(frozenset((child, of)) for child, of in enumerate(COPIED) if of is not None)
@@ -131,15 +118,6 @@ def test_relations_of_numbers_and_labels_come_through(fit: Fit) -> None:
     assert drawn[:, 0].mean() == pytest.approx(rows[:, 0].mean(), abs=2)
 
 
-def test_with_no_noise_to_speak_of_tables_are_the_shares_of_rows() -> None:
-    rows = tree()
-    model = subn(rows, schema=BINARY, epsilon=1e9, theta=2e10).model_  # tables of 8 cells
-    for family, table in zip(model.network.families, model.tables, strict=True):
-        for place, value in enumerate(np.ndindex((2,) * len(family.parents))):
-            given = (rows[:, family.parents] == value).all(axis=1)
-            assert table[place, 1] == pytest.approx(rows[given, family.child].mean(), abs=0.03)
-
-
 @BOTH
 def test_the_whole_may_leave_and_is_charged_as_a_whole(fit: Fit) -> None:
     for entropy in (None, OperatingSystemEntropy):
@@ -165,21 +143,27 @@ def test_noise_that_can_be_drawn_again_is_never_released(fit: Fit) -> None:
     assert not np.array_equal(first.sample(50), first.sample(50, random_state=6))
 
 
+def chosen_scales(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The scale of each choice that the module makes from now on."""
+    chosen: list[int] = []
+    choose = module.choose
+
+    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
+        chosen.append(scale)
+        picked: int = choose(scores, scale=scale, entropy=entropy)
+        return picked
+
+    monkeypatch.setattr(module, "choose", watched)
+    return chosen
+
+
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
     m: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each party draws noise on counts by its scale, choices by theirs; never more than epsilon."""
-    chosen: list[int] = []
-
-    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
-        chosen.append(scale)
-        return choose(scores, scale=scale, entropy=entropy)
-
-    choose = dp_subn3.choose
-    monkeypatch.setattr(dp_subn3, "choose", watched)
-    rows = tree()
+    chosen, rows = chosen_scales(dp_subn3, monkeypatch), tree()
     schema = Schema.from_document({**BINARY.model_dump(mode="json"), "max_rows_per_person": k})
     model = subn(rows, m=m, schema=schema, epsilon="0.7", theta=16)
     assert chosen
@@ -193,15 +177,7 @@ def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
 
 
 def test_the_parts_of_privbayes_add_up_to_its_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[int] = []
-
-    def watched(scores: Any, *, scale: int, entropy: Any) -> int:
-        chosen.append(scale)
-        return choose(scores, scale=scale, entropy=entropy)
-
-    choose = privbayes.choose
-    monkeypatch.setattr(privbayes, "choose", watched)
-    rows = tree()
+    chosen, rows = chosen_scales(privbayes, monkeypatch), tree()
     model = bayes(rows, schema=BINARY, epsilon="0.7")
     assert len(chosen) == 5
     sensitivity = dependence_sensitivity(len(rows), child_sizes=[2])
@@ -350,10 +326,10 @@ def test_frames_are_read_by_names_and_labels_and_rows_come_back_so(kind: str) ->
 
 def test_missing_numbers_that_are_a_level_are_counted_and_drawn_as_one() -> None:
     """False alarms: the share is drawn from counts with noise of a thousandth, seeded."""
-    lab = {"name": "lab", "type": "numeric", "lower": 0, "upper": 10}
+    lab = numeric_of("lab", 0, 10)
     level = {**lab, "missing": "level", "histogram": True}
-    ill = {"name": "ill", "type": "binary", "values": ["no", "yes"]}
-    schema = Schema.from_document({"max_rows_per_person": 1, "attributes": [level, ill]})
+    ill = binary_of("ill", ["no", "yes"])
+    schema = make_schema([level, ill], max_rows_per_person=1)
     rng, n_rows = np.random.default_rng(4), 3_000
     gone = rng.random(n_rows) < 0.3
     rows = {"lab": np.where(gone, np.nan, rng.normal(6, 1, n_rows).clip(0, 10))}
@@ -363,6 +339,6 @@ def test_missing_numbers_that_are_a_level_are_counted_and_drawn_as_one() -> None
     missing = drawn["lab"].isna()
     assert abs(missing.mean() - gone.mean()) < 0.02
     assert ((drawn["ill"] == "yes") == missing).mean() > 0.95
-    without = Schema.from_document({"max_rows_per_person": 1, "attributes": [lab, ill]})
+    without = make_schema([lab, ill], max_rows_per_person=1)
     with pytest.raises(DataError, match="does not say what they count as"):
         PrivBayes(epsilon="20", schema=without).fit(frame)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
@@ -26,25 +24,19 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.schema import Schema, find_faults
 from dppca.common.study import Covariance
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SEEDED = partial(SeededEntropy, 11)
-SCHEMA = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
-            {"name": "dose", "type": "numeric", "lower": -2, "upper": 2},
-            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-            {"name": "ward", "type": "categorical", "categories": ["n", "s", "w", "e"]},
-        ],
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 18, 100),
+        numeric_of("dose", -2, 2),
+        binary_of("ill", ["no", "yes"]),
+        categorical_of("ward", ["n", "s", "w", "e"]),
+    ],
+    max_rows_per_person=1,
 )
-BINARY = Schema.from_document(
-    {
-        "max_rows_per_person": 1,
-        "attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)],
-    }
-)
+BINARY = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(6)], max_rows_per_person=1)
 
 
 def people(n_rows: int = 3_000) -> NDArray[np.float64]:
@@ -234,17 +226,12 @@ def test_what_the_printed_noise_costs_depends_on_the_columns(
 def test_printed_noise_on_many_indicators_costs_less_than_was_printed() -> None:
     """p counts indicators, of which a row has one: Adult's schema, 6 + 2 + 7 attributes."""
     labels = (8, 16, 7, 14, 6, 5, 40)
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                *({"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(6)),
-                *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(2)),
-                *(
-                    {"name": f"c{i}", "type": "categorical", "categories": list(range(n))}
-                    for i, n in enumerate(labels)
-                ),
-            ]
-        }
+    schema = make_schema(
+        [
+            *(numeric_of(f"n{i}", 0, 1) for i in range(6)),
+            *(binary_of(f"b{i}", [0, 1]) for i in range(2)),
+            *(categorical_of(f"c{i}", list(range(n))) for i, n in enumerate(labels)),
+        ]
     )
     rng = np.random.default_rng(0)
     rows = [rng.random((300, 6)), rng.integers(0, 2, (300, 2))]
@@ -257,7 +244,7 @@ def test_printed_noise_on_many_indicators_costs_less_than_was_printed() -> None:
 
 
 def test_a_schema_that_says_no_row_limit_takes_the_estimators() -> None:
-    silent = Schema.from_document({"attributes": BINARY.model_dump(mode="json")["attributes"]})
+    silent = make_schema(BINARY.model_dump(mode="json")["attributes"])
     with pytest.raises(SettingError, match="max_rows_per_person is not given and has no default"):
         fitted(binaries(), schema=silent)
     model = fitted(binaries(), schema=silent, max_rows_per_person=3)
@@ -299,10 +286,7 @@ def test_rows_of_one_person_multiply_what_the_printed_noise_costs() -> None:
 def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
     numeric: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    attributes = [
-        {"name": "x", "type": "numeric", "lower": 0, "upper": 1, **numeric},
-        {"name": "b", "type": "binary", "values": [0, 1]},
-    ]
+    attributes = [numeric_of("x", 0, 1, **numeric), binary_of("b", [0, 1])]
     document = {"max_rows_per_person": 1, "attributes": attributes, **settings}
     rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
     with pytest.raises(SettingError, match="histogram, products and targets out of the schema"):
@@ -330,14 +314,6 @@ def test_a_frame_with_labels_gives_what_an_array_of_codes_gives_and_labels_back(
     pd.testing.assert_frame_equal(decoded, as_frame(plain.decoded_)[decoded.columns])
     assert isinstance(named.decode(named.sample(50)), pd.DataFrame)
     assert np.array_equal(named.transform(as_frame(rows)), plain.transform(rows))
-
-
-def test_frames_of_other_libraries_come_back_as_such() -> None:
-    frame = as_frame(people(300))
-    for given in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        decoded = fitted(given).decoded_
-        assert type(decoded) is type(given)
-        assert {str(label) for label in decoded["ill"]} == {"no", "yes"}
 
 
 def test_rows_come_back_from_as_many_scores_as_there_are_columns_less_one() -> None:

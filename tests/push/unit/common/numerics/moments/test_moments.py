@@ -9,6 +9,7 @@ import pytest
 
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.schema import Schema, encode
+from tests.support.studies import binary_of
 
 
 @pytest.mark.parametrize("settings", [{}, {"targets": ["a3", "a150"], "target_weight": 4}])
@@ -18,10 +19,7 @@ def test_unpacked_products_are_those_of_the_rows_whatever_their_weight(
     n_columns, n_rows = 200, 50
     schema = Schema.from_document(
         {
-            "attributes": [
-                {"name": f"a{index}", "type": "binary", "values": ["n", "y"]}
-                for index in range(n_columns)
-            ],
+            "attributes": [binary_of(f"a{index}", ["n", "y"]) for index in range(n_columns)],
             **settings,
         }
     )

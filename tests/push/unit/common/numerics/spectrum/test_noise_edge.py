@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dppca.common.numerics.moments.moments import spread_products, unpack
 from dppca.common.numerics.spectrum.noise import NoiseSource
-from dppca.common.numerics.spectrum.noise_edge import largest_eigenvalue, noise_edge
+from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 from dppca.common.schema import Layout, Schema
 from dppca.common.study import Covariance
 
@@ -25,18 +27,24 @@ def _ball(p: int, include_sums: bool) -> Layout:
     return _layout(attributes, row_norm={"include_sums": include_sums})
 
 
-def test_the_same_seed_gives_the_same_edge_and_another_seed_another() -> None:
-    layout = _layout(_NUMERIC + _BINARY)
-    settings = {
+def _edge(layout: Layout, **changes: Any) -> NoiseEdge:
+    """Pooled Laplace noise of one owner with 1000 rows, about a mean of zero."""
+    given: dict[str, Any] = {
         "mechanism": "laplace",
         "scale": 1e7,
-        "owner_rows": [100, 200],
-        "mean": np.full(7, 0.1),
+        "owner_rows": [1000],
+        "mean": np.zeros(layout.n_columns),
         "covariance": Covariance.POOLED,
+        "seed": 0,
     }
-    first = noise_edge(layout, seed=1, **settings)
-    assert first == noise_edge(layout, seed=1, **settings)
-    assert first != noise_edge(layout, seed=2, **settings)
+    return noise_edge(layout, **{**given, **changes})
+
+
+def test_the_same_seed_gives_the_same_edge_and_another_seed_another() -> None:
+    layout = _layout(_NUMERIC + _BINARY)
+    first = _edge(layout, seed=1)
+    assert first == _edge(layout, seed=1)
+    assert first != _edge(layout, seed=2)
     assert first.draws == 200
     assert first.quantile == 0.95
 
@@ -55,15 +63,8 @@ def test_the_edge_is_the_one_of_the_slow_obvious_simulation(mechanism: str) -> N
         second[np.diag_indices(p)] -= [0.25 if k == "binary" else 0 for k in layout.kinds]
         noise = second - np.outer(nu, mean) - np.outer(mean, nu)
         largest.append(np.linalg.eigvalsh(noise)[-1])
-    found = noise_edge(
-        layout,
-        mechanism=mechanism,  # type: ignore[arg-type]
-        scale=scale,
-        owner_rows=rows,
-        mean=mean,
-        covariance=Covariance.POOLED,
-        seed=9,
-        draws=400,
+    found = _edge(
+        layout, mechanism=mechanism, scale=scale, owner_rows=rows, mean=mean, seed=9, draws=400
     )
     assert found.value == pytest.approx(np.quantile(largest, 0.95), rel=0.06)
 
@@ -72,61 +73,22 @@ def test_the_edge_is_the_one_of_the_slow_obvious_simulation(mechanism: str) -> N
 def test_gaussian_noise_in_the_unit_ball_without_sums_has_the_semicircle_edge(p: int) -> None:
     layout = _ball(p, include_sums=False)
     sigma, rows = 5e6, [400, 600]
-    found = noise_edge(
-        layout,
-        mechanism="gaussian",
-        scale=sigma,
-        owner_rows=rows,
-        mean=None,
-        covariance=Covariance.POOLED,
-        seed=3,
-        draws=20,
+    found = _edge(
+        layout, mechanism="gaussian", scale=sigma, owner_rows=rows, mean=None, seed=3, draws=20
     )
     per_entry = sigma * np.sqrt(2) / (sum(rows) * 4**10)
     assert found.value == pytest.approx(2 * np.sqrt(p) * per_entry, rel=0.05)
 
 
-def test_a_mean_makes_the_edge_larger_than_the_semicircle_has_it() -> None:
-    layout = _layout(_BINARY * 1 + _NUMERIC + _CATEGORICAL)
-    settings = {
-        "mechanism": "laplace",
-        "scale": 1e7,
-        "owner_rows": [1000],
-        "covariance": Covariance.POOLED,
-        "seed": 0,
-    }
-    centred = noise_edge(layout, mean=np.zeros(layout.n_columns), **settings)
-    shifted = noise_edge(layout, mean=np.full(layout.n_columns, 0.5), **settings)
-    assert shifted.value > 1.3 * centred.value
-
-
 def test_within_owners_the_squares_of_the_means_noises_lower_the_edge() -> None:
     layout = _layout(_BINARY)
-    settings = {
-        "mechanism": "laplace",
-        "scale": 4e8,
-        "owner_rows": [1000] * 20,
-        "mean": np.zeros(4),
-        "seed": 0,
-    }
-    pooled = noise_edge(layout, covariance=Covariance.POOLED, **settings)
-    within = noise_edge(layout, covariance=Covariance.WITHIN, **settings)
+    pooled, within = (
+        _edge(layout, scale=4e8, owner_rows=[1000] * 20, covariance=each)
+        for each in (Covariance.POOLED, Covariance.WITHIN)
+    )
     # each owner's nu has variance 2 (b / (n_i 4^g))^2 per column, and 20 of them average out
     shift = 2 * (4e8 / (1000 * 4**10)) ** 2
     assert within.value == pytest.approx(pooled.value - shift, abs=0.5 * shift)
-
-
-def test_a_hundred_columns_take_all_200_draws() -> None:
-    found = noise_edge(
-        _ball(104, include_sums=True),
-        mechanism="laplace",
-        scale=1e7,
-        owner_rows=[1000] * 3,
-        mean=np.zeros(104),
-        covariance=Covariance.POOLED,
-        seed=0,
-    )
-    assert found.draws == 200
 
 
 @pytest.mark.parametrize(("work", "draws"), [(10**6, 200), (64 * 50, 50), (64, 8)])
@@ -134,15 +96,7 @@ def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
     work: int, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge._MAX_WORK", work)
-    found = noise_edge(
-        _layout(_BINARY),
-        mechanism="gaussian",
-        scale=1e7,
-        owner_rows=[1000],
-        mean=np.zeros(4),
-        covariance=Covariance.POOLED,
-        seed=0,
-    )
+    found = _edge(_layout(_BINARY), mechanism="gaussian")
     assert found.draws == draws
 
 
@@ -172,15 +126,7 @@ def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
     mean = np.linspace(-0.4, 0.3, layout.n_columns)
     scale, rows = 4e9, [300, 500, 200]
-    found = noise_edge(
-        layout,
-        mechanism="laplace",
-        scale=scale,
-        owner_rows=rows,
-        mean=mean,
-        covariance=covariance,
-        seed=11,
-    )
+    found = _edge(layout, scale=scale, owner_rows=rows, mean=mean, covariance=covariance, seed=11)
     assert found.draws == max(8, 400_000_000 // (layout.n_columns**3 + 3 * layout.n_columns))
     largest = []
     for number in range(found.draws):

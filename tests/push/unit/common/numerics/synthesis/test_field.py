@@ -20,20 +20,17 @@ from dppca.common.numerics.synthesis.targets import (
     field_targets,
 )
 from dppca.common.schema import Schema, encode, find_faults
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-MIXED = Schema.from_document(
-    {
-        "attributes": [
-            {"name": "plan", "type": "categorical", "categories": list("abcde")},
-            {"name": "flag", "type": "binary", "values": ["no", "yes"]},
-            {"name": "spent", "type": "numeric", "lower": -3, "upper": 17},
-            {"name": "other", "type": "binary", "values": [0, 1]},
-        ]
-    }
+MIXED = make_schema(
+    [
+        categorical_of("plan", list("abcde")),
+        binary_of("flag", ["no", "yes"]),
+        numeric_of("spent", -3, 17),
+        binary_of("other", [0, 1]),
+    ]
 )
-BINARY = Schema.from_document(
-    {"attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(6)]}
-)
+BINARY = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(6)])
 
 
 def _mixed_rows(n: int = 20_000) -> NDArray[np.int32]:
@@ -228,9 +225,7 @@ def test_there_is_no_field_without_sums_or_for_one_attribute() -> None:
     rng = np.random.default_rng(0)
     rest = {"histograms": [None] * 4, "entry_noise": 0.0, "rng": rng}
     assert fit_released(MIXED, mean=None, second=np.eye(8), **rest) is None
-    three = Schema.from_document(
-        {"attributes": [{"name": "a", "type": "categorical", "categories": list("abc")}]}
-    )
+    three = make_schema([categorical_of("a", list("abc"))])
     assert fit_released(three, mean=np.zeros(3), second=np.eye(3), **rest) is None
 
 
@@ -238,13 +233,7 @@ def test_strongly_correlated_numerics_stay_so() -> None:
     """From independence, chains that mix slowly would stop at a correlation of 0.6."""
     rng = np.random.default_rng(3)
     values = 0.95 * rng.normal(size=(20_000, 1)) + 0.31 * rng.normal(size=(20_000, 8))
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": f"n{i}", "type": "numeric", "lower": -4, "upper": 4} for i in range(8)
-            ]
-        }
-    )
+    schema = make_schema([numeric_of(f"n{i}", -4, 4) for i in range(8)])
     rows = encode(schema, list(values.T))
     fit = _fit(schema, rows, noise=1e-4)
     assert fit.converged
@@ -258,14 +247,12 @@ def test_a_numeric_with_rare_values_far_out_is_fitted_without_its_histogram() ->
     gain = np.where(rng.random(20_000) < 0.03, rng.uniform(2_000, 100_000, 20_000), 0.0)
     group = rng.choice(8, 20_000).astype(np.int32)
     years = rng.normal(40 + 2 * group, 10)
-    schema = Schema.from_document(
-        {
-            "attributes": [
-                {"name": "gain", "type": "numeric", "lower": 0, "upper": 100_000},
-                {"name": "years", "type": "numeric", "lower": 0, "upper": 110},
-                {"name": "group", "type": "categorical", "categories": list("abcdefgh")},
-            ]
-        }
+    schema = make_schema(
+        [
+            numeric_of("gain", 0, 100_000),
+            numeric_of("years", 0, 110),
+            categorical_of("group", list("abcdefgh")),
+        ]
     )
     fit = _fit(schema, encode(schema, [gain, years, group]), noise=2e-3)
     assert fit.converged
@@ -275,9 +262,9 @@ def test_a_numeric_with_rare_values_far_out_is_fitted_without_its_histogram() ->
 def test_numerics_that_fill_a_small_part_of_their_bounds_keep_their_relation() -> None:
     """Chains that stray into cells where nobody is would make up the product by themselves."""
     bounds = {"type": "numeric", "lower": 0, "upper": 250}
-    flags = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]
+    flags = [binary_of(f"b{i}", [0, 1]) for i in range(4)]
     named = [{"name": name, **bounds} for name in ("systolic", "diastolic")]
-    schema = Schema.from_document({"attributes": [*named, *flags]})
+    schema = make_schema([*named, *flags])
     rng = np.random.default_rng(6)
     apart = rng.normal(size=(2, 20_000))
     systolic = 120 + 15 * apart[0]

@@ -11,6 +11,7 @@ from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.synthesis.targets import coupling_scales, field_targets
 from dppca.common.numerics.synthesis.visibility import FAINT, Visibility, find_visible
 from dppca.common.schema import Column, Schema, encode
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 N_ROWS = 20_000
 RELATED = np.arange(4)
@@ -18,18 +19,16 @@ RELATED = np.arange(4)
 
 
 def _schema(upper: float) -> Schema:
-    return Schema.from_document(
-        {
-            "attributes": [
-                {"name": "balance", "type": "numeric", "lower": 0, "upper": upper},
-                {"name": "income", "type": "numeric", "lower": 0, "upper": 8},
-                {"name": "default", "type": "binary", "values": [0, 1]},
-                {"name": "segment", "type": "categorical", "categories": list("abc")},
-                {"name": "gift", "type": "binary", "values": [0, 1]},
-                {"name": "region", "type": "categorical", "categories": list("uvwxyz")},
-                {"name": "age", "type": "numeric", "lower": 18, "upper": 100},
-            ]
-        }
+    return make_schema(
+        [
+            numeric_of("balance", 0, upper),
+            numeric_of("income", 0, 8),
+            binary_of("default", [0, 1]),
+            categorical_of("segment", list("abc")),
+            binary_of("gift", [0, 1]),
+            categorical_of("region", list("uvwxyz")),
+            numeric_of("age", 18, 100),
+        ]
     )
 
 
@@ -152,9 +151,7 @@ def test_rows_have_on_its_own_what_is_said_to_be_so() -> None:
 
 def test_the_noise_of_a_correlation_is_that_of_the_pair_in_the_middle() -> None:
     """Of binaries with even shares: the product's noise over a quarter; shares add little."""
-    schema = Schema.from_document(
-        {"attributes": [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(5)]}
-    )
+    schema = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(5)])
     groups, noise = schema.layout.groups, 0.003
     targets = field_targets(
         schema,

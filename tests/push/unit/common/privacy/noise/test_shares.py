@@ -38,24 +38,20 @@ LARGEST_TOTAL = 12
 
 
 @both
-@pytest.mark.parametrize("scale", [0, -1, 1000.0, "1000", None, True, 2**125])
-def test_scale_that_is_no_integer_in_range_is_refused(share: Share, scale: object) -> None:
-    with pytest.raises(SettingError, match=r"scale|sigma_squared"):
-        share(scale, 3, 5, entropy=ScriptedEntropy(b""))
-
-
-@both
-@pytest.mark.parametrize("honest", [1, 0, -3, 2.0, None, True, 2**15 + 1])
-def test_number_of_honest_owners_out_of_range_is_refused(share: Share, honest: object) -> None:
-    with pytest.raises(SettingError, match="honest"):
-        share(10**9, honest, 5, entropy=ScriptedEntropy(b""))
-
-
-@both
-@pytest.mark.parametrize("size", [-1, 1.0, None, True])
-def test_size_that_is_no_count_is_refused(share: Share, size: object) -> None:
-    with pytest.raises(SettingError, match="size"):
-        share(10**9, 3, size, entropy=ScriptedEntropy(b""))
+@pytest.mark.parametrize(
+    ("scale", "honest", "size", "says"),
+    [
+        *((scale, 3, 5, r"scale|sigma_squared") for scale in (0, -1, 1000.0, "1000", None)),
+        *((scale, 3, 5, r"scale|sigma_squared") for scale in (True, 2**125)),
+        *((10**9, honest, 5, "honest") for honest in (1, 0, -3, 2.0, None, True, 2**15 + 1)),
+        *((10**9, 3, size, "size") for size in (-1, 1.0, None, True)),
+    ],
+)
+def test_arguments_that_are_no_integers_in_range_are_refused(
+    share: Share, scale: object, honest: object, size: object, says: str
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        share(scale, honest, size, entropy=ScriptedEntropy(b""))
 
 
 @both
