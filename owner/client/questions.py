@@ -22,13 +22,10 @@ from dppca.common.errors import (
     UploadError,
 )
 from dppca.common.messages import StudyState
-from dppca.common.names import one_line
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
 from dppca.common.transport.channels import CONNECT_TIMEOUT_S
-from dppca.common.transport.codec import (
-    state_from_wire,
-)
+from dppca.common.transport.codec import read_message, state_from_wire
 from dppca.common.transport.connection import CALL_TIMEOUT_S, CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
@@ -74,7 +71,7 @@ class StudyProgress:
     total_bytes: int
     sha256: bytes
     reason: str
-    missing_openers: tuple[str, ...] = ()
+    missing_openers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +133,7 @@ class CuratorQueries(CuratorConnection):
             lambda left: self._federation.ListStudies(request, timeout=left),
             deadline_s=deadline_s,
         )
-        return tuple(
-            StudySummary(
-                name=one_line(study.name),
-                digest=study.digest.hex(),
-                state=state_from_wire(study.state),
-                contributed=study.contributed,
-                contributions=study.contributions,
-                owners=study.owners,
-            )
-            for study in answer.studies
-        )
+        return tuple(read_message(StudySummary, study) for study in answer.studies)
 
     def held(self) -> Held:
         """What the curator says that it holds of this owner, and has seen of its ledger."""
@@ -167,19 +154,8 @@ class CuratorQueries(CuratorConnection):
         request = pb.ListContributionsRequest()
 
         def fetch(left: float) -> tuple[HeldContribution, ...]:
-            return tuple(
-                HeldContribution(
-                    study=each.study,
-                    study_digest=each.study_digest.hex(),
-                    release_id=each.release_id,
-                    receipt=each.receipt,
-                    signature=each.signature,
-                    certificate=each.certificate,
-                    received_s=each.received_s,
-                    acknowledgement=each.acknowledgement,
-                )
-                for each in self._federation.ListContributions(request, timeout=left)
-            )
+            answers = self._federation.ListContributions(request, timeout=left)
+            return tuple(read_message(HeldContribution, each) for each in answers)
 
         return self._call(fetch)
 
@@ -215,15 +191,7 @@ class CuratorQueries(CuratorConnection):
             lambda left: self._federation.GetResult(request, timeout=left),
             deadline_s=CALL_TIMEOUT_S + wait_s,
         )
-        return StudyProgress(
-            state=state_from_wire(answer.state),
-            contributed=tuple(map(one_line, answer.contributed)),
-            missing=tuple(map(one_line, answer.missing)),
-            total_bytes=answer.total_bytes,
-            sha256=answer.sha256,
-            reason=one_line(answer.reason),
-            missing_openers=tuple(map(one_line, answer.missing_openers)),
-        )
+        return read_message(StudyProgress, answer)
 
     def wait(
         self,

@@ -20,14 +20,6 @@ def read_blocks(page: Path) -> dict[str, str]:
     )
 
 
-def require_all_tested(page: Path, test: Path) -> None:
-    """Every block marked `sh` has a name, and the test runs each of them."""
-    blocks = read_blocks(page)
-    assert len(blocks) == len(re.findall(r"^```sh$", page.read_text(), re.MULTILINE))
-    called = set(re.findall(r'\.run\("([\w-]+)"\)', test.read_text()))
-    assert called == set(blocks)
-
-
 @dataclass
 class PageShell:
     """A shell in a folder, with the commands and the page's variables."""

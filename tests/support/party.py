@@ -114,7 +114,6 @@ class Party:
         *,
         vote: bytes = b"",
         opening: bytes = b"",
-        piece_bytes: int = 100,
         **changes: Any,
     ) -> pb.OpenResponse:
         """Bring a vote, an opening in pieces, or neither; fields of the header as given."""
@@ -126,8 +125,8 @@ class Party:
             **changes,
         }
         parts = [pb.OpenRequest(header=pb.OpenHeader(**fields))]
-        for offset in range(0, len(opening), piece_bytes):
-            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + piece_bytes])
+        for offset in range(0, len(opening), 100):
+            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + 100])
             parts.append(pb.OpenRequest(chunk=chunk))
         return self.federation.Open(iter(parts), timeout=WAIT_S)
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
-
-import pytest
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
-from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import refused
 from tests.support.census import header_of
 from tests.support.federations import MaskedHub, MaskedSites
 from tests.support.masked import make_masked_release
 from tests.support.party import Party, upload
-from tests.support.patience import WAIT_S
 
 UPLOAD = ("INVALID_ARGUMENT", "UploadError")
 MISMATCH = ("FAILED_PRECONDITION", "SchemaMismatchError")
@@ -98,28 +93,22 @@ def test_a_header_that_does_not_fit_is_refused_before_a_byte_is_taken(sites: Mas
         assert send(party, release, **header) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("honest", 2),
-        ("colluders", 2),
-        ("quorum", 3),
-        ("share_variance", 1),
-        ("trust", "owner"),
-        ("label", "released"),
-        ("version", 1),
-        ("statement_sha256", None),
-    ],
-)
-def test_a_receipt_that_the_study_does_not_imply_is_refused(
-    sites: MaskedSites, name: str, value: object
-) -> None:
+def test_a_receipt_that_the_study_does_not_imply_is_refused(sites: MaskedSites) -> None:
     release, party = make_masked_release(sites.made, "owner-3"), sites["owner-3"].party
     document = release.receipt.document()
-    assert name in document
-    receipt = canonical_json(document | {name: value})
-    assert json.loads(receipt) != json.loads(release.receipt.canonical_bytes())
-    assert send(party, release, receipt=receipt) in (MISMATCH, UPLOAD)
+    for name, value in {
+        "honest": 2,
+        "colluders": 2,
+        "quorum": 3,
+        "share_variance": 1,
+        "trust": "owner",
+        "label": "released",
+        "version": 1,
+        "statement_sha256": None,
+    }.items():
+        assert document[name] != value
+        receipt = canonical_json(document | {name: value})
+        assert send(party, release, receipt=receipt) in (MISMATCH, UPLOAD), name
     assert list(sites.wait(wait_s=0).contributed) == []
 
 
@@ -133,13 +122,6 @@ def test_an_owner_with_another_key_than_the_study_names_is_refused(
     assert list(sites.wait(wait_s=0).contributed) == []
 
 
-def test_an_owner_counts_once(sites: MaskedSites) -> None:
-    sites.contribute("owner-3")
-    assert refused(lambda: sites["owner-3"].contribute(seed=1)) == CONFLICT
-    assert sites["owner-3"].contribute().already_stored
-    assert list(sites.wait(wait_s=0).contributed) == ["owner-3"]
-
-
 def test_an_upload_of_an_older_study_is_refused(hub: MaskedHub, sites: MaskedSites) -> None:
     older = hub.join()
     old = make_masked_release(older.made, "owner-3")
@@ -148,14 +130,3 @@ def test_an_upload_of_an_older_study_is_refused(hub: MaskedHub, sites: MaskedSit
     assert send(party, old, study_digest=digest) == MISMATCH
     inside = with_content(make_masked_release(sites.made, "owner-3"), old.content)
     assert send(party, inside) == UPLOAD
-
-
-def test_an_aborted_study_does_not_begin_again(hub: MaskedHub, sites: MaskedSites) -> None:
-    sites.contribute("owner-3")
-    operator = hub.curator.operator()
-    operator.admin.AbortStudy(
-        pb.AbortStudyRequest(name=sites.study.name, reason="a test"), timeout=WAIT_S
-    )
-    assert operator.create(sites.study).already_stored
-    assert refused(sites["owner-1"].contribute) == ("FAILED_PRECONDITION", "StudyStateError")
-    assert sites["owner-3"].contribute().already_stored

@@ -7,7 +7,6 @@ import shutil
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -105,61 +104,6 @@ def refusal(call: Callable[[], object]) -> str:
 
 def serial_of(credentials: Credentials) -> int:
     return x509.load_pem_x509_certificate(credentials.certificate).serial_number
-
-
-def test_who_has_no_certificate_is_not_spoken_to(curator: Federation) -> None:
-    ca = (curator.pki / "ca.pem").read_bytes()
-    for channel in (
-        grpc.secure_channel(curator.address, grpc.ssl_channel_credentials(root_certificates=ca)),
-        grpc.insecure_channel(curator.address),
-    ):
-        with channel, pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary("/dppca.v1.Federation/ListStudies")(b"", timeout=WAIT_S)
-        assert caught.value.code() in {  # type: ignore[attr-defined]
-            grpc.StatusCode.UNAVAILABLE,
-            grpc.StatusCode.DEADLINE_EXCEEDED,
-        }
-
-
-def test_another_authoritys_certificate_is_refused(curator: Federation, tmp_path: Path) -> None:
-    mine = curator.enrol(tmp_path / "owner-1")
-    foreign = new_authority("test").issue(Role.OWNER, "owner-1")
-    assert refusal(lambda: listed(curator.connect(mine))) == ""
-    assert refusal(lambda: listed(curator.connect(replace(foreign, ca=mine.ca)))) in {
-        "IdentityError",
-        "UnreachableError",
-    }
-
-
-def test_an_owner_may_not_call_what_is_the_operators(curator: Federation, tmp_path: Path) -> None:
-    owner = curator.connect(curator.enrol(tmp_path / "owner-1"))
-    assert refusal(lambda: owner.create(make_study(name="mine"))) == "PermissionDeniedError"
-
-
-def test_one_owner_cannot_speak_for_another(curator: Federation, tmp_path: Path) -> None:
-    """Nothing in a message names its sender, so all there is to try is another's study."""
-    study = make_study(name="not-yours", owners=["owner-1", "owner-2"])
-    operator(curator, tmp_path).create(study)
-    first = curator.connect(curator.enrol(tmp_path / "owner-1"))
-    third = curator.connect(curator.enrol(tmp_path / "owner-3"))
-    assert refusal(lambda: third.contribute(make_release(study))) == "UnknownStudyError"
-    second = curator.connect(curator.enrol(tmp_path / "owner-2"))
-    first.contribute(make_release(study))
-    assert list(second.result(study, wait_s=0).contributed) == ["owner-1"]
-
-
-def test_an_expired_certificate_is_refused(curator: Federation, tmp_path: Path) -> None:
-    curator.enrol(tmp_path / "owner-1")
-    request = (tmp_path / "owner-1/request.pem").read_bytes()
-    ended = tmp_path / "ended.pem"
-    sign_request(
-        curator.pki, request=request, name=None, output=ended, days=1, now=NOW - timedelta(days=2)
-    )
-    credentials = replace(credentials_of(tmp_path / "owner-1"), certificate=ended.read_bytes())
-    assert refusal(lambda: listed(curator.connect(credentials))) in {
-        "IdentityError",
-        "UnreachableError",
-    }
 
 
 def operator(curator: Federation, tmp_path: Path) -> Party:

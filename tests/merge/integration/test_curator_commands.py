@@ -139,7 +139,6 @@ def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (("study", "show", "nothing"), 43, "UnknownStudyError"),
         (("study", "create", "no-such-file.yaml"), 10, "SettingError"),
         (("study", "synthetic", "census", "--output", "rows.xlsx"), 10, "SettingError"),
         (("study", "abort", "census"), 2, "UsageError"),
@@ -171,13 +170,6 @@ def test_a_curator_is_not_served_with_anothers_certificate(
     assert (code, document["error"]["class"]) == (41, "IdentityError")
     code, document = run_curator(*serve, "--credentials", tmp_path / "nowhere")
     assert (code, document["error"]["class"]) == (41, "IdentityError")
-    code, document = run_curator(
-        "serve",
-        *("--listen", curator.address),
-        *("--state", tmp_path / "other"),
-        *("--credentials", curator.credentials),
-    )
-    assert (code, document["error"]["class"]) == (10, "SettingError")
 
 
 def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -> None:
@@ -246,6 +238,7 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
         (True, False, True),
         (True, True, True),
     ]
+    assert shown["sealed_s"] > 0
     text = run_plainly("study", "show", "masked", *connection)
     assert "Study masked is sealed: 4 of 4 owners have contributed." in text
     assert f"set {shown['set_digest']}" in text
@@ -262,16 +255,6 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
     assert sites.wait().total_bytes > 0
     code, made = run_curator("study", "components", "masked", "--output", output, *connection)
     assert (code, made["bytes"]) == (0, output.stat().st_size)
-
-
-def test_a_sealed_study_can_be_aborted(curator: Curator, connection: tuple[object, ...]) -> None:
-    sites = MaskedHub(curator).join(name="given-up")
-    sites.contribute()
-    sites.until_sealed()
-    reason = ("--reason", "An opener is gone.")
-    code, ended = run_curator("study", "abort", "given-up", *reason, *connection)
-    assert (code, ended["state"]) == (0, "aborted")
-    assert sites.wait().reason == "An opener is gone."
 
 
 def run_plainly(*arguments: object) -> str:

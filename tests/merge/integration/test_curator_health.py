@@ -3,27 +3,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
-from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates import pki
-from tests.support.census import make_release
-from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
-from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.ports import reserved_port
-from tests.support.studies import make_study
 
 
 @pytest.fixture(scope="module")
@@ -77,32 +71,6 @@ def test_a_curator_can_ask_itself_with_its_own_certificate(curator: Curator) -> 
         0,
         {"command": "health", "curator": curator.address, "status": "SERVING"},
     )
-
-
-def test_the_curators_certificate_opens_no_other_call(curator: Curator) -> None:
-    party = Party(curator.address, issued(curator))
-    study = bytes(32)
-    calls: list[Callable[[], object]] = [
-        lambda: party.create(make_study()),
-        lambda: party.admin.ShowStudy(pb.ShowStudyRequest(name="census"), timeout=WAIT_S),
-        lambda: party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S),
-        lambda: party.federation.GetStudy(pb.GetStudyRequest(name="census"), timeout=WAIT_S),
-        lambda: party.federation.GetResult(pb.GetResultRequest(study_digest=study), timeout=WAIT_S),
-        lambda: party.contribute(make_release(make_study())),
-    ]
-    try:
-        for call in calls:
-            with pytest.raises(grpc.RpcError) as refused:
-                call()
-            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-    finally:
-        party.close()
-
-
-def test_another_authoritys_certificate_gets_no_answer(curator: Curator, tmp_path: Path) -> None:
-    stranger = write_credentials(tmp_path, new_authority("other").issue(Role.OPERATOR, "eve"))
-    code, answer = health(curator.address, stranger)
-    assert (code, answer["error"]["class"]) == (41, "IdentityError")
 
 
 def test_a_curator_that_is_not_there_is_not_healthy(curator: Curator) -> None:

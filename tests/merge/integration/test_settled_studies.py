@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +18,6 @@ from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_certificate
 from dppca.owner.cli import cli
-from dppca.owner.client.calls import CuratorClient
 from tests.support.census import make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
@@ -63,11 +61,10 @@ def _contribute_and_lose(site: OwnerSite, study: Study, *, folder: bool) -> None
         shutil.rmtree(site.folder / "studies")
 
 
-@pytest.mark.parametrize("folder", [False, True])
 def test_a_recovered_contribution_has_all_that_comes_after_one(
-    site: OwnerSite, study: Study, *, folder: bool
+    site: OwnerSite, study: Study
 ) -> None:
-    _contribute_and_lose(site, study, folder=folder)
+    _contribute_and_lose(site, study, folder=False)
     assert site.run("contribute", study.name, "--yes")[0] == CHAIN
     code, said = _refused(site, "components", study.name, "--wait", "300")
     assert code == ARTEFACT
@@ -117,20 +114,6 @@ def test_the_acknowledgement_of_what_was_recovered_is_had_again(
     kept.unlink()
     assert site.run("ledger", "recover")[0] == 0, "the same command again brings it back"
     assert kept.read_bytes() == signed
-
-
-def test_an_acknowledgement_of_something_else_is_refused(site: OwnerSite, study: Study) -> None:
-    _contribute_and_lose(site, study, folder=True)
-    given = CuratorClient.contributions
-
-    def lying(client: CuratorClient) -> Any:
-        return tuple(replace(each, acknowledgement=b"{}") for each in given(client))
-
-    with mock.patch.object(CuratorClient, "contributions", lying):
-        code, said = _refused(site, *RECOVER)
-    assert code != 0
-    assert "acknowledgement" in said
-    assert not (site.folder / "studies" / study.name / "acknowledgement.json").exists()
 
 
 def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(

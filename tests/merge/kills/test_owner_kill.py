@@ -53,17 +53,6 @@ def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
     assert _has_come(curator, study)
 
 
-def test_an_owner_that_dies_again_and_again_is_charged_once(
-    curator: Curator, site: OwnerSite
-) -> None:
-    study = curator.begin(site.name, "absent")
-    for step in STEPS:
-        assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
-    code, _ = site.run("contribute", study.name)
-    assert code == 0
-    assert site.history.total("survey").epsilon == Decimal("1.0")
-
-
 def test_a_release_cut_off_before_another_one_can_still_be_sent(
     curator: Curator, site: OwnerSite
 ) -> None:

@@ -74,24 +74,7 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
     assert served.process.wait(WAIT_S) == 0
 
 
-def test_an_aborted_study_says_why_in_words_alone(
-    curator: Curator, browser: Browser, served: Served
-) -> None:
-    study = curator.begin("absent", "away")
-    request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])
-    curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
-    with watched(browser) as seen:
-        seen.page.goto(served.address)
-        seen.page.get_by_role("link", name=study.name).click()
-        assert HOSTILE in seen.page.inner_text("main")
-        assert seen.page.title() == f"Study {study.name}"
-        expect(seen.page.get_by_role("row", name="absent")).to_contain_text("took no part")
-        seen.page.goto(seen.page.url + "-not-there")
-        assert "no such study" in seen.page.inner_text("main").lower()
-        seen.require_quiet_but("409")
-
-
-def test_refusals_are_shown_as_they_come_and_no_word_of_a_caller(
+def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is_obeyed(
     curator: Curator, browser: Browser, served: Served
 ) -> None:
     study = curator.begin("owner-of-refusals", "absent")
@@ -115,7 +98,16 @@ def test_refusals_are_shown_as_they_come_and_no_word_of_a_caller(
         expect(row).to_contain_text("(UnknownStudyError)", timeout=SOON_MS)
         assert "onerror" not in page.content()
         require_accessible(page)
-        seen.require_quiet()
+        request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])
+        curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
+        page.get_by_role("link", name="Studies").click()
+        page.get_by_role("link", name=study.name).click()
+        assert HOSTILE in page.inner_text("main")
+        assert page.title() == f"Study {study.name}"
+        expect(page.get_by_role("row", name="absent")).to_contain_text("took no part")
+        page.goto(page.url + "-not-there")
+        assert "no such study" in page.inner_text("main").lower()
+        seen.require_quiet_but("409")
 
 
 @pytest.mark.parametrize("script", [True, False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from decimal import Decimal
 from http.client import HTTPConnection
@@ -49,6 +48,9 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
     curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
     site, *others = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
+    marks = ("43.1234567", "XQZ-marked", "XQZ-too")
+    with (site.folder / "rows.csv").open("a") as file:
+        file.write(",".join(marks) + "\n")
     study = curator.begin(site.name, *(other.name for other in others))
     assert others[0].run("contribute", study.name, "--yes")[0] == 0
     review = site.run("review", study.name)[1]
@@ -69,6 +71,8 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
             study.digest,
         ):
             assert said in text
+        pages = [page.content()]
+        assert "unknown" in pages[0], "the marked labels are counted"
 
         _agree(page, "another")
         expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn or charged")
@@ -89,6 +93,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         page.get_by_text("Largest loadings of component 1").wait_for()
         require_accessible(page)
         shown = site.run("components", study.name)[1]
+        pages.append(page.content())
         for component in shown["components"]:
             for each in component["loadings"]:
                 assert f"{each['loading']:+.3f}" in page.inner_text("main")
@@ -99,6 +104,8 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         link.click()
         assert "SITE-ONLY" in page.inner_text("main")
         require_accessible(page)
+        pages.append(page.content())
+        assert not [mark for text in pages for mark in marks if mark in text]
         page.get_by_role("link", name="Studies").click()
         page.get_by_role("link", name="Ledger").click()
         expect(page.get_by_text("The chain verifies")).to_be_visible()
@@ -146,7 +153,7 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
     assert site.history.is_held(study.digest)
 
 
-def test_two_tabs_that_agree_make_one_contribution(
+def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_charged(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
     study = curator.begin(site.name, "absent")
@@ -165,6 +172,11 @@ def test_two_tabs_that_agree_make_one_contribution(
     history = site.history
     assert history.total("survey").epsilon == Decimal(1)
     assert len(history.reservations) == len(history.commitments) == 1
+    served.process.send_signal(2)
+    assert served.process.wait(WAIT_S) == 0
+    said = " ".join(served.said().split())
+    assert f"tudy {study.name} was charged to population survey (epsilon 1, delta 0)" in said
+    assert f"The contribution to study {study.name} has arrived at the curator" in said
 
 
 def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
@@ -255,6 +267,12 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
         connection.close()
         return answer.status
 
+    port = base.rpartition(":")[2]
+    line = ["-P", "-m", OWNER, "--site", site.folder, "page", "--port", port, "--json"]
+    second = live.start(line, stdout=subprocess.PIPE)
+    told, _ = second.communicate(timeout=WAIT_S)
+    assert second.returncode == 10
+    assert "choose another with --port" in json.loads(told)["error"]["message"]
     assert status("/login?token=wrong") == 403
     assert status("/") == 403
     assert status(f"/login{token}", Host="evil.example") == 403
@@ -278,29 +296,6 @@ def _text(seen: Watched, address: str) -> str:
     return seen.page.inner_text("main")
 
 
-def test_no_value_of_a_row_is_on_any_page(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
-) -> None:
-    marked = "43.1234567"
-    rows = (site.folder / "rows.csv").read_text()
-    (site.folder / "rows.csv").write_text(f"{rows}{marked},XQZ-marked,XQZ-too\n" * 1)
-    study = curator.begin(site.name)
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        pages = []
-        _open_review(seen.page, served.address, study.name)
-        pages.append(seen.page.content())
-        _agree(seen.page, study.name)
-        seen.page.get_by_role("button", name="Fetch the components").click(timeout=SOON_MS)
-        seen.page.get_by_role("button", name="Draw synthetic rows").click(timeout=SOON_MS)
-        seen.page.get_by_role("link", name="The comparison").click(timeout=SOON_MS)
-        pages.append(seen.page.content())
-    assert "unknown" in pages[0]  # the marked labels are counted
-    for text in pages:
-        assert marked not in text
-        assert "XQZ" not in text
-
-
 def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_first(
     curator: Curator, site: OwnerSite, browser: Browser, live: Processes
 ) -> None:
@@ -318,14 +313,3 @@ def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_fi
         assert "This cannot be contributed" in text
         assert reason in text
         assert not seen.page.get_by_role("button", name="Contribute this").count()
-
-
-def test_a_port_that_is_taken_is_said(site: OwnerSite, live: Processes) -> None:
-    served = serve_site_page(live, site)
-    port = re.search(r":(\d+)/", served.address)
-    assert port is not None
-    line = ["-P", "-m", OWNER, "--site", site.folder, "page", "--port", port[1], "--json"]
-    process = live.start(line, stdout=subprocess.PIPE)
-    told, _ = process.communicate(timeout=WAIT_S)
-    assert process.returncode == 10
-    assert "choose another with --port" in json.loads(told)["error"]["message"]

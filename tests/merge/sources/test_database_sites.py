@@ -184,17 +184,6 @@ def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
     assert not (site.folder / "ledger.sqlite").exists()
 
 
-@pytest.mark.parametrize("place", ["reserve", "draw", "commit", "send"])
-def test_a_command_that_dies_is_continued_and_charges_once(
-    site: OwnerSite, study: Study, place: str
-) -> None:
-    site.run("contribute", study.name, "--yes", die_at=place)
-    code, done = site.run("contribute", study.name, "--yes")
-    assert (code, done["rows"]) == (0, 300)
-    assert len(site.history.reservations) == 1
-    assert site.run("budget")[1]["data_sets"][0]["spent"] == "1"
-
-
 def test_a_query_that_changed_after_its_reservation_is_refused(
     site: OwnerSite, study: Study
 ) -> None:
@@ -208,49 +197,17 @@ def test_a_query_that_changed_after_its_reservation_is_refused(
     assert site.run("contribute", study.name, "--yes")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [
-        (
-            ["ALTER TABLE people RENAME TO elsewhere"],
-            ["ALTER TABLE elsewhere RENAME TO people"],
-        ),
-        (
-            ['REVOKE SELECT ON people FROM "hidden-role"'],
-            ['GRANT SELECT ON people TO "hidden-role"'],
-        ),
-        (['ALTER ROLE "hidden-role" NOLOGIN'], ['ALTER ROLE "hidden-role" LOGIN']),
-    ],
-)
 def test_a_database_that_refuses_costs_nothing(
-    site: OwnerSite, study: Study, postgres: PostgresServer, wrong: list[str], right: list[str]
+    site: OwnerSite, study: Study, postgres: PostgresServer
 ) -> None:
-    postgres.run(*wrong)
+    postgres.run('REVOKE SELECT ON people FROM "hidden-role"')
     code, message = error_of(site.run("contribute", study.name, "--yes"))
     assert code == 13
     assert not any(word in message for word in HIDDEN)
     assert not (site.folder / "ledger.sqlite").exists()
-    postgres.run(*right)
+    postgres.run('GRANT SELECT ON people TO "hidden-role"')
     assert site.run("contribute", study.name, "--yes")[0] == 0
     assert len(site.history.reservations) == 1
-
-
-def test_a_connection_that_dies_in_the_middle_costs_nothing(
-    site: OwnerSite, study: Study, postgres: PostgresServer
-) -> None:
-    """The role ends its own connection at a row that is read late."""
-    dying = (
-        "SELECT CASE WHEN row_number() OVER () = 299 "
-        "THEN pg_terminate_backend(pg_backend_pid())::int ELSE age END AS age, sex, work "
-        "FROM people"
-    )
-    (site.folder / "people.sql").write_text(dying)
-    code, message = error_of(site.run("contribute", study.name, "--yes"))
-    assert code == 13
-    assert "ended the connection" in message
-    assert not (site.folder / "ledger.sqlite").exists()
-    (site.folder / "people.sql").write_text(QUERY)
-    assert site.run("contribute", study.name, "--yes")[1]["rows"] == 300
 
 
 FAULTY = (
@@ -262,20 +219,15 @@ FAULTY = (
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("int", ""),
         ("numeric", ", ('NaN', 'Male', 'state'), ('Infinity', 'Male', 'other')"),
-        ("double precision", ", ('NaN', 'Male', 'state'), ('-Infinity', 'Male', 'other')"),
         ("text", ", ('old', 'Male', 'state'), ('', 'Male', 'state'), (' 95 ', 'Male', 'state')"),
-        ("bool", ""),
     ],
 )
 def test_check_counts_rows_of_a_database_without_numbers(
     site: OwnerSite, study: Study, postgres: PostgresServer, kind: str, more: str
 ) -> None:
     rows = FAULTY + more
-    if kind == "bool":
-        rows = re.sub(r"\((NULL|\d+)", "(true", rows)
-    elif kind == "text":
+    if kind == "text":
         rows = re.sub(r"\((\d+)", r"('\1'", rows)
     postgres.run(
         "DROP TABLE IF EXISTS faulty",

@@ -19,7 +19,6 @@ import yaml
 from pyarrow import csv
 
 from dppca.common.results import result_from_bytes
-from dppca.common.study import Study
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.simulation.containers.topology import CURATOR, Topology, compose_text
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
@@ -43,11 +42,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
     csv.write_csv(demo_table().slice(0, N_ROWS), path)
     return path
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return with_owners(study_from_yaml(STUDY_FILE.read_text()), len(OWNERS))
 
 
 @contextmanager
@@ -113,20 +107,6 @@ def await_of(process: subprocess.Popen[str], condition: Callable[[], object]) ->
     wait_until(met, hang_s=HANG_S)
 
 
-@pytest.fixture(scope="module")
-def finished(
-    rows: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Any], str, dict[str, list[str]]]:
-    """One run to its end: its report, what it said, what it left on the engine."""
-    output = tmp_path_factory.mktemp("run") / "results"
-    with simulation(rows, output) as process:
-        stdout, stderr = process.communicate(timeout=HANG_S)
-    assert process.returncode == 0, stderr
-    assert "# Simulation of rand-hie" in stdout
-    report: dict[str, Any] = json.loads((output / "report.json").read_text())
-    return report, stderr, made_by(project_named(stderr))
-
-
 def test_the_curator_sees_one_sum_of_three_hosts(rows: Path, tmp_path: Path) -> None:
     masked = ("--owners", "3", "--trust", "aggregate", "--colluders", "1", "--openers", "2")
     with simulation(rows, tmp_path / "results", *masked) as process:
@@ -143,10 +123,16 @@ def test_the_curator_sees_one_sum_of_three_hosts(rows: Path, tmp_path: Path) -> 
     assert made_by(project_named(stderr)) == NOTHING
 
 
-def test_a_study_runs_to_its_end(
-    finished: tuple[dict[str, Any], str, dict[str, list[str]]], study: Study
+def test_a_study_runs_to_its_end_is_seen_at_its_work_and_leaves_nothing(
+    rows: Path, tmp_path: Path
 ) -> None:
-    report, _, _ = finished
+    study = with_owners(study_from_yaml(STUDY_FILE.read_text()), len(OWNERS))
+    output = tmp_path / "results"
+    with simulation(rows, output) as process:
+        stdout, stderr = process.communicate(timeout=HANG_S)
+    assert process.returncode == 0, stderr
+    assert "# Simulation of rand-hie" in stdout
+    report = json.loads((output / "report.json").read_text())
     assert report["digest"] == study.digest
     assert report["rows"] == {"training": 0.8 * N_ROWS, "held_out": 0.2 * N_ROWS}
     for owner in report["owners"]:
@@ -157,22 +143,11 @@ def test_a_study_runs_to_its_end(
     assert tuple(share.owner for share in result.header.shares) == OWNERS
     paths = [Path(path) for path in {**report["files"], **report["plots"]}.values()]
     assert all(path.stat().st_size > 0 for path in paths)
-
-
-def test_every_party_is_seen_at_its_work(
-    finished: tuple[dict[str, Any], str, dict[str, list[str]]],
-) -> None:
-    _, said, _ = finished
-    seen = {tuple(line.split()[2:]) for line in said.splitlines()}
+    seen = {tuple(line.split()[2:]) for line in stderr.splitlines()}
     steps = ("contribute", "components", "synthesize", "train", "done")
     assert seen >= {(owner, step) for owner in OWNERS for step in steps}
     assert seen >= {("owner-1-key", "init"), ("certificates", "certificates"), ("operator", "done")}
-
-
-def test_a_study_that_ended_leaves_nothing(
-    finished: tuple[dict[str, Any], str, dict[str, list[str]]],
-) -> None:
-    assert finished[2] == NOTHING
+    assert made_by(project_named(stderr)) == NOTHING
 
 
 def test_an_owner_that_fails_is_named_and_nothing_is_left(rows: Path, tmp_path: Path) -> None:
@@ -235,14 +210,6 @@ def test_what_a_killed_simulation_left_goes_by_the_command_that_it_named(
     down = ("--project-name", project, "down", "--volumes")
     subprocess.run([*require_compose(), *down], cwd=folder, check=True, timeout=HANG_S)
     assert made_by(project) == NOTHING
-
-
-def test_an_image_must_be_there(rows: Path, tmp_path: Path) -> None:
-    with simulation(rows, tmp_path / "results", "--image", "dppca:nobody-made-it") as process:
-        _, stderr = process.communicate(timeout=HANG_S)
-    assert process.returncode == 81
-    assert "dppca:nobody-made-it is not on this engine" in stderr
-    assert "make image" in stderr
 
 
 def serving() -> str:

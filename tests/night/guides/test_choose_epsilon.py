@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from math import exp
-from pathlib import Path
 
 import pytest
 
 from tests.support.checkout import ROOT
-from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.page_shell import PageShell, read_blocks
 
 PAGE = ROOT / "docs/how-to/choose-epsilon.md"
 NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
@@ -36,10 +35,6 @@ def _is_same(line: str, other: str) -> bool:
     return [each.split() for each in words] == [
         each.split() for each in re.split(NUMBER, other)
     ] and figures == pytest.approx(found, rel=0.02, abs=0.01)
-
-
-def test_every_block_of_the_page_that_is_called_sh_is_tested() -> None:
-    require_all_tested(PAGE, Path(__file__))
 
 
 def test_many_rows_give_what_the_page_says(shell: PageShell) -> None:

@@ -45,7 +45,6 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
 def test_the_page_leads_from_certificates_to_a_contribution(
     shell: PageShell, tmp_path: Path, site: OwnerSite, study: Study, port: int
 ) -> None:
-    require_all_but_variables()
     rng = np.random.default_rng(4)
     rows = pa.table(
         {
@@ -70,16 +69,3 @@ def test_the_page_leads_from_certificates_to_a_contribution(
     assert reservation.request.engine == "dask"
     for key in (site.folder / "cluster/key.pem", tmp_path / "machines/key.pem"):
         assert key.stat().st_mode & 0o077 == 0
-
-
-def require_all_but_variables() -> None:
-    """Every block of the page is run; the first is the variables'."""
-    text = PAGE.read_text()
-    assert len(read_blocks(PAGE)) + 1 == text.count("```sh\n")
-    assert set(read_blocks(PAGE)) == {
-        "certificates",
-        "scheduler",
-        "worker",
-        "policy",
-        "contribute",
-    }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, read_blocks
 
@@ -27,8 +25,3 @@ def test_the_template_is_planned_as_the_page_says(tmp_path: Path) -> None:
     totals = re.findall(r"3 owners, ([\d,]+) rows together", printed)
     assert totals == ["21000", "14900", "21000", "21000"]
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("page", [DRAFT, PLAN], ids=lambda page: page.stem)
-def test_every_block_of_these_pages_is_tested(page: Path) -> None:
-    assert len(read_blocks(page)) == page.read_text().count("```sh\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkout import ROOT
-from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.page_shell import PageShell, read_blocks
 from tests.support.ports import reserved_port
 
 PAGE = ROOT / "docs/tutorial/every-part-on-one-machine.md"
@@ -33,10 +33,6 @@ def percent(pattern: str, text: str) -> float:
     found = re.search(pattern, text)
     assert found is not None, text
     return float(found[1])
-
-
-def test_every_block_of_the_page_that_is_called_sh_is_tested() -> None:
-    require_all_tested(PAGE, Path(__file__))
 
 
 def test_one_person_plays_everybody(shell: PageShell) -> None:

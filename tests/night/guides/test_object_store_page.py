@@ -61,9 +61,3 @@ def test_the_page_leads_from_a_key_to_a_contribution(
     assert charged.request.data_set == "people"
     assert BUCKET not in whole, "an address stands in no message"
     assert "and-this" not in whole
-
-
-def test_every_block_of_the_page_is_run() -> None:
-    # The first has the variables.
-    assert PAGE.read_text().count("```sh\n") == len(read_blocks(PAGE)) + 1
-    assert set(read_blocks(PAGE)) == {"key", "policy", "look", "contribute"}

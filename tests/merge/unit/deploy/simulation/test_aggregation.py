@@ -38,7 +38,6 @@ def test_a_simulation_replaces_the_owners_of_a_masked_study_with_its_own() -> No
     masked = make_masked_study(5, 3).study
     assert with_owners(masked, 4).honest is None
     draft = yaml.safe_load(write_draft(with_owners(masked, 4), Aggregation(2, 3)))
-    assert draft["version"] == 2
     assert draft["privacy"]["trust"] == "aggregate"
     assert draft["privacy"]["colluders"] == 2
     assert draft["owners"] == ["owner-1", "owner-2", "owner-3", "owner-4"]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dppca.common.errors import SettingError, StudyError
-from dppca.common.numerics.comparison import PairSummary, Variation, count_cells
+from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values
 from dppca.common.plotting import write_figures
 from dppca.common.schema import encode
 from dppca.common.study_document import study_from_mapping
 from dppca.common.tables import fit_markdown
-from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
+from dppca.deploy.simulation.demo import PLANS, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
 from dppca.deploy.simulation.figures import (
@@ -25,85 +25,17 @@ from dppca.deploy.simulation.figures import (
     scree_figure,
 )
 from dppca.deploy.simulation.redraws import Draw
-from dppca.deploy.simulation.run_report import (
-    SIMULATION_ONLY,
-    Findings,
-    make_document,
-    make_markdown,
-    summarise_repeats,
-)
-from dppca.deploy.simulation.runner import OwnerRun, SimulationStep
+from dppca.deploy.simulation.run_report import SIMULATION_ONLY, make_markdown, summarise_repeats
 from dppca.deploy.simulation.story import make_story
 from tests.support.documents import require_documented
 from tests.support.terminal import wider_than
 
-COUNTS: dict[str, Any] = {
-    "label": "site-only",
-    "warning": "site-only",
-    "rows": 16152,
-    "malformed_rows": 0,
-    "attributes": {
-        "lncoins": {"unknown": 1234, "share": 0.0764, "faults": 0, "coded_as": "free, the first"}
-    },
-    "refuse_if_above": None,
-    "above": {},
-}
 SCHEMA = demo_study().table
 VECTORS = np.eye(SCHEMA.layout.n_columns)[[3, 1, 0, 2, 4, 5, 6]]
 DRAWS = [
     Draw(Utility(0.98, coded, decoded, 0.74), {f"owner-{n}": home + n / 100 for n in (1, 2, 3)})
     for coded, decoded, home in [(0.88, 0.95, 0.7), (0.9, 0.93, 0.92)]
 ]
-
-
-@pytest.fixture
-def document() -> dict[str, Any]:
-    owners = [
-        OwnerRun(
-            name=f"owner-{number}",
-            n_rows=5384,
-            epsilon="1",
-            delta="0",
-            charged_epsilon="0.9999",
-            charged_rho="0",
-            dppca_svm_accuracy=0.9 + number / 100,
-            steps=(
-                SimulationStep("contribute", 0.5 + number, 1000),
-                *([SimulationStep("open", 0.25, 64)] if number > 1 else []),
-                SimulationStep("train", 1.0, 0),
-            ),
-        )
-        for number in (1, 2, 3)
-    ]
-    findings = Findings(
-        command="demo",
-        study=demo_study(),
-        target=TARGET,
-        seed=1,
-        split="iid",
-        owners=owners,
-        n_held_out=4038,
-        alarms=["owner-1: NOT READ: no value of <age> is a number"],
-        coded_by_rule=COUNTS,
-        count=7,
-        vectors=VECTORS,
-        eigenvalues=np.array([0.3, 0.2, 0.1, -0.05]),
-        noise_edge=0.15,
-        captured_variance=0.987,
-        captured_by_chance=0.412,
-        relations={
-            "pairs": 21,
-            "above": 19,
-            "attributes": [],
-            "summary": "Relations of 19 of 21 pairs of attributes stand above the noise: <b>.",
-        },
-        utility=Utility(0.98, 0.97, 0.91, 0.74),
-        pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
-        files={"report": "out/report.md"},
-        plots={"scree": "out/scree.png"},
-        seconds=12.3456,
-    )
-    return make_document(findings)
 
 
 def test_what_an_owner_would_be_told_first_stands_above_everything_else(

@@ -1,0 +1,35 @@
+"""Every block of a page that is called `sh` is run by the test of the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkout import ROOT
+from tests.support.page_shell import read_blocks
+
+_PAGE = re.compile(r'^PAGE = ROOT / "(docs/[\w/-]+\.md)"$', re.MULTILINE)
+PAGES = {
+    ROOT / page: test.read_text()
+    for test in sorted(Path(__file__).parent.glob("test_*.py"))
+    for page in _PAGE.findall(test.read_text())
+}
+DRAFTS = Path(__file__).with_name("test_drafts_and_plans.py").read_text()
+PAGES |= {ROOT / f"docs/how-to/{name}-a-study.md": DRAFTS for name in ("draft", "plan")}
+ASSIGNMENTS = re.compile(r"(?:(?:export )?[A-Z_]+=\S+ *#.*\n)+")
+"""The block of a page that its reader changes; a test has variables of its own."""
+
+
+def test_pages_are_found() -> None:
+    assert len(PAGES) == 11
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_is_run(page: Path) -> None:
+    blocks = read_blocks(page)
+    called = set(re.findall(r'\.run\("([\w-]+)"\)', PAGES[page]))
+    assert called >= set(blocks)
+    unnamed = set(re.findall(r"^```sh\n(.*?)```", page.read_text(), re.MULTILINE | re.DOTALL))
+    assert all(ASSIGNMENTS.fullmatch(block) for block in unnamed - {*blocks.values()})
