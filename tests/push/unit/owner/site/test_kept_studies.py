@@ -148,7 +148,7 @@ def _client(
         asked.append(wait_s)
         clock.now += wait_s
         state = states.pop(0) if len(states) > 1 else states[0]
-        return StudyProgress(state, (), ("owner-2",), 0, b"", "no more money")
+        return StudyProgress(state, (), ("owner-2",), 0, b"", "no more money", ())
 
     monkeypatch.setattr(CuratorClient, "progress", progress)
     return CuratorClient("127.0.0.1:1", credentials), clock, asked
