@@ -25,6 +25,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.experiment import markdown_table
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, study_document
 from dppca.common.console import progress, run
 from dppca.common.numerics.forecast import ForecastSimulation
@@ -134,16 +135,17 @@ def page(found: list[Comparison], runs: int) -> str:
         f"{worst.mechanism}, epsilon {worst.epsilon}). A single run differs from the mean by about",
         "the spread (one standard deviation).",
         "",
-        "| table | mechanism | epsilon | forecast | measured | spread of a run | error |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    lines += [
-        f"| {each.name} | {each.mechanism} | {each.epsilon} | {each.forecast:.3f} | "
-        f"{each.measured:.3f} | {each.spread:.3f} | {each.error:+.3f}"
-        f"{'' if each.counts else ' (outside)'} |"
+    header = ("table", "mechanism", "epsilon", "forecast", "measured", "spread of a run", "error")
+    rows = [
+        (
+            *(each.name, each.mechanism, each.epsilon, f"{each.forecast:.3f}"),
+            *(f"{each.measured:.3f}", f"{each.spread:.3f}"),
+            f"{each.error:+.3f}{'' if each.counts else ' (outside)'}",
+        )
         for each in found
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, markdown_table(header, rows, words=(0, 1))])
 
 
 SUBJECTS: dict[str, Callable[[], CodedStudy]] = {

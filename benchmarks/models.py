@@ -31,6 +31,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from benchmarks.experiment import markdown_table
 from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import DataError
@@ -217,8 +218,7 @@ def majority(data: PublicData, target: str) -> float:
 
 def table_text(found: Iterable[Trained], commonest: float) -> str:
     """Markdown: one row per method, in the order in which they first occur."""
-    lines = ["| method | label | charged | accuracy | range |", "| --- | --- | --- | --- | --- |"]
-    lines.append(f"| commonest class | | | {commonest:.3f} | |")
+    rows = [("commonest class", "", "", f"{commonest:.3f}", "")]
     by_method: dict[str, list[Trained]] = {}
     for each in found:
         by_method.setdefault(each.method, []).append(each)
@@ -226,11 +226,10 @@ def table_text(found: Iterable[Trained], commonest: float) -> str:
         first, accuracies = runs[0], [each.accuracy for each in runs]
         parts = {"ε": first.charged_epsilon, "ρ": first.charged_rho}
         charged = " and ".join(f"{name} {x}" for name, x in parts.items() if x != "0") or "nothing"
-        lines.append(
-            f"| {method} | {first.label} | {charged} | {fmean(accuracies):.3f} | "
-            f"{min(accuracies):.3f} to {max(accuracies):.3f} |"
-        )
-    return "\n".join(lines)
+        spread = f"{min(accuracies):.3f} to {max(accuracies):.3f}"
+        rows.append((method, first.label, charged, f"{fmean(accuracies):.3f}", spread))
+    header = ("method", "label", "charged", "accuracy", "range")
+    return markdown_table(header, rows, words=range(5)).rstrip("\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

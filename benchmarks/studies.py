@@ -36,6 +36,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.experiment import markdown_table
 from dppca.common.errors import DataError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -198,13 +199,13 @@ def table(reports: Sequence[dict[str, Any]]) -> str:
         ]
         for report in reports
     ]
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
     named = [(str(report["seed"]), row) for report, row in zip(reports, numbers, strict=True)]
     mean = [fmean(column) for column in zip(*numbers, strict=True)]
-    for name, (count, *shares, seconds) in [*named, ("mean", mean)]:
-        cells = [name, f"{count:.1f}", *(f"{share:.3f}" for share in shares), f"{seconds:.0f}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [
+        [name, f"{count:.1f}", *(f"{share:.3f}" for share in shares), f"{seconds:.0f}"]
+        for name, (count, *shares, seconds) in [*named, ("mean", mean)]
+    ]
+    return markdown_table(header, rows, words=range(len(header))).rstrip("\n")
 
 
 def _fields(path: Path) -> Iterator[list[str]]:

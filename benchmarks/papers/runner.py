@@ -1,39 +1,23 @@
 """Runs the cells of an experiment in processes and keeps every finished run.
 
-Rules
------
-1. A run is one line of a CSV file, written whole and flushed to the disk before the next one.
-2. What is in the file is not computed again: a run is known by its cell's name and its seed.
-3. A line that an interruption cut short is dropped when the file is opened again.
-4. Runs that the present grid does not ask for stay in the file and out of the tables.
-
-A file of other columns, as an older version may have left, is refused rather than mixed up.
+The file of runs follows the rules of `benchmarks.experiment`. Runs that the present grid does not
+ask for stay in it and out of the tables.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.experiment import kept_runs, read_runs
 from benchmarks.papers.trials import Experiment, Run, Trial, TrialOutcome
 from dppca.common.console import Progress, progress
 from dppca.common.errors import DataError, DppcaError, SettingError
-
-COLUMNS = (
-    *("cell", "seed", "data", "target", "method", "variant", "epsilon", "true_epsilon", "delta"),
-    *("m", "n", "d", "k", "scored", "accuracy", "decoded_accuracy", "support_vectors"),
-    *("seconds", "predict_seconds"),
-)
-_Key = tuple[str, int]
 
 
 def run_cells(
@@ -44,7 +28,7 @@ def run_cells(
     Parameters
     ----------
     path
-        CSV file; made where there is none.
+        File of runs; made where there is none.
     jobs
         Processes; 1 computes in this one.
 
@@ -55,13 +39,16 @@ def run_cells(
     """
     if jobs < 1:
         raise SettingError(f"--jobs is {jobs}; it must be 1 or more")
-    done = read_runs(path)
-    missing = [cell for cell in cells if (cell.name, cell.seed) not in done]
-    with progress(experiment.name, len(missing)) as bar, _Log(path) as log:
+    try:
+        done = {key: TrialOutcome(**run["outcome"]) for key, run in read_runs(path).items()}
+    except (LookupError, TypeError) as error:
+        raise DataError(f"{path} holds figures of another version: move it away") from error
+    missing = [cell for cell in cells if _key(cell) not in done]
+    with progress(experiment.name, len(missing)) as bar, kept_runs(path) as log:
 
         def keep(cell: Trial, outcome: TrialOutcome) -> None:
-            done[cell.name, cell.seed] = outcome
-            log.append(cell, outcome)
+            done[_key(cell)] = outcome
+            log({"key": _key(cell), "outcome": asdict(outcome)})
 
         if jobs == 1:
             with threadpool_limits(1):
@@ -70,89 +57,18 @@ def run_cells(
                     bar.advance()
         else:
             _in_processes(experiment, missing, keep, bar, jobs=jobs)
-    return tuple(Run(cell, done[cell.name, cell.seed]) for cell in cells)
+    return tuple(Run(cell, done[_key(cell)]) for cell in cells)
 
 
-def read_runs(path: Path) -> dict[_Key, TrialOutcome]:
-    """Finished runs of a file, by name and seed; none where there is no file.
-
-    A last line without an end is cut off the file.
-    """
-    if not path.exists():
-        return {}
-    text = path.read_text()
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole)
-    reader = csv.DictReader(io.StringIO(whole))
-    if whole and tuple(reader.fieldnames or ()) != COLUMNS:
-        raise DataError(f"{path} has other columns than this version writes: move it away")
-    try:
-        return {(row["cell"], int(row["seed"])): _outcome(row) for row in reader}
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} holds a line that is not a run: move it away") from error
-
-
-class _Log:
-    """The CSV file, open for appending."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> _Log:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = self._path.open("a", newline="")
-        if self._stream.tell() == 0:
-            self._write(dict(zip(COLUMNS, COLUMNS, strict=True)))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-
-    def append(self, cell: Trial, outcome: TrialOutcome) -> None:
-        """Write one run and wait for the disk."""
-        fields = {
-            "cell": cell.name,
-            "seed": cell.seed,
-            "data": cell.source.name,
-            "target": cell.target,
-            "method": cell.method,
-            "variant": cell.variant,
-            "epsilon": cell.epsilon,
-            "m": cell.owners,
-            "scored": cell.scored,
-            **asdict(outcome),
-        }
-        self._write(fields)
-
-    def _write(self, fields: Mapping[str, Any]) -> None:
-        line = io.StringIO(newline="")
-        csv.DictWriter(line, COLUMNS, lineterminator="\n").writerow(fields)
-        self._stream.write(line.getvalue())
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-
-def _outcome(row: Mapping[str, str]) -> TrialOutcome:
-    return TrialOutcome(
-        n=int(row["n"]),
-        d=int(row["d"]),
-        k=int(row["k"]),
-        accuracy=float(row["accuracy"]),
-        seconds=float(row["seconds"]),
-        predict_seconds=float(row["predict_seconds"]),
-        delta=row["delta"],
-        true_epsilon=row["true_epsilon"],
-        support_vectors=int(row["support_vectors"]) if row["support_vectors"] else None,
-        decoded_accuracy=float(row["decoded_accuracy"]) if row["decoded_accuracy"] else None,
-    )
+def _key(cell: Trial) -> str:
+    return f"{cell.name}, seed {cell.seed}"
 
 
 def _computed(compute: Callable[[Trial], TrialOutcome], cell: Trial) -> TrialOutcome:
     try:
         return compute(cell)
     except DppcaError as error:
-        raise type(error)(f"{cell.name}, seed {cell.seed}: {error}") from error
+        raise type(error)(f"{_key(cell)}: {error}") from error
 
 
 def _in_processes(

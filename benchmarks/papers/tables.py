@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from benchmarks.experiment import markdown_table
 from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment, Run, Scored, Trial
 
 
@@ -54,15 +55,12 @@ def make_markdown(experiment: Experiment, runs: Sequence[Run], *, command: str) 
     told = [line for line in lines if not line.cell.imitated]
     named = [(name, [text(line) for line in told]) for name, text in _columns(experiment, lines)]
     shown = [(name, texts) for name, texts in named if any(texts)]
-    rows = [
-        [name for name, _ in shown],
-        ["---"] * len(shown),
-        *(list(row) for row in zip(*(texts for _, texts in shown), strict=True)),
-    ]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    header, columns = [name for name, _ in shown], [texts for _, texts in shown]
+    rows = zip(*columns, strict=True)
+    table = markdown_table(header, rows, words=range(len(header)))
     notes = "\n".join(f"- {note}" for note in experiment.notes)
     return (
-        f"# {experiment.title}\n\n{experiment.source}. Made by `{command}`.\n\n{table}\n\n{notes}\n"
+        f"# {experiment.title}\n\n{experiment.source}. Made by `{command}`.\n\n{table}\n{notes}\n"
     )
 
 

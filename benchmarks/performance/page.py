@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.experiment import markdown_table
 from benchmarks.performance.registry import BENCHMARKS, Cell, FigureTable
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
@@ -75,12 +76,9 @@ def page(sections: dict[str, Any]) -> str:
 
 def table_text(caption: str, columns: list[str], rows: list[list[Cell]]) -> str:
     """A table in Markdown."""
-    lines = [
-        f"| {' | '.join(columns)} |",
-        f"| {' | '.join('---' if _is_words(rows, i) else '---:' for i in range(len(columns)))} |",
-        *(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows),
-    ]
-    return f"{caption}\n\n" + "\n".join(lines) + "\n"
+    words = [place for place in range(len(columns)) if _is_words(rows, place)]
+    table = markdown_table(columns, [[_cell(cell) for cell in row] for row in rows], words=words)
+    return f"{caption}\n\n{table}"
 
 
 def _section_text(found: dict[str, Any]) -> str:

@@ -1,32 +1,26 @@
-"""Runs cells and keeps every finished one.
+"""Runs cells and keeps every finished one, by the rules of `benchmarks.experiment`.
 
 Rules
 -----
-1. A cell is one line of JSON, written whole and flushed to the disk before the next one.
-2. What is in the file is not run again, a fault neither, unless that is asked for.
-3. A cell that could not run is kept with its reason: no environment, a guest that failed and its
+1. A fault is not run again either, unless that is asked for.
+2. A cell that could not run is kept with its reason: no environment, a guest that failed and its
    last words, or patience that ended.
-4. Where patience ended for a contestant on a data set, its other cells there are not tried, and say
+3. Where patience ended for a contestant on a data set, its other cells there are not tried, and say
    so.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
+from benchmarks.experiment import Found, group_runs, kept_runs, mean_and_error, read_runs
 from benchmarks.performance.environments import GuestError, make_environment
 from benchmarks.studies import ROOT
-from benchmarks.synthesis.grid import read_results
 from dppca.common.numerics.threads import one_blas_thread
 
-Found = dict[str, Any]
 RUN = ("key", "split", "fault")
 
 
@@ -67,7 +61,7 @@ class RivalRun:
 
 def read_cells(cells: Sequence[RivalRun], path: Path) -> list[Found]:
     """Every cell's figures, or why there are none, as the file has them; nothing is run."""
-    done = read_results(path)
+    done = read_runs(path)
     missing = {"fault": "not run, for want of machine time"}
     return [done.get(cell.key, {**cell.facts, **missing}) for cell in cells]
 
@@ -76,11 +70,10 @@ def run_cells(
     cells: Sequence[RivalRun], path: Path, *, again: bool, say: Callable[[str], None]
 ) -> list[Found]:
     """Every cell's figures, or why there are none: from the file, or run and added to it."""
-    done = {} if again else read_results(path)
+    done = {} if again else read_runs(path)
     slow = {_place(each) for each in done.values() if str(each.get("fault")).startswith(_SLOW)}
     missing = [cell for cell in cells if cell.key not in done]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with one_blas_thread(), path.open("a") as file:
+    with one_blas_thread(), kept_runs(path) as keep:
         for number, cell in enumerate(missing, start=1):
             say(f"{number} of {len(missing)}: {cell.key}")
             result: Found = {"key": cell.key, **cell.facts}
@@ -96,9 +89,7 @@ def run_cells(
                     result["fault"] = str(error)
             if "fault" in result:
                 say(f"  not run: {result['fault']}")
-            file.write(json.dumps(result) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            keep(result)
             done[cell.key] = result
     return [done[cell.key] for cell in cells]
 
@@ -119,11 +110,8 @@ def find_environment(folder: str, *installs: Sequence[str]) -> Path:
 
 def summarize(results: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[Found]:
     """One cell per value of ``by``: means of the runs that gave figures, reasons of the others."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for each in results:
-        groups.setdefault(tuple(each[name] for name in by), []).append(each)
     cells = []
-    for key, runs in groups.items():
+    for key, runs in group_runs(results, by).items():
         done = [run for run in runs if "fault" not in run]
         faults: dict[str, int] = {}
         for run in runs:
@@ -131,19 +119,11 @@ def summarize(results: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[F
                 reason = " ".join(str(run["fault"]).split())
                 faults[reason] = faults.get(reason, 0) + 1
         names = [name for name in (done[0] if done else {}) if name not in (*by, *RUN)]
-        figures = {name: _mean([run[name] for run in done]) for name in names}
+        figures = {name: mean_and_error([run[name] for run in done]) for name in names}
         cells.append(
             dict(zip(by, key, strict=True)) | {"runs": len(done), "faults": faults} | figures
         )
     return cells
-
-
-def _mean(values: Sequence[Any]) -> Any:
-    """Mean and standard error; of mappings, by name."""
-    if isinstance(values[0], Mapping):
-        return {name: _mean([value[name] for value in values]) for name in values[0]}
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-    return [round(fmean(values), 5), round(error, 5)]
 
 
 def _place(facts: Mapping[str, Any]) -> tuple[str, str]:

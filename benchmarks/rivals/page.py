@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.experiment import markdown_table
 from benchmarks.rivals import parties, pca, synthetic
 from benchmarks.rivals.prose import ABOUT, HEAD
 from dppca.common.errors import SettingError
@@ -105,8 +106,7 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
     groups = dict.fromkeys(cell["neighbours"] for cell in done)
     for neighbours in groups:
         title = f"Neighbours: {neighbours}." if neighbours else "Without privacy."
-        lines = [f"{title}\n", f"| {' | '.join(header)} |"]
-        lines.append("| --- |" + " ---: |" * (len(header) - 1))
+        rows = []
         for cell in done:
             if cell["neighbours"] != neighbours:
                 continue
@@ -115,8 +115,8 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
             row += [_shown(cell["rbf"][name]) for name in targets]
             row += [_shown(cell[name]) for name in ("singles", "pairs")]
             row += [_shown(cell.get("seconds"), 1), _mean(cell.get("mib"), 0), str(cell["runs"])]
-            lines.append(f"| {' | '.join(row)} |")
-        parts.append("\n".join(lines) + "\n")
+            rows.append(row)
+        parts.append(f"{title}\n\n{markdown_table(header, rows)}")
     return "\n".join(parts)
 
 
@@ -132,7 +132,7 @@ def _captured_tables(
             if (cell["subject"], cell[by]) == (subject, count)
         }
         header = [f"{subject}, {count} {by}", *(f"ε = {each}" for each in synthetic.EPSILONS)]
-        lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
+        rows = []
         for who in contestants:
             if not any(name == who for name, _ in by_contestant):
                 continue
@@ -140,8 +140,8 @@ def _captured_tables(
             for epsilon in synthetic.EPSILONS:
                 cell = by_contestant.get((who, epsilon)) or by_contestant.get((who, ""))
                 row.append(_shown(cell.get("captured")) if cell else "–")
-            lines.append(f"| {' | '.join(row)} |")
-        parts.append("\n".join(lines) + "\n")
+            rows.append(row)
+        parts.append(markdown_table(header, rows))
     return "\n".join(parts)
 
 

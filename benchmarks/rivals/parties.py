@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.rivals.cells import Found, RivalRun
+from benchmarks.experiment import Found
+from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.experiment import Found
 from benchmarks.performance.environments import open_guest
-from benchmarks.rivals.cells import Found, PatienceError, RivalRun, find_environment
+from benchmarks.rivals.cells import PatienceError, RivalRun, find_environment
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,

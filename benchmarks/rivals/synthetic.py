@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.experiment import Found
 from benchmarks.performance.environments import Ask, open_guest
 from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV
-from benchmarks.rivals.cells import Found, PatienceError, RivalRun, find_environment
+from benchmarks.rivals.cells import PatienceError, RivalRun, find_environment
 from benchmarks.rivals.judging import draw_values, judge_rows, read_subject
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.synthesis.forms import find_form, list_forms

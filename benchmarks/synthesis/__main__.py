@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.synthesis.grid import DRAWS, SPLITS, list_trials, run_trials
+from benchmarks.experiment import run_trials
+from benchmarks.synthesis.grid import DRAWS, SPLITS, list_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import run_trial

@@ -6,13 +6,18 @@ words, and a test compares the two.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+from benchmarks.experiment import (
+    group_runs,
+    keep_cells,
+    markdown_table,
+    mean_and_error,
+    shown,
+)
 from benchmarks.synthesis.asked import ASKED, GAIN, HISTOGRAMS, PAIRS, Asked
 from benchmarks.synthesis.forms import BINS, FORMS, PLAIN
 from benchmarks.synthesis.subjects import SUBJECTS
@@ -68,9 +73,7 @@ split) in the mean over its 36 cells of each, two-way tables by -0.0004, +0.0002
 
 def summarize(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One cell per form, decoder, mechanism, epsilon and noise, with means over its trials."""
-    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for each in results:
-        cells.setdefault(tuple(each[name] for name in _CELL), []).append(each)
+    cells = group_runs(results, _CELL)
     summaries = []
     for key, runs in cells.items():
         cell = dict(zip(_CELL, key, strict=True))
@@ -83,7 +86,6 @@ def _means(
     runs: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     earlier = {tuple(run[name] for name in _RUN): run for run in before}
-    names, numerics = runs[0]["accuracy"], runs[0]["marginals"]
     gains = [
         fmean(run["accuracy"].values()) - fmean(earlier[at]["accuracy"].values())
         for run in runs
@@ -91,30 +93,22 @@ def _means(
     ]
     return {
         "runs": len(runs),
-        "accuracy": {name: _mean([run["accuracy"][name] for run in runs]) for name in names},
-        "gain": _mean(gains) if gains else None,
-        "pairs": _mean([run["pairs"] for run in runs]),
-        "marginals": {name: _mean([run["marginals"][name] for run in runs]) for name in numerics},
+        "accuracy": mean_and_error([run["accuracy"] for run in runs]),
+        "gain": mean_and_error(gains) if gains else None,
+        "pairs": mean_and_error([run["pairs"] for run in runs]),
+        "marginals": mean_and_error([run["marginals"] for run in runs]),
         "seconds": round(fmean(run["seconds"] for run in runs), 2),
         "not_converged": sum("not converge" in run["method"] for run in runs),
     }
 
 
-def _mean(values: Sequence[float]) -> list[float]:
-    """Mean and its standard error."""
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-    return [round(fmean(values), 5), round(error, 5)]
-
-
 def keep(cells: list[dict[str, Any]]) -> None:
     """Put cells into the committed file in place of older ones, and make the page again."""
-    known = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else []
-    subjects = {cell["subject"] for cell in cells}
-    ordered = [each for each in known if each["subject"] not in subjects] + cells
-    ordered.sort(key=lambda cell: list(SUBJECTS).index(cell["subject"]))
-    lines = ",\n".join(json.dumps(cell) for cell in ordered)
-    JSON_FILE.write_text(f"[\n{lines}\n]\n")
-    PAGE.write_text(page(ordered))
+    subjects = list(SUBJECTS)
+    together = keep_cells(
+        JSON_FILE, cells, known_by=("subject",), order=lambda cell: subjects.index(cell["subject"])
+    )
+    PAGE.write_text(page(together))
 
 
 def page(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -162,10 +156,7 @@ def is_reached(asked: Asked, mean: float) -> bool:
 
 
 def _asked_table(cells: Sequence[Mapping[str, Any]]) -> str:
-    lines = [
-        "| data | noise | ε | of | what | asked | measured | |",
-        "| --- | --- | ---: | --- | --- | ---: | ---: | --- |",
-    ]
+    rows = []
     for asked in ASKED:
         measured = judged(asked, cells)
         if measured is None:
@@ -173,11 +164,14 @@ def _asked_table(cells: Sequence[Mapping[str, Any]]) -> str:
         sign = "≥" if asked.at_least else "≤"
         reached = is_reached(asked, measured[0])
         verdict = "reached" if reached else f"**missed** by {_off(asked, measured[0])}"
-        lines.append(
-            f"| {asked.subject} | {asked.mechanism} | {asked.epsilon} | {asked.noise} | "
-            f"{asked.measure} | {sign} {asked.bound:.3f} | {_shown(measured)} | {verdict} |"
+        rows.append(
+            (
+                *(asked.subject, asked.mechanism, asked.epsilon, asked.noise, asked.measure),
+                *(f"{sign} {asked.bound:.3f}", shown(measured), verdict),
+            )
         )
-    return "\n".join(lines) + "\n"
+    header = ("data", "noise", "ε", "of", "what", "asked", "measured", "")
+    return markdown_table(header, rows, words=(0, 1, 3, 4, 7))
 
 
 def _off(asked: Asked, mean: float) -> str:
@@ -191,11 +185,7 @@ def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
     numerics = bool(cells[0]["marginals"])
     header += ["worst histogram"] if numerics else []
     header += ["seconds"]
-    words = 4
-    lines = [
-        f"| {' | '.join(header)} |",
-        f"|{' --- |' * words}{' ---: |' * (len(header) - words)}",
-    ]
+    rows = []
     order = [REAL, BEFORE, FIELD]
     for cell in sorted(
         cells,
@@ -215,15 +205,11 @@ def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
             if cell["not_converged"]:
                 notes.append(f"{cell['not_converged']} of {cell['runs']} not converged")
             row[1] += f" ({', '.join(notes)})" if notes else ""
-        row += [_shown(cell["accuracy"][name]) for name in targets]
-        row.append("" if cell["decoder"] == REAL else _shown(cell["pairs"]))
+        row += [shown(cell["accuracy"][name]) for name in targets]
+        row.append("" if cell["decoder"] == REAL else shown(cell["pairs"]))
         if numerics:
             name, worst = max(cell["marginals"].items(), key=lambda item: item[1][0])
-            row.append("" if cell["decoder"] == REAL else f"{_shown(worst)} {name}")
+            row.append("" if cell["decoder"] == REAL else f"{shown(worst)} {name}")
         row.append("" if cell["decoder"] == REAL else f"{cell['seconds']:.1f}")
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _shown(measured: Sequence[float]) -> str:
-    return f"{measured[0]:.3f} ± {measured[1]:.3f}"
+        rows.append(row)
+    return markdown_table(header, rows, words=range(4))

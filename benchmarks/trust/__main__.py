@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.synthesis.grid import EPSILONS, MECHANISMS, run_trials
+from benchmarks.experiment import run_trials
+from benchmarks.synthesis.grid import EPSILONS, MECHANISMS
 from benchmarks.trust.page import keep, page, summarize
 from benchmarks.trust.trials import FORMS, TrustTrial, run_trial
 from dppca.common.console import run

@@ -6,14 +6,14 @@ test compares the two.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+from benchmarks.experiment import group_runs, keep_cells, markdown_table, mean_and_error, shown
 from dppca.common.study import Trust
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
@@ -41,32 +41,22 @@ computational and rests on enough honest owners; with `owner` it does not.
 
 def summarize(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Means of each cell."""
-    cells = []
-    for key, group in groupby(results, key=lambda each: tuple(each[name] for name in CELL)):
-        runs = list(group)
-        cells.append(
-            {
-                **dict(zip(CELL, key, strict=True)),
-                "runs": len(runs),
-                "accuracy": {
-                    name: _mean([run["accuracy"][name] for run in runs])
-                    for name in runs[0]["accuracy"]
-                },
-                "pairs": _mean([run["pairs"] for run in runs]),
-                "noise": round(sqrt(fmean(run["noise"] ** 2 for run in runs)), 4),
-                "forecast": round(runs[0]["forecast"], 4),
-            }
-        )
-    return cells
+    return [
+        {
+            **dict(zip(CELL, key, strict=True)),
+            "runs": len(runs),
+            "accuracy": mean_and_error([run["accuracy"] for run in runs]),
+            "pairs": mean_and_error([run["pairs"] for run in runs]),
+            "noise": round(sqrt(fmean(run["noise"] ** 2 for run in runs)), 4),
+            "forecast": round(runs[0]["forecast"], 4),
+        }
+        for key, runs in group_runs(results, CELL).items()
+    ]
 
 
 def keep(cells: Sequence[dict[str, Any]]) -> None:
     """Put cells into the committed file in place of older ones, and make the page again."""
-    known = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else []
-    fresh = {_key(cell) for cell in cells}
-    together = sorted([each for each in known if _key(each) not in fresh] + list(cells), key=_key)
-    JSON_FILE.write_text("[\n" + ",\n".join(json.dumps(cell) for cell in together) + "\n]\n")
-    PAGE.write_text(page(together))
+    PAGE.write_text(page(keep_cells(JSON_FILE, cells, known_by=CELL, order=_key)))
 
 
 def page(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -100,10 +90,7 @@ def asked(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 def short_table(cells: Sequence[Mapping[str, Any]]) -> str:
     """The table of the README: Gaussian noise at ``SHORT_EPSILON``, the first target of each."""
     owners = sorted({cell["owners"] for cell in cells})
-    lines = [
-        f"| accuracy at ε = {SHORT_EPSILON} | {' | '.join(f'{m} owners' for m in owners)} |",
-        "| --- |" + " ---: |" * len(owners),
-    ]
+    rows = []
     chosen = [
         cell
         for cell in cells
@@ -114,9 +101,10 @@ def short_table(cells: Sequence[Mapping[str, Any]]) -> str:
         key=lambda cell: (cell["subject"], cell["trust"]),
     ):
         row = [next(iter(cell["accuracy"].items())) for cell in group]
-        shown = " | ".join(f"{mean:.3f}" for _, (mean, _) in row)
-        lines.append(f"| {subject}, {row[0][0]}: `trust: {trust}` | {shown} |")
-    return "\n".join(lines) + "\n"
+        means = (f"{mean:.3f}" for _, (mean, _) in row)
+        rows.append((f"{subject}, {row[0][0]}: `trust: {trust}`", *means))
+    header = (f"accuracy at ε = {SHORT_EPSILON}", *(f"{m} owners" for m in owners))
+    return markdown_table(header, rows)
 
 
 def _worst(found: Sequence[tuple[float, tuple[Any, ...]]], bound: float, what: str) -> str:
@@ -132,24 +120,13 @@ def _worst(found: Sequence[tuple[float, tuple[Any, ...]]], bound: float, what: s
 def _table(cells: Sequence[Mapping[str, Any]]) -> str:
     targets = list(cells[0]["accuracy"])
     columns = ["noise", "ε", "m", "trust", *targets, "pairs", "pooled noise", "forecast"]
-    lines = [f"| {' | '.join(columns)} |", "| --- |" + " ---: |" * 2 + " --- |"]
-    lines[1] += " ---: |" * (len(columns) - 4)
+    rows = []
     for cell in cells:
         row = [cell["mechanism"], cell["epsilon"], str(cell["owners"]), cell["trust"]]
-        row += [_shown(cell["accuracy"][name]) for name in targets]
-        row += [_shown(cell["pairs"]), f"{cell['noise']:.3f}", f"{cell['forecast']:.3f}"]
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + "\n"
+        row += [shown(cell["accuracy"][name]) for name in targets]
+        rows.append([*row, shown(cell["pairs"]), f"{cell['noise']:.3f}", f"{cell['forecast']:.3f}"])
+    return markdown_table(columns, rows, words=(0, 3))
 
 
 def _key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(cell[name] for name in CELL)
-
-
-def _mean(values: Sequence[float]) -> list[float]:
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-    return [round(fmean(values), 5), round(error, 5)]
-
-
-def _shown(measured: Sequence[float]) -> str:
-    return f"{measured[0]:.3f} ± {measured[1]:.3f}"

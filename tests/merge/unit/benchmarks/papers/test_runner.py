@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.papers.experiments import EXPERIMENTS, find_experiment
 from benchmarks.papers.rows import PaperSource
-from benchmarks.papers.runner import COLUMNS, read_runs, run_cells
+from benchmarks.papers.runner import run_cells
 from benchmarks.papers.trials import (
     PUBLISHED,
     SOUND,
@@ -66,7 +66,7 @@ def experiment(compute: object) -> Experiment:
 
 
 def test_an_interrupted_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
+    path = tmp_path / "toy.jsonl"
     with pytest.raises(InterruptionError):
         run_cells(experiment(Counted(stop_after=2)), CELLS, path, jobs=1)
     again = Counted()
@@ -76,50 +76,12 @@ def test_an_interrupted_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [run.outcome for run in runs] == [outcome(cell) for cell in CELLS]
 
 
-def test_a_finished_experiment_computes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
-    first = run_cells(experiment(Counted()), CELLS, path, jobs=1)
-    content = path.read_bytes()
-    again = Counted()
-    assert run_cells(experiment(again), CELLS, path, jobs=1) == first
-    assert again.cells == []
-    assert path.read_bytes() == content
-
-
-def test_a_line_that_was_cut_short_is_dropped_and_computed_again(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
-    run_cells(experiment(Counted()), CELLS, path, jobs=1)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-9])
-    again = Counted()
-    run_cells(experiment(again), CELLS, path, jobs=1)
-    assert again.cells == [CELLS[2]]
-    assert path.read_bytes() == whole
-
-
-def test_a_row_carries_everything_that_a_reader_asks_for(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
-    run_cells(experiment(Counted()), CELLS[:1], path, jobs=1)
-    header, row = path.read_text().splitlines()
-    assert header.split(",") == list(COLUMNS)
-    wanted = "seed data method variant epsilon delta m n d k accuracy support_vectors seconds"
-    assert set(wanted.split()) <= set(COLUMNS)
-    assert "toy: m published epsilon=0.1 on held-out rows,1,toy,,m,published,0.1," in row
-
-
-def test_a_file_of_other_columns_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
-    path.write_text("seed,accuracy\n1,0.5\n")
+def test_runs_of_other_figures_are_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "toy.jsonl"
+    path.write_text('{"key": "a", "outcome": {"accuracy": 0.5}}\n')
     with pytest.raises(DataError, match="move it away"):
         run_cells(experiment(Counted()), CELLS, path, jobs=1)
-    assert path.read_text() == "seed,accuracy\n1,0.5\n"
-
-
-def test_a_line_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "toy.csv"
-    path.write_text(",".join(COLUMNS) + "\n" + "x," * (len(COLUMNS) - 1) + "x\n")
-    with pytest.raises(DataError, match="not a run"):
-        read_runs(path)
+    assert path.read_text() == '{"key": "a", "outcome": {"accuracy": 0.5}}\n'
 
 
 def test_an_error_names_its_cell_and_keeps_its_class(tmp_path: Path) -> None:
@@ -127,12 +89,12 @@ def test_an_error_names_its_cell_and_keeps_its_class(tmp_path: Path) -> None:
         raise SettingError(f"no such thing for {cell.method}")
 
     with pytest.raises(SettingError, match=r"toy: m published epsilon=0.1.*seed 1: no such"):
-        run_cells(experiment(fails), CELLS, tmp_path / "toy.csv", jobs=1)
+        run_cells(experiment(fails), CELLS, tmp_path / "toy.jsonl", jobs=1)
 
 
 def test_no_processes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="--jobs is 0"):
-        run_cells(experiment(Counted()), CELLS, tmp_path / "toy.csv", jobs=0)
+        run_cells(experiment(Counted()), CELLS, tmp_path / "toy.jsonl", jobs=0)
 
 
 def test_cells_that_differ_in_anything_have_names_and_noise_of_their_own() -> None:

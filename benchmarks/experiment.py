@@ -1,0 +1,155 @@
+"""What benchmarks of many runs share: runs that are kept, means with their errors, tables, files.
+
+Rules of a file of runs
+-----------------------
+1. A run is one line of JSON, written whole and flushed to the disk before the next one.
+2. What is in the file is not run again: a run is known by its key.
+3. A line that an interruption cut short is dropped when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from dppca.common.console import progress
+from dppca.common.errors import DataError
+from dppca.common.numerics.threads import one_blas_thread
+
+Found = dict[str, Any]
+
+
+class AnyTrial(Protocol):
+    """A trial of a benchmark: a dataclass with a name for its results."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def subject(self) -> str:
+        """The data set."""
+
+    @property
+    def key(self) -> str:
+        """What it is known by."""
+
+
+_TrialT = TypeVar("_TrialT", bound=AnyTrial)
+
+
+def run_trials(
+    trials: Sequence[_TrialT], path: Path, *, run: Callable[[_TrialT], Any]
+) -> list[Found]:
+    """Results of all trials: from the file, or computed and added to it.
+
+    Parameters
+    ----------
+    run
+        Computes one, as a dataclass.
+    """
+    done = read_runs(path)
+    missing = [trial for trial in trials if trial.key not in done]
+    with (
+        one_blas_thread(),
+        kept_runs(path) as keep,
+        progress(trials[0].subject, len(missing)) as bar,
+    ):
+        for trial in missing:
+            done[trial.key] = {"key": trial.key, **asdict(trial), **asdict(run(trial))}
+            keep(done[trial.key])
+            bar.advance()
+    return [done[trial.key] for trial in trials]
+
+
+def read_runs(path: Path) -> dict[str, Found]:
+    """Finished runs of a file by their key; a last line without an end is cut off the file."""
+    if not path.exists():
+        return {}
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole)
+    try:
+        lines: list[Mapping[str, Any]] = [json.loads(line) for line in whole.splitlines()]
+        return {line["key"]: dict(line) for line in lines}
+    except (ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{path} holds a line that is not a run: move it away") from error
+
+
+@contextmanager
+def kept_runs(path: Path) -> Iterator[Callable[[Found], None]]:
+    """Open a file of runs and give what adds one to it and waits for the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+
+        def keep(run: Found) -> None:
+            file.write(json.dumps(run) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+        yield keep
+
+
+def group_runs(
+    runs: Iterable[Mapping[str, Any]], by: Sequence[str]
+) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+    """Runs by what they have in common, in the order in which each first comes."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for each in runs:
+        groups.setdefault(tuple(each[name] for name in by), []).append(each)
+    return groups
+
+
+def mean_and_error(values: Sequence[Any]) -> Any:
+    """Mean and its standard error, to five digits; of mappings, by name."""
+    if isinstance(values[0], Mapping):
+        return {name: mean_and_error([value[name] for value in values]) for name in values[0]}
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    return [round(fmean(values), 5), round(error, 5)]
+
+
+def shown(measured: Sequence[float], digits: int = 3) -> str:
+    """Such as ``0.750 ± 0.050``."""
+    return f"{measured[0]:.{digits}f} ± {measured[1]:.{digits}f}"
+
+
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, words: Iterable[int] = (0,)
+) -> str:
+    """A table in Markdown; columns of ``words`` are to the left, all others are numbers."""
+    left = set(words)
+    lines = [
+        header,
+        ["---" if place in left else "---:" for place in range(len(header))],
+        *rows,
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def keep_cells(
+    path: Path,
+    cells: Iterable[Found],
+    *,
+    known_by: Sequence[str],
+    order: Callable[[Found], Any],
+) -> list[Found]:
+    """Put cells into a committed file in place of older ones, a line each; return all of them.
+
+    Parameters
+    ----------
+    known_by
+        Older cells that agree with a new one in these facts go.
+    """
+    known: list[Found] = json.loads(path.read_text()) if path.exists() else []
+    fresh = list(cells)
+    replaced = {tuple(cell[name] for name in known_by) for cell in fresh}
+    older = [each for each in known if tuple(each[name] for name in known_by) not in replaced]
+    together = sorted([*older, *fresh], key=order)
+    path.write_text("[\n" + ",\n".join(json.dumps(cell) for cell in together) + "\n]\n")
+    return together

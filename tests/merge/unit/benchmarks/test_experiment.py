@@ -1,0 +1,88 @@
+"""Runs are kept one by one, never computed twice; means have their error; tables are Markdown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.experiment import (
+    group_runs,
+    keep_cells,
+    markdown_table,
+    mean_and_error,
+    read_runs,
+    run_trials,
+    shown,
+)
+from dppca.common.errors import DataError
+
+
+@dataclass(frozen=True)
+class Toy:
+    subject: str
+    split: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.subject}/{self.split}"
+
+
+@dataclass(frozen=True)
+class Worth:
+    accuracy: float
+
+
+def test_finished_trials_are_not_run_again_and_one_cut_short_is(tmp_path: Path) -> None:
+    ran: list[Toy] = []
+
+    def run(trial: Toy) -> Worth:
+        ran.append(trial)
+        return Worth(trial.split / 4)
+
+    trials, path = [Toy("fair", split) for split in range(3)], tmp_path / "deeper" / "runs.jsonl"
+    run_trials(trials[:2], path, run=run)
+    with path.open("a") as file:
+        file.write('{"key": "cut sho')
+    found = run_trials(trials, path, run=run)
+    assert ran == trials
+    assert [(each["split"], each["accuracy"]) for each in found] == [(0, 0), (1, 0.25), (2, 0.5)]
+    whole = path.read_text()
+    assert len(whole.splitlines()) == 3
+    assert run_trials(trials, path, run=run) == found
+    assert (len(ran), path.read_text()) == (3, whole)
+
+
+@pytest.mark.parametrize("line", ["cell,seed", "[1]", '{"no": "key"}'])
+def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(f"{line}\n")
+    with pytest.raises(DataError, match="move it away"):
+        read_runs(path)
+    assert path.read_text() == f"{line}\n"
+
+
+def test_means_have_the_standard_error_of_the_runs() -> None:
+    assert mean_and_error([0.7, 0.8]) == pytest.approx([0.75, 0.05])
+    assert mean_and_error([3.0]) == [3.0, 0.0]
+    assert mean_and_error([{"a": 1.0}, {"a": 3.0}]) == {"a": [2.0, 1.0]}
+    assert shown([0.75, 0.05]) == "0.750 ± 0.050"
+
+
+def test_runs_are_grouped_in_the_order_in_which_each_first_comes() -> None:
+    runs = [{"a": 2, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 3}]
+    assert group_runs(runs, ("a",)) == {(2,): [runs[0], runs[2]], (1,): [runs[1]]}
+
+
+def test_a_table_has_words_to_the_left_and_numbers_to_the_right() -> None:
+    table = markdown_table(["name", "ε", "of"], [("x", "1", "y")], words=(0, 2))
+    assert table == "| name | ε | of |\n| --- | ---: | --- |\n| x | 1 | y |\n"
+
+
+def test_new_cells_take_the_place_of_older_ones(tmp_path: Path) -> None:
+    path = tmp_path / "cells.json"
+    for cells in ([{"s": "b", "x": 1}, {"s": "a", "x": 1}], [{"s": "b", "x": 2}]):
+        kept = keep_cells(path, cells, known_by=("s",), order=lambda cell: cell["s"])
+    assert kept == [{"s": "a", "x": 1}, {"s": "b", "x": 2}] == json.loads(path.read_text())
