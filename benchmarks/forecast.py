@@ -139,7 +139,7 @@ def page(found: list[Comparison], runs: int) -> str:
     header = ("table", "mechanism", "epsilon", "forecast", "measured", "spread of a run", "error")
     rows = [
         (
-            *(each.name, each.mechanism, each.epsilon, f"{each.forecast:.3f}"),
+            *(each.name, each.mechanism, str(each.epsilon), f"{each.forecast:.3f}"),
             *(f"{each.measured:.3f}", f"{each.spread:.3f}"),
             f"{each.error:+.3f}{'' if each.counts else ' (outside)'}",
         )
