@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from dppca.common.amounts import decimal_text, left_text
+from dppca.common.amounts import decimal_text, left_text, spent_text
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.release.contribution import BudgetStatus
 
@@ -16,9 +16,8 @@ def optional_text(number: Decimal | None) -> str | None:
 
 def charge_text(cost: CostFields) -> str:
     """A charge, which may be of both kinds."""
-    parts = [f"epsilon {cost['charged_epsilon']}", f"rho {cost['charged_rho']} (zCDP)"]
-    amounts = (cost["charged_epsilon"], cost["charged_rho"])
-    return " and ".join(part for part, amount in zip(parts, amounts, strict=True) if amount != "0")
+    parts = (("epsilon {}", cost["charged_epsilon"]), ("rho {} (zCDP)", cost["charged_rho"]))
+    return " and ".join(words.format(spent_text(each)) for words, each in parts if each != "0")
 
 
 def standing_lines(status: BudgetStatus) -> list[str]:

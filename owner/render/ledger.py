@@ -203,8 +203,8 @@ def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
                 each["delta"] or "-",
                 spent_text(each["spent"]),
                 left_text(each["remaining"]),
-                each["charged_epsilon"],
-                each["charged_rho"],
+                spent_text(each["charged_epsilon"]),
+                spent_text(each["charged_rho"]),
             ]
             for each in document["populations"]
         ],
@@ -230,7 +230,7 @@ def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
                 each["study"] if not each["model"] else f"{each['study']}: {each['model']}",
                 each["epsilon"],
                 each["delta"],
-                each["charged_rho"],
+                spent_text(each["charged_rho"]),
                 "-" if each["rows"] is None else str(each["rows"]),
                 each["state"],
             ]
@@ -266,8 +266,8 @@ def recovery_text(document: RecoveryDocument, *, width: int | None = None) -> st
                 each["study"],
                 each["received"],
                 str(each["rows"]),
-                each["charged_epsilon"],
-                each["charged_rho"],
+                spent_text(each["charged_epsilon"]),
+                spent_text(each["charged_rho"]),
                 f"{each['population']} ({each['data_set']}"
                 f"{', charged before' if each['charged_before'] else ''})",
                 "signed by this site" if each["signed"] else f"NOT PROVED: {each['unproved']}",
@@ -333,8 +333,8 @@ def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
         [
             [
                 each["what"],
-                each["charged_epsilon"],
-                each["charged_rho"],
+                spent_text(each["charged_epsilon"]),
+                spent_text(each["charged_rho"]),
                 spent_text(each["spent"]),
                 left_text(each["remaining"]),
                 "-" if _is_free(each) else f"{each['fits']} times",
