@@ -432,12 +432,6 @@ def test_a_budget_of_a_data_set_nobody_knows_is_refused(site: OwnerSite) -> None
     assert _error(site.run("budget", "--data-set", "other")) == (20, "NoPolicyError")
 
 
-def test_a_model_trained_on_rows_is_never_published(site: OwnerSite) -> None:
-    code, failed = site.run("train", "census", "--target", "sex", "--publish")
-    assert (code, failed["error"]["class"]) == (22, "LabelError")
-    assert "raw rows" in failed["error"]["message"]
-
-
 def test_training_needs_components_first(site: OwnerSite) -> None:
     code, failed = site.run("train", "census", "--target", "sex")
     assert code == 50

@@ -145,8 +145,6 @@ def test_what_a_person_reads_names_the_label(
     [
         (("--epsilon", "1"), 10, "may not leave"),
         (("--yes",), 10, "--yes consents to a charge"),
-        (("--max-rows", "1"), 10, "max_rows is 1"),
-        (("--target", "x0"), 10, "x0 is numeric"),
     ],
 )
 def test_what_cannot_be_is_refused_and_costs_nothing(

@@ -21,14 +21,13 @@ from sklearn.svm import LinearSVC
 from dppca.common.errors import (
     ArtefactError,
     DataError,
-    LabelError,
     SchemaMismatchError,
     SettingError,
 )
 from dppca.common.estimators import DPPCASVM
 from dppca.common.estimators.base.second_moment import NoisedMoment
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import BallShape, sensitivity
 from dppca.common.results import Result
@@ -154,13 +153,6 @@ def test_rows_without_a_known_target_are_left_out_and_counted(
     assert (report(found).n_rows, report(found).n_unlabelled) == (93, 7)
 
 
-def test_rows_of_one_class_teach_nothing(result: Result, study: Study, tmp_path: Path) -> None:
-    rows = make_rows(50).set_column(4, "ill", pa.array(["no"] * 49 + [None]))
-    path = save_rows(rows, tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match="fewer than two labels of ill"):
-        fit(result, study, path)
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -262,13 +254,6 @@ def test_saved_model_predicts_as_before(
         predict_file(used, rows_path, tmp_path / name)
         outputs.append((tmp_path / name).read_bytes())
     assert outputs[0] == outputs[1]
-
-
-def test_model_may_not_leave(model: Model, tmp_path: Path) -> None:
-    with pytest.raises(LabelError, match="site-only"):
-        require_released(model.label, "the model")
-    write_model(pack_model(model), tmp_path / "model.skops")
-    assert load_model(tmp_path / "model.skops").label is Label.SITE_ONLY
 
 
 class Foreign:

@@ -196,85 +196,48 @@ def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
         _policy(folder, text)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{postgresql: {service: warehouse, password: marked-4711}}",
-        "{postgresql: {host: db, user: marked-4711}}",
-        '{postgresql: {uri: "postgresql://u:marked-4711@db/x"}}',
-        '{postgresql: "postgresql://u:marked-4711@db/x"}',
-        '{postgresql: {uri: {file: "postgresql://u:marked-4711@db/x"}}}',
-        '{postgresql: {uri: {file: "host=db password=marked-4711"}}}',
-        '{postgresql: {uri: {file: "/u:marked-4711@db"}}}',
-        '{postgresql: {service: "host=db password=marked-4711"}}',
-        '{postgresql: {service: "postgresql://marked-4711@db/x"}}',
-        '{sqlite: {path: "rows.db?Password = marked-4711"}}',
-    ],
-)
-def test_a_password_in_a_policy_is_refused_and_not_repeated(folder: Path, source: str) -> None:
-    with pytest.raises(SettingError, match="holds no password") as refused:
-        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
-    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
+NO_PASSWORD, NO_BLANK = "holds no password", "there must be a colon and a blank behind `"
+SECRET_SOURCES = {
+    "{postgresql: {service: warehouse, password: marked-4711}}": NO_PASSWORD,
+    "{postgresql: {host: db, user: marked-4711}}": NO_PASSWORD,
+    '{postgresql: {uri: "postgresql://u:marked-4711@db/x"}}': NO_PASSWORD,
+    '{postgresql: "postgresql://u:marked-4711@db/x"}': NO_PASSWORD,
+    '{postgresql: {uri: {file: "postgresql://u:marked-4711@db/x"}}}': NO_PASSWORD,
+    '{postgresql: {uri: {file: "host=db password=marked-4711"}}}': NO_PASSWORD,
+    '{postgresql: {uri: {file: "/u:marked-4711@db"}}}': NO_PASSWORD,
+    '{postgresql: {service: "host=db password=marked-4711"}}': NO_PASSWORD,
+    '{postgresql: {service: "postgresql://marked-4711@db/x"}}': NO_PASSWORD,
+    '{sqlite: {path: "rows.db?Password = marked-4711"}}': NO_PASSWORD,
+    '{snowflake: {uri: "u:marked-4711@account"}}': "snowflake",
+    # Without a blank, YAML takes all of it for a key.
+    "{postgresql: {service: warehouse, password:marked-4711}}": NO_BLANK,
+    "{postgresql: {service: warehouse, password=marked-4711: x}}": NO_BLANK,
+    "{postgresql: {uri:postgresql://u:marked-4711@db/x}}": NO_BLANK,
+    "{postgresql: {uri: {env:marked-4711}}}": NO_BLANK,
+    "{postgresql://u:marked-4711@db/x}": NO_BLANK,
+}
+SECRETS = {
+    **{f"survey: {{source: {s}, table: t, {BUDGET}}}": w for s, w in SECRET_SOURCES.items()},
+    f'survey: {{path: "host=db password=marked-4711", {BUDGET}}}': NO_PASSWORD,
+    f'survey: {{path: "s3:/u:marked-4711@bucket/rows", {BUDGET}}}': NO_PASSWORD,
+    f'survey: {{path: "s3://u:marked-4711@bucket/rows", {BUDGET}}}': "may hold no user, password",
+    f'survey: {{path: "s3://b/rows?endpoint_override=u%3Amarked-4711%40host", {BUDGET}}}': (
+        "may hold no user, password"
+    ),
+    f"survey:u:marked-4711@db: {{path: x, {BUDGET}}}": r"data_sets\.survey: a name has 1 to 64",
+    f"survey: {{source: {SERVICE}, query: 'Select marked-4711 FROM rows', {BUDGET}}}": (
+        "names the file of a query"
+    ),
+}
 
 
-def test_a_database_that_is_not_read_is_refused_and_its_address_not_repeated(folder: Path) -> None:
-    source = '{snowflake: {uri: "u:marked-4711@account"}}'
-    with pytest.raises(SettingError, match="snowflake") as refused:
-        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
-    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
-
-
-@pytest.mark.parametrize("path", ["host=db password=marked-4711", "s3:/u:marked-4711@bucket/rows"])
-def test_a_password_in_a_path_is_refused_and_not_repeated(folder: Path, path: str) -> None:
-    with pytest.raises(SettingError, match="holds no password") as refused:
-        _policy(folder, GOOD.replace("rows.csv", f'"{path}"'))
-    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{postgresql: {service: warehouse, password:marked-4711}}",
-        "{postgresql: {service: warehouse, password=marked-4711: x}}",
-        "{postgresql: {uri:postgresql://u:marked-4711@db/x}}",
-        "{postgresql: {uri: {env:marked-4711}}}",
-        "{postgresql://u:marked-4711@db/x}",
-    ],
-)
-def test_a_password_without_a_blank_before_it_is_not_repeated(folder: Path, source: str) -> None:
-    """YAML takes all of it for a key."""
-    with pytest.raises(SettingError, match="there must be a colon and a blank behind `") as refused:
-        _policy(folder, f"data_sets:\n  survey: {{source: {source}, table: t, {BUDGET}}}\n")
-    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
-
-
-def test_a_name_that_is_an_address_is_not_repeated(folder: Path) -> None:
-    with pytest.raises(SettingError, match=r"data_sets\.survey: a name has 1 to 64") as refused:
-        _policy(folder, f"data_sets:\n  survey:u:marked-4711@db: {{path: x, {BUDGET}}}\n")
-    assert "marked-4711" not in str(refused.value)
-
-
-def test_a_query_in_the_place_of_its_file_is_refused_and_not_repeated(folder: Path) -> None:
-    query = "Select marked_4711 FROM rows"
-    with pytest.raises(SettingError, match="names the file of a query") as refused:
-        _policy(
-            folder,
-            f"data_sets:\n  survey: {{source: {{postgresql: {{service: w}}}}, query: '{query}', "
-            f"{BUDGET}}}\n",
-        )
-    assert "marked_4711" not in "".join(traceback.format_exception(refused.value))
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["s3://u:marked-4711@bucket/rows", "s3://bucket/rows?endpoint_override=u%3Amarked-4711%40host"],
-)
-def test_credentials_in_an_address_of_a_store_are_refused_and_not_repeated(
-    folder: Path, address: str
+@pytest.mark.parametrize(("line", "says"), SECRETS.items())
+def test_a_secret_in_a_policy_is_refused_and_not_repeated(
+    folder: Path, line: str, says: str
 ) -> None:
-    with pytest.raises(SettingError, match="may hold no user, password") as refused:
-        _policy(folder, GOOD.replace("rows.csv", f'"{address}"'))
-    assert "marked-4711" not in str(refused.value)
+    with pytest.raises(SettingError, match=says) as refused:
+        _policy(folder, f"data_sets:\n  {line}\n")
+    assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_database_is_a_source_by_service_variable_or_file(folder: Path) -> None:

@@ -459,12 +459,6 @@ def test_at_least_one_row_is_drawn(result: Result, study: Study, n_rows: int) ->
         _decoded(result, study, n_rows)
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_one_row_can_be_drawn(result: Result, study: Study, form: Form) -> None:
-    made = synthesize(result, study, form, n_rows=1, rng=np.random.default_rng(0))
-    assert drawn_table(made).num_rows == 1
-
-
 def test_result_of_another_study_is_refused(result: Result) -> None:
     with pytest.raises(SchemaMismatchError, match="another study"):
         _decoded(result, make_study("latent", name="other"), 5)
