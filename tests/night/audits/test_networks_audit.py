@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.estimators import DPSUBN3, PrivBayes
-from dppca.common.estimators.networks import dp_subn3, noised_counts, privbayes
+from dppca.common.estimators.networks import dp_subn3, fitting, noised_counts
 from dppca.common.estimators.networks.noised_counts import PooledCounts, count_rows
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.night.audits.test_methods_audit import A_BOUND, THRESHOLDS, laplace_ratio
@@ -48,7 +48,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], list[Pooled
         kept.append(honest(*args, **settings))
         return kept[-1]
 
-    for module in (dp_subn3, privbayes):
+    for module in (dp_subn3, fitting):
         monkeypatch.setattr(module, "release_counts", watched)
 
     def of_fit(model: Any, rows: NDArray[np.float64]) -> list[PooledCounts]:
