@@ -72,7 +72,8 @@ def test_an_experiment_makes_runs_a_table_and_plots(
         rows = list(csv.DictReader(stream))
     assert len(rows) == document["runs"]
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows)
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".md", ".png", ".svg"}
+    suffixes = {path.suffix for path in tmp_path.iterdir()}
+    assert suffixes == {".csv", ".jsonl", ".md", ".png", ".svg"}
     assert EXPERIMENTS[name].title in (tmp_path / f"{name}.md").read_text()
 
 
