@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from dppca.common.attestation.acknowledgements import Taken
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.files import CredentialFolder
@@ -94,3 +95,14 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
     files.certificate.write_bytes(credentials.certificate)
     files.key.write_bytes(credentials.key)
     return folder
+
+
+def taken_of(header: Any, *, owner: str) -> Taken:
+    """What a curator that has stored a contribution says of it, by the header on the wire."""
+    return Taken(
+        study_digest=header.study_digest.hex(),
+        owner=owner,
+        release_id=header.release_id.hex(),
+        n_rows=header.n_rows,
+        payload_sha256=header.sha256.hex(),
+    )

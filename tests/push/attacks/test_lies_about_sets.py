@@ -26,7 +26,7 @@ from dppca.common.aggregation.pooling import show_set
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, SignedSeal, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
-from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.acknowledgements import acknowledge
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.console import run
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
@@ -38,7 +38,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.cli import cli
 from dppca.owner.site.opener_keys import list_opener_keys, read_opener_key
-from tests.support.certificates import new_authority
+from tests.support.certificates import new_authority, taken_of
 from tests.support.federations import MASKED_BUDGET, study_of_sites
 from tests.support.sites import OwnerSite, error_of, make_site
 
@@ -76,14 +76,7 @@ class Liar(rpc.FederationServicer):
         owner = Upload.read_head(content, self.terms).statement.owner
         assert self.uploads.setdefault(owner, content) == content
         assert self.signer is not None
-        header = head.header
-        taken = Taken(
-            study_digest=header.study_digest.hex(),
-            owner=owner,
-            release_id=header.release_id.hex(),
-            n_rows=header.n_rows,
-            payload_sha256=header.sha256.hex(),
-        )
+        taken = taken_of(head.header, owner=owner)
         return pb.ContributeResponse(
             state=pb.STUDY_STATE_OPEN, acknowledgement=acknowledge(taken, self.signer)
         )

@@ -40,7 +40,7 @@ from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
 from tests.support.census import header_of, make_release
-from tests.support.certificates import Authority, new_authority
+from tests.support.certificates import Authority, new_authority, taken_of
 from tests.support.sites import OwnerSite, make_site
 from tests.support.sites import proved as sealed_by
 from tests.support.studies import make_study
@@ -322,14 +322,7 @@ def test_more_than_a_result_of_the_study_can_have_is_not_downloaded(room: Room) 
 
 
 def _taken(header: Any, **changes: Any) -> Taken:
-    said = Taken(
-        study_digest=header.study_digest.hex(),
-        owner="owner-1",
-        release_id=header.release_id.hex(),
-        n_rows=header.n_rows,
-        payload_sha256=header.sha256.hex(),
-    )
-    return replace(said, **changes)
+    return replace(taken_of(header, owner="owner-1"), **changes)
 
 
 def _signer(authority: Authority, role: Role = Role.CURATOR, name: str = "hub") -> Signer:
