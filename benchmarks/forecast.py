@@ -31,7 +31,8 @@ from dppca.common.console import progress, run
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.moments.moments import Moments, compute_moments, unpack
 from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
-from dppca.common.privacy.mechanisms import Calibration, Mechanism, add_noise
+from dppca.common.privacy.laws import LAWS
+from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Numeric, Schema
@@ -94,24 +95,21 @@ def compare(
     truth = _covariance([part.packed for part in parts], len(rows), study)
     eigenvalues = np.maximum(np.linalg.eigvalsh(truth)[::-1], 0)
     comparisons = []
-    for mechanism in Mechanism:
+    for law in LAWS.values():
         simulation = ForecastSimulation(
             layout,
             eigenvalues,
-            law="laplace" if mechanism is Mechanism.LAPLACE else "gaussian",
+            law=law,
             owner_rows=[part.n_rows for part in parts],
             covariance=study.covariance,
             seed=_SEED,
         )
         for epsilon in GRID:
-            calibration = calibrate(with_privacy(study, mechanism, epsilon, DELTA))
+            calibration = calibrate(with_privacy(study, law, epsilon, DELTA))
             captured = [_run(study, parts, calibration, truth) for _ in range(runs)]
-            scale = calibration.width
-            forecast = simulation.forecast(scale, study.components)
+            forecast = simulation.forecast(calibration.law.width, study.components)
             mean, spread = float(np.mean(captured)), float(np.std(captured))
-            comparisons.append(
-                Comparison(name, mechanism.value, epsilon, forecast.captured, mean, spread)
-            )
+            comparisons.append(Comparison(name, law.name, epsilon, forecast.captured, mean, spread))
             advance()
     return comparisons
 
@@ -170,7 +168,7 @@ def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
     """
     names_run = [name for name in SUBJECTS if not names or name in names]
     comparisons: list[Comparison] = []
-    with progress("Forecasts", len(names_run) * len(Mechanism) * len(GRID)) as bar:
+    with progress("Forecasts", len(names_run) * len(LAWS) * len(GRID)) as bar:
         for name in names_run:
             comparisons += compare(name, SUBJECTS[name](), runs, bar.advance)
     text = page(comparisons, runs)

@@ -38,6 +38,7 @@ from dppca.common.errors import DataError
 from dppca.common.estimators import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
 from dppca.common.study import Study
@@ -152,7 +153,7 @@ def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
     document = study_document(
         asked.data,
         owners=asked.owners,
-        mechanism="laplace" if asked.delta is None else "gaussian",
+        mechanism=law_for(asked.delta).name,
         epsilon=asked.epsilon,
         delta=asked.delta,
     )

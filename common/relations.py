@@ -39,8 +39,8 @@ from math import ceil, sqrt
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import RelationsDocument
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Study
 
@@ -120,8 +120,7 @@ def judge_relations(
         return None
     noise = entry_noise(
         layout,
-        mechanism="laplace" if calibration.mechanism is Mechanism.LAPLACE else "gaussian",
-        scale=calibration.width,
+        deviation=calibration.law.deviation,
         owner_rows=owner_rows,
         mechanisms=calibration.mechanisms(len(owner_rows)),
     )
@@ -147,8 +146,8 @@ def _enough(calibration: Calibration, owner_rows: Sequence[int], excess: float) 
     return Enough(
         epsilon=least_epsilon(
             calibration,
-            calibration.width / excess,
-            mechanism=calibration.mechanism,
+            calibration.law.width / excess,
+            law=type(calibration.law),
             delta=calibration.delta,
         ),
         rows_per_owner=ceil(sum(owner_rows) / len(owner_rows) * excess),
@@ -171,9 +170,9 @@ def least_owners(n_owners: int, excess: float, *, honest: int | None) -> int:
 
 
 def least_epsilon(
-    calibration: Calibration, width: float, *, mechanism: Mechanism, delta: Decimal
+    calibration: Calibration, width: float, *, law: type[NoiseLaw], delta: Decimal
 ) -> Decimal:
-    """Epsilon of noise of some width under a mechanism: three digits, rounded up.
+    """Epsilon of noise of some width under a law: three digits, rounded up.
 
     Parameters
     ----------
@@ -182,14 +181,10 @@ def least_epsilon(
     width
         b or sigma, units of ``4**-g``, above 0.
     delta
-        Of Gaussian noise.
+        Of a law that needs one.
     """
     sens, k = calibration.sensitivity, calibration.max_rows_per_person
-    if mechanism is Mechanism.LAPLACE:
-        epsilon = Decimal(k * sens.l1) / Decimal(width)
-    else:
-        rho = Decimal(k**2 * sens.l2_squared) / (2 * Decimal(width) ** 2)
-        epsilon = epsilon_from_rho(Decimal(f"{rho:.12f}"), delta)
+    epsilon = law.estimate_epsilon(width, sens, k, delta)
     return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
 
 

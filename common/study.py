@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    TypeAdapter,
     model_validator,
 )
 
@@ -123,15 +124,23 @@ class OpenerEntry(_Strict):
 
 
 class _Privacy(_Strict):
-    """Whom the owners have to trust, with either kind of noise."""
+    """What a study says of its noise, whichever law it asks for."""
 
+    mechanism: str
+    epsilon: ExactDecimal | None = None
+    scale: ExactDecimal | None = None
+    nominal_epsilon: ExactDecimal | None = None
     trust: Trust = Trust.OWNER
     colluders: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
-    def _colluders_said(self) -> Self:
+    def _consistent(self) -> Self:
         if (self.trust is Trust.AGGREGATE) != (self.colluders is not None):
             raise ValueError("colluders belongs to trust: aggregate, which needs it")
+        if (self.epsilon is None) == (self.scale is None):
+            raise ValueError(f"{self.mechanism} needs either epsilon or a scale set by hand")
+        if self.nominal_epsilon is not None and self.scale is None:
+            raise ValueError("nominal_epsilon stands beside a scale set by hand")
         return self
 
 
@@ -157,17 +166,7 @@ class LaplacePrivacy(_Privacy):
     """
 
     mechanism: Literal["laplace"]
-    epsilon: ExactDecimal | None = None
-    scale: ExactDecimal | None = None
-    nominal_epsilon: ExactDecimal | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.epsilon is None) == (self.scale is None):
-            raise ValueError("laplace needs epsilon, or a scale set by hand")
-        if self.nominal_epsilon is not None and self.scale is None:
-            raise ValueError("nominal_epsilon stands beside a scale set by hand")
-        return self
+    delta: ClassVar[None] = None
 
 
 class GaussianPrivacy(_Privacy):
@@ -190,23 +189,22 @@ class GaussianPrivacy(_Privacy):
     """
 
     mechanism: Literal["gaussian"]
-    epsilon: ExactDecimal | None = None
     delta: ExactDecimal
-    scale: ExactDecimal | None = None
-    nominal_epsilon: ExactDecimal | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.epsilon is None) == (self.scale is None):
-            raise ValueError("gaussian needs epsilon and delta, or delta and a scale set by hand")
-        if self.nominal_epsilon is not None and self.scale is None:
-            raise ValueError("nominal_epsilon stands beside a scale set by hand")
+    def _below_one(self) -> Self:
         if self.delta >= 1:
             raise ValueError("delta must be below 1")
         return self
 
 
 Privacy = Annotated[LaplacePrivacy | GaussianPrivacy, Field(discriminator="mechanism")]
+
+
+def make_privacy(**fields: object) -> LaplacePrivacy | GaussianPrivacy:
+    """What a study would say of its noise; None is as if left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return TypeAdapter[LaplacePrivacy | GaussianPrivacy](Privacy).validate_python(given)
 
 
 class ComponentRule(_Strict):

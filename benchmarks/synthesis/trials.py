@@ -13,7 +13,7 @@ tested on the real rows held out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -166,12 +166,9 @@ def release(
     rng: np.random.Generator,
 ) -> Result:
     """Every owner's noise, and what the curator makes of it."""
-    width = calibration.width
-    draw: Callable[..., NDArray[np.float64]] = (
-        rng.normal if calibration.mechanism.value == "gaussian" else rng.laplace
-    )
+    law = calibration.law
     vectors = [
-        each.packed + np.rint(draw(scale=width, size=len(each.packed))).astype(np.int64)
+        each.packed + np.rint(law.width * law.standard(len(each.packed), rng)).astype(np.int64)
         for each in moments
     ]
     contributions = [
@@ -199,8 +196,7 @@ def decode_before(
         second=result.second_moment(study),
         entry_noise=entry_noise(
             layout,
-            mechanism=calibration.mechanism.value,
-            scale=calibration.width,
+            deviation=calibration.law.deviation,
             owner_rows=[share.n_rows for share in header.shares],
         ),
         rng=rng,

@@ -156,7 +156,7 @@ def measure_noise(calibration: Calibration, owners: int, *, entropy: EntropySour
     """Standard deviation of the sum of the owners' noises, over that of one mechanism."""
     zeros = np.zeros(NOISE_DRAWS, np.int64)
     noise = np.sum([add_noise(zeros, calibration, entropy=entropy) for _ in range(owners)], axis=0)
-    one = calibration.width * (np.sqrt(2.0) if calibration.scale is not None else 1.0)
+    one = calibration.law.deviation
     return float(np.sqrt(np.mean(noise.astype(np.float64) ** 2)) / one)
 
 

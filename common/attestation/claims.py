@@ -16,7 +16,6 @@ from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, Study
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOURCES
 from dppca.common.privacy.release import (
     MaskedClaims,
     MomentReceipt,
@@ -63,12 +62,11 @@ def formula_inputs(schema: Schema) -> SensitivityInputs:
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:
     """The noise of every owner's release or of their sum, and where its law is from."""
     mechanism: ProvedMechanism = {
-        "name": calibration.mechanism.value,
-        "source": SOURCES[calibration.mechanism],
+        "name": calibration.law.name,
+        "source": calibration.law.source,
         "l1": calibration.sensitivity.l1,
         "l2_squared": calibration.sensitivity.l2_squared,
-        "scale": calibration.scale,
-        "sigma_squared": calibration.sigma_squared,
+        "parameters": calibration.law.parameters(),
         "resolution_bits": study.table.resolution_bits,
         "formula": formula_inputs(study.table),
     }

@@ -44,8 +44,11 @@ class ProvedMechanism(TypedDict):
     source: Annotated[str, "where its law is from"]
     l1: Annotated[int, "sensitivity in the L1 norm, integer units"]
     l2_squared: Annotated[int, "squared sensitivity in the L2 norm, integer units"]
-    scale: Annotated[int | None, "scale of Laplace noise, integer units"]
-    sigma_squared: Annotated[int | None, "variance of Gaussian noise, squared integer units"]
+    parameters: Annotated[
+        dict[str, int],
+        "the law's integers: `scale` of Laplace noise, in integer units; `variance` of Gaussian "
+        "noise, in squared integer units",
+    ]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     formula: Annotated[SensitivityInputs, "what the sensitivity is computed from"]
     trust: NotRequired[Annotated[str, "`aggregate`: the noise is of the owners' sum"]]
@@ -57,7 +60,10 @@ class ProvedMechanism(TypedDict):
         Annotated[int, "owners whose shares of the noise make all of it; `trust: aggregate`"]
     ]
     share_variance: NotRequired[
-        Annotated[int | None, "variance of one owner's share of Gaussian noise; `trust: aggregate`"]
+        Annotated[
+            int | None,
+            "variance of one owner's share, where it is a whole number; `trust: aggregate`",
+        ]
     ]
 
 

@@ -331,11 +331,7 @@ def verification_text(
 
 def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[str]:
     noise = report["mechanism"]
-    amount = (
-        f"scale {noise['scale']}"
-        if noise["scale"] is not None
-        else f"variance {noise['sigma_squared']}"
-    )
+    amount = ", ".join(f"{name} {value}" for name, value in noise["parameters"].items())
     owners = ", ".join(f"{each['owner']} ({each['rows']} rows)" for each in report["owners"])
     missing, left = [], []
     if "if_more_collude" in report:

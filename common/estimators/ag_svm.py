@@ -29,7 +29,8 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
 )
 from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_gaussian
+from dppca.common.privacy.laws import GaussianLaw
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
 
@@ -43,7 +44,8 @@ class AGSVM(ComponentSVM):
         parse_delta(self.delta)
 
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
-        return calibrate_gaussian(
+        return calibrate_noise(
+            GaussianLaw,
             sens,
             epsilon=parse_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
@@ -54,7 +56,7 @@ class AGSVM(ComponentSVM):
         epsilon, delta = parse_epsilon(self.epsilon), parse_delta(self.delta)
         factor = math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
         return PublishedNoise(
-            mechanism=Mechanism.GAUSSIAN,
+            law=GaussianLaw,
             scale=factor / n_rows,
             sensitivity=1 / n_rows,
             sensitivity_of="L2 as printed, 1/n, for adding a row; sqrt(2)/n for replacing one",

@@ -28,7 +28,8 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
     refuse_delta,
 )
-from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_laplace
+from dppca.common.privacy.laws import LaplaceLaw
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import BallShape, Sensitivity, real_l1
 
 
@@ -42,7 +43,8 @@ class DPPCASVM(ComponentSVM):
         refuse_delta(self.delta, instead="AGSVM, whose noise is Gaussian")
 
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
-        return calibrate_laplace(
+        return calibrate_noise(
+            LaplaceLaw,
             sens,
             epsilon=parse_epsilon(self.epsilon),
             max_rows_per_person=check_rows_per_person(self.max_rows_per_person),
@@ -52,7 +54,7 @@ class DPPCASVM(ComponentSVM):
         epsilon = parse_epsilon(self.epsilon)
         spent = real_l1(BallShape(n_columns=d, with_sums=False)) / (2 * d)
         return PublishedNoise(
-            mechanism=Mechanism.LAPLACE,
+            law=LaplaceLaw,
             scale=2 * d / (n_rows * float(epsilon)),
             sensitivity=2 * d / n_rows,
             sensitivity_of="L1 as printed, 2d/n; (d/sqrt(2) + 1)/n holds",

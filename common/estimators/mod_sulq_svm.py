@@ -30,7 +30,8 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
 )
 from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.mechanisms import Calibration, Mechanism, fixed_gaussian
+from dppca.common.privacy.laws import GaussianLaw
+from dppca.common.privacy.mechanisms import Calibration, fixed_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
 
@@ -47,7 +48,8 @@ class MODSuLQSVM(ComponentSVM):
         parse_delta(self.delta)
 
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
-        return fixed_gaussian(
+        return fixed_noise(
+            GaussianLaw,
             sens,
             scale=Decimal(f"{self._factor(d):.15e}"),
             delta=parse_delta(self.delta),
@@ -59,7 +61,7 @@ class MODSuLQSVM(ComponentSVM):
         delta = parse_delta(self.delta)
         factor = self._factor(d)
         return PublishedNoise(
-            mechanism=Mechanism.GAUSSIAN,
+            law=GaussianLaw,
             scale=factor / n_rows,
             sensitivity=math.sqrt(2) / n_rows,
             sensitivity_of="none printed; L2 of one triangle of X^T X / n",

@@ -72,6 +72,7 @@ from dppca.common.estimators.base.weight_noise import (
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.numerics.rowwise import products
 from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 
@@ -200,7 +201,9 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     def _calibrate(self, sens: Sensitivity) -> Calibration:
         (epsilon, delta), _ = self._parts()
         k = check_rows_per_person(self.max_rows_per_person)
-        return calibrate_noise(sens, epsilon=epsilon, delta=delta, max_rows_per_person=k)
+        return calibrate_noise(
+            law_for(delta), sens, epsilon=epsilon, delta=delta, max_rows_per_person=k
+        )
 
     def _weight_plan(self, D: int, *, n_machines: int, n_rows: int) -> WeightPlan:
         _, (epsilon, delta) = self._parts()

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dppca.common.numerics.spectrum.noise import Law, NoiseSource
+from dppca.common.numerics.spectrum.noise import NoiseShape, NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import QUANTILE, largest_eigenvalue
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -120,7 +120,7 @@ class ForecastSimulation:
         layout: Layout,
         eigenvalues: NDArray[np.float64],
         *,
-        law: Law,
+        law: NoiseShape,
         owner_rows: Sequence[int],
         covariance: Covariance,
         seed: int,
@@ -137,7 +137,7 @@ class ForecastSimulation:
             rng,
             layout,
             law=law,
-            scale=_UNIT,
+            width=_UNIT,
             owner_rows=owner_rows,
             own_means=self._own_means,
             mechanisms=mechanisms,

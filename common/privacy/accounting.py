@@ -78,6 +78,11 @@ class PrivacyCost:
         require_amount("the charged epsilon", self.epsilon)
         require_amount("the charged rho", self.rho)
 
+    def epsilon_at(self, delta: Decimal) -> Decimal:
+        """Epsilon of the total at a delta, equation (1); the Gaussian part is rounded up."""
+        gaussian = epsilon_from_rho(self.rho, delta) if self.rho > 0 else Decimal(0)
+        return _EXACT.add(self.epsilon, gaussian)
+
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
         return PrivacyCost(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.rho, other.rho))
 
@@ -117,8 +122,7 @@ class Budget:
                 "at which they have no finite epsilon; use the Laplace mechanism, or agree on a "
                 "budget with delta above 0"
             )
-        gaussian = epsilon_from_rho(total.rho, self.delta) if total.rho > 0 else Decimal(0)
-        return _EXACT.add(total.epsilon, gaussian)
+        return total.epsilon_at(self.delta)
 
     def remaining(self, total: PrivacyCost) -> Decimal:
         """Epsilon that is left for pure releases, 0 when the budget is exceeded."""
@@ -193,10 +197,11 @@ def require_epsilon(epsilon: Decimal) -> None:
         raise SettingError("epsilon must be above 0; there is no release without a cost")
 
 
-def require_delta(delta: Decimal) -> None:
-    """Refuse a delta that is not a decimal strictly between 0 and 1."""
+def require_delta(delta: object) -> Decimal:
+    """The delta; refuses one that is not a decimal strictly between 0 and 1."""
     if not isinstance(delta, Decimal) or not delta.is_finite() or not 0 < delta < 1:
         raise SettingError(f"delta must be a decimal strictly between 0 and 1, not {delta!r}")
+    return delta
 
 
 def require_amount(name: str, amount: Decimal) -> None:

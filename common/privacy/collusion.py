@@ -6,21 +6,18 @@ little more: shares are rounded up), so rho becomes rho h/h'. This site's own sh
 even if all others collude. Shares of Laplace noise are brittle: one alone is often 0, and protects
 nothing; no figure is given for h' < h.
 
-Source: `dppca.common.privacy.noise.shares`; Canonne, Kamath and Steinke (2020), proposition 5.
+Source: `dppca.common.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from dppca.common.amounts import decimal_text
-from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study
 
-_ROUNDED_UP = Context(prec=40, rounding=ROUND_CEILING)
-_DECIMALS = Decimal("1e-25")
 _SHOWN = Decimal("0.01")
 
 
@@ -63,8 +60,8 @@ def describe_collusion(found: Collusion) -> str:
     more = f"with any {found.colluders + 1}:"
     if found.one_more is None or found.all_others is None:
         return (
-            f"{more} less than promised; if all other owners collude: none (a share of Laplace "
-            "noise alone protects nothing)"
+            f"{more} less than promised; if all other owners collude: none (a share of "
+            "this noise alone protects nothing)"
         )
     return (
         f"{more} epsilon {decimal_text(found.one_more)}; with all other owners: epsilon "
@@ -73,8 +70,7 @@ def describe_collusion(found: Collusion) -> str:
 
 
 def _left(calibration: Calibration, honest: int, left: int) -> Decimal | None:
-    if calibration.sigma_squared is None:
+    cost = calibration.law.cost_of_fewer(calibration.charge, honest, left)
+    if cost is None:
         return None
-    rho = _ROUNDED_UP.divide(_ROUNDED_UP.multiply(calibration.charge.rho, Decimal(honest)), left)
-    epsilon = epsilon_from_rho(rho.quantize(_DECIMALS, ROUND_CEILING), calibration.delta)
-    return epsilon.quantize(_SHOWN, ROUND_CEILING)
+    return cost.epsilon_at(calibration.delta).quantize(_SHOWN, ROUND_CEILING)

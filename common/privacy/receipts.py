@@ -20,14 +20,10 @@ from dppca.common.amounts import decimal_text
 from dppca.common.documents import DecimalText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema.document import canonical_json
 
 SOFTWARE = f"dppca {version('dppca')}"
-SOURCES = {
-    Mechanism.LAPLACE: "discrete Laplace (Ghosh, Roughgarden, Sundararajan 2012)",
-    Mechanism.GAUSSIAN: "discrete Gaussian (Canonne, Kamath, Steinke 2020)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +31,9 @@ class NoiseSection:
     """The noise of a release, its cost, and the neighbours that the claim is for.
 
     ``l1`` and ``l2_squared`` are for one changed row, in steps of the integers that were noised,
-    ``4**-resolution_bits`` for sums, and their squares; ``scale`` (Laplace) and ``sigma_squared``
-    (Gaussian) likewise. ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and
-    ``charged_rho`` are what the ledger charged.
+    ``4**-resolution_bits`` for sums, and their squares; the law's ``parameters`` likewise.
+    ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and ``charged_rho`` are what the
+    ledger charged.
     """
 
     mechanism: str
@@ -45,8 +41,7 @@ class NoiseSection:
     resolution_bits: int
     l1: int
     l2_squared: int
-    scale: int | None
-    sigma_squared: int | None
+    parameters: dict[str, int]
     epsilon: str
     delta: str
     charged_epsilon: str
@@ -58,13 +53,12 @@ class NoiseSection:
     def from_calibration(cls, noise: Calibration) -> Self:
         """The noise that was calibrated, with its cost."""
         return cls(
-            mechanism=noise.mechanism.value,
-            source=SOURCES[noise.mechanism],
+            mechanism=noise.law.name,
+            source=noise.law.source,
             resolution_bits=noise.sensitivity.resolution_bits,
             l1=noise.sensitivity.l1,
             l2_squared=noise.sensitivity.l2_squared,
-            scale=noise.scale,
-            sigma_squared=noise.sigma_squared,
+            parameters=noise.law.parameters(),
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
             **cost_fields(noise.epsilon, noise.delta, noise.charge),

@@ -24,20 +24,19 @@ from dppca.common.amounts import decimal_text
 from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label
+from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import (
     Calibration,
     add_noise,
     calibrate_noise,
     check_range,
-    fixed_gaussian,
-    fixed_laplace,
+    fixed_noise,
 )
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.noise.shares import gaussian_share_variance
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.privacy.sensitivity import BallShape, BoxShape, sensitivity
 from dppca.common.schema import ColumnKind, Schema
-from dppca.common.study import LaplacePrivacy, Study
+from dppca.common.study import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class MaskedClaims(MomentClaims):
     honest
         h: ``quorum`` less ``colluders``.
     share_variance
-        Variance of a Gaussian share, in units of ``16**-g``; None for Laplace shares, of shape 1/h.
+        Variance of a share, in units of ``16**-g``; None where it is not a whole number.
     statement_sha256
         Digest of what the owner signed of its masked vector and its seals.
     """
@@ -165,21 +164,21 @@ def calibrate(study: Study) -> Calibration:
     schema, privacy = study.table, study.privacy
     sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
     k = study.max_rows_per_person
-    delta = None if isinstance(privacy, LaplacePrivacy) else privacy.delta
-    if privacy.epsilon is not None:
-        noise = calibrate_noise(sens, epsilon=privacy.epsilon, delta=delta, max_rows_per_person=k)
-    elif delta is None:
-        noise = fixed_laplace(
+    law = LAWS[privacy.mechanism]
+    if privacy.scale is None:
+        noise = calibrate_noise(
+            law,
             sens,
-            scale=_given(privacy.scale),
+            epsilon=_given(privacy.epsilon),
+            delta=privacy.delta,
             max_rows_per_person=k,
-            nominal_epsilon=privacy.nominal_epsilon,
         )
     else:
-        noise = fixed_gaussian(
+        noise = fixed_noise(
+            law,
             sens,
-            scale=_given(privacy.scale),
-            delta=delta,
+            scale=privacy.scale,
+            delta=privacy.delta,
             max_rows_per_person=k,
             nominal_epsilon=privacy.nominal_epsilon,
         )
@@ -298,11 +297,10 @@ def receipt_for(
 
 def _shared(noise: Calibration, honest: int) -> Calibration:
     """The same law, made of shares; `StudyError` where it is too narrow for them."""
-    if noise.sigma_squared is not None:
-        try:
-            gaussian_share_variance(noise.sigma_squared, honest)
-        except SettingError as error:
-            raise StudyError(f"the owners cannot make this noise together: {error}") from error
+    try:
+        noise.law.share_variance(honest)
+    except SettingError as error:
+        raise StudyError(f"the owners cannot make this noise together: {error}") from error
     return replace(noise, honest=honest)
 
 

@@ -16,7 +16,7 @@ from dppca.common.documents import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.names import nearest_name
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.privacy.mechanisms import Calibration, Mechanism, calibrate_noise
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
 from dppca.common.schema import MAX_COLUMNS, Numeric, Schema
@@ -206,17 +206,16 @@ def _shaped(table: Schema) -> list[str]:
 
 
 def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int]) -> float:
-    laplace = asked.mechanism is Mechanism.LAPLACE
     calibration = calibrate_noise(
+        type(asked.law),
         sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
         epsilon=asked.epsilon,
-        delta=None if laplace else asked.delta,
+        delta=asked.delta,
         max_rows_per_person=asked.max_rows_per_person,
     )
     share = entry_noise(
         table.layout,
-        mechanism="laplace" if laplace else "gaussian",
-        scale=calibration.width,
+        deviation=calibration.law.deviation,
         owner_rows=owner_rows,
         mechanisms=asked.mechanisms(len(owner_rows)),
     )

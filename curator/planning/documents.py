@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.documents import DigestText, PathText, RelationsDocument
-from dppca.common.privacy.mechanisms import Mechanism
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.forecaster import Feasibility, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust
@@ -25,7 +24,7 @@ class PlanAssumption:
 class PlanAdvice:
     """What the plan recommends."""
 
-    mechanism: Annotated[Mechanism, "noise"]
+    mechanism: Annotated[str, "noise"]
     reason: Annotated[str, "why this noise, in words"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
 
@@ -60,7 +59,7 @@ class StudyPlanDocument:
     assumption: Annotated[PlanAssumption, "the assumed eigenvalues"]
     components: Annotated[int, "components that the needs are about"]
     draws: Annotated[int, "simulated draws of noise"]
-    forecasts: Annotated[tuple[PlanForecast, ...], "both mechanisms over a grid of epsilons"]
+    forecasts: Annotated[tuple[PlanForecast, ...], "every mechanism over a grid of epsilons"]
     needs: Annotated[
         tuple[PlanNeed, ...], "what each mechanism needs to capture 0.9 of the best variance"
     ]

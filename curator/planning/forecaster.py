@@ -1,4 +1,4 @@
-"""One mechanism's rehearsals: what comes of an epsilon, and what would be enough.
+"""One law's rehearsals: what comes of an epsilon, and what would be enough.
 
 Forecasts are rehearsals (`dppca.common.numerics.forecast`). A study **works** at an epsilon where
 the components that it keeps are expected to capture at least 0.9 of the variance that as many best
@@ -26,18 +26,13 @@ from typing import Annotated
 
 from dppca.common.errors import RangeError, StudyError
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
-from dppca.common.numerics.spectrum.noise import Law
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.accounting import require_delta, require_epsilon
-from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import least_epsilon, least_owners
-from dppca.common.study import (
-    ComponentRule,
-    GaussianPrivacy,
-    LaplacePrivacy,
-    Study,
-)
+from dppca.common.study import ComponentRule, Study, make_privacy
 from dppca.curator.planning.assumptions import Assumption
 
 GOOD, POOR = 0.9, 0.5
@@ -59,7 +54,7 @@ class Feasibility(StrEnum):
 class PlanForecast:
     """One mechanism at one epsilon; noise and forecast are None where it would be refused."""
 
-    mechanism: Annotated[Mechanism, "noise"]
+    mechanism: Annotated[str, "noise"]
     epsilon: Annotated[Decimal, "epsilon of each owner's release"]
     delta: Annotated[Decimal, "delta of each owner's release"]
     noise: Annotated[float | None, "standard deviation of a pooled product, coded units"]
@@ -75,37 +70,36 @@ class PlanNeed:
     All are None where a millionth of the noise asked for is still too much.
     """
 
-    mechanism: Annotated[Mechanism, "noise"]
+    mechanism: Annotated[str, "noise"]
     epsilon: Annotated[Decimal | None, "smallest epsilon that is enough, three digits"]
     rows_per_owner: Annotated[int | None, "rows of each owner that are enough, on average"]
     owners: Annotated[int | None, "owners that are enough, with as many rows each as planned"]
 
 
 class Forecaster:
-    """One mechanism's rehearsal and its searches."""
+    """One law's rehearsal and its searches."""
 
     def __init__(
         self,
         study: Study,
         rows: Mapping[str, int],
         assumption: Assumption,
-        mechanism: Mechanism,
+        law: type[NoiseLaw],
         delta: Decimal,
         asked: Calibration,
         advance: Callable[[], None],
     ) -> None:
         self._study = study
         self._rows = [rows[owner] for owner in study.owners]
-        self._mechanism = mechanism
+        self._law = law
         self._delta = delta
         self._asked = asked
         self._advance = advance
-        self._law: Law = "laplace" if mechanism is Mechanism.LAPLACE else "gaussian"
         self._mechanisms = len(self._rows) / (study.honest or 1)
         self._simulation = ForecastSimulation(
             study.table.layout,
             assumption.eigenvalues,
-            law=self._law,
+            law=law,
             owner_rows=self._rows,
             covariance=study.covariance,
             seed=int(study.digest[:16], 16),
@@ -125,18 +119,17 @@ class Forecaster:
         except (RangeError, StudyError):
             self._advance()
             return PlanForecast(
-                self._mechanism, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
+                self._law.name, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
             )
         forecast = self._forecast(scale, self._study.components)
         noise = entry_noise(
             self._study.table.layout,
-            mechanism=self._law,
-            scale=scale,
+            deviation=scale * self._law.unit_deviation,
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
         return PlanForecast(
-            self._mechanism, epsilon, self._delta, noise, forecast, _judge(forecast), asked
+            self._law.name, epsilon, self._delta, noise, forecast, _judge(forecast), asked
         )
 
     def need(self, k: int) -> PlanNeed:
@@ -144,16 +137,14 @@ class Forecaster:
         try:
             scale = self._scale(self._asked.epsilon)
         except (RangeError, StudyError):
-            return PlanNeed(self._mechanism, None, None, None)
+            return PlanNeed(self._law.name, None, None, None)
         factor = self._excess(scale, ComponentRule(count=k))
         if factor is None:
-            return PlanNeed(self._mechanism, None, None, None)
+            return PlanNeed(self._law.name, None, None, None)
         mean_rows = sum(self._rows) / len(self._rows)
         return PlanNeed(
-            self._mechanism,
-            least_epsilon(
-                self._asked, scale / factor, mechanism=self._mechanism, delta=self._delta
-            ),
+            self._law.name,
+            least_epsilon(self._asked, scale / factor, law=self._law, delta=self._delta),
             ceil(mean_rows * factor),
             least_owners(len(self._rows), factor, honest=self._study.honest),
         )
@@ -179,32 +170,26 @@ class Forecaster:
         return forecast
 
     def _is_asked(self, epsilon: Decimal) -> bool:
-        return self._mechanism is self._asked.mechanism and epsilon == self._asked.epsilon
+        return isinstance(self._asked.law, self._law) and epsilon == self._asked.epsilon
 
     def _scale(self, epsilon: Decimal) -> float:
         """b or sigma at an epsilon; `RangeError`, `StudyError` where it would be refused."""
         calibration = self._asked
         if not self._is_asked(epsilon):
-            calibration = calibrate(
-                with_privacy(self._study, self._mechanism, epsilon, self._delta)
-            )
-        return calibration.width
+            calibration = calibrate(with_privacy(self._study, self._law, epsilon, self._delta))
+        return calibration.law.width
 
 
-def with_privacy(study: Study, mechanism: Mechanism, epsilon: Decimal, delta: Decimal) -> Study:
-    """The same study under another mechanism or epsilon."""
+def with_privacy(study: Study, law: type[NoiseLaw], epsilon: Decimal, delta: Decimal) -> Study:
+    """The same study under another law or epsilon; ``delta`` is of a law that needs one."""
     require_epsilon(epsilon)
-    trust, colluders = study.privacy.trust, study.privacy.colluders
-    privacy: LaplacePrivacy | GaussianPrivacy
-    if mechanism is Mechanism.LAPLACE:
-        privacy = LaplacePrivacy(
-            mechanism="laplace", epsilon=epsilon, trust=trust, colluders=colluders
-        )
-    else:
-        require_delta(delta)
-        privacy = GaussianPrivacy(
-            mechanism="gaussian", epsilon=epsilon, delta=delta, trust=trust, colluders=colluders
-        )
+    privacy = make_privacy(
+        mechanism=law.name,
+        epsilon=epsilon,
+        delta=require_delta(delta) if law.needs_delta else None,
+        trust=study.privacy.trust,
+        colluders=study.privacy.colluders,
+    )
     return study.model_copy(update={"privacy": privacy})
 
 

@@ -24,16 +24,11 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.amounts import decimal_text
 from dppca.common.errors import SettingError
 from dppca.common.numerics.spectrum.pca import count_components
-from dppca.common.privacy.mechanisms import Mechanism
+from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import Relations, judge_relations
 from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.study import (
-    Covariance,
-    GaussianPrivacy,
-    Study,
-    Trust,
-)
+from dppca.common.study import Covariance, Study, Trust
 from dppca.common.tables import html_table, html_text
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
@@ -75,41 +70,41 @@ class StudyPlan:
 
     @property
     def other(self) -> PlanForecast | None:
-        """The other mechanism at the epsilon asked for; None where there is no delta for it."""
+        """The best of other mechanisms at the epsilon asked for; None where there is none."""
         asked = self.asked
         others = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
-        return next(others, None)
+        return max(others, key=_captured, default=None)
 
     @property
-    def recommended(self) -> Mechanism:
-        """What captures more at the epsilon asked for; Laplace, which needs no delta, if near."""
+    def recommended(self) -> str:
+        """What captures more at the epsilon asked for; if near, the one that needs no delta."""
         if self.other is None:
             return self.asked.mechanism
-        captured = {
-            line.mechanism: -1.0 if line.forecast is None else line.forecast.captured
-            for line in (self.asked, self.other)
-        }
-        gain = captured[Mechanism.GAUSSIAN] - captured[Mechanism.LAPLACE]
-        return Mechanism.GAUSSIAN if gain > _LEAST_GAIN else Mechanism.LAPLACE
+        simple, better = self._without_delta_first
+        return (better if _captured(better) - _captured(simple) > _LEAST_GAIN else simple).mechanism
+
+    @property
+    def _without_delta_first(self) -> list[PlanForecast]:
+        """What is asked for and the other, in the order of `LAWS`."""
+        names = list(LAWS)
+        lines = [line for line in (self.asked, self.other) if line is not None]
+        return sorted(lines, key=lambda line: names.index(line.mechanism))
 
     @property
     def reason(self) -> str:
         """Why `recommended` is."""
         if self.other is None:
-            laplace_asked = self.asked.mechanism is Mechanism.LAPLACE
-            why = "Gaussian noise needs a delta (--delta)" if laplace_asked else "nothing else fits"
+            needs_none = not LAWS[self.asked.mechanism].needs_delta
+            why = "Gaussian noise needs a delta (--delta)" if needs_none else "nothing else fits"
             return f"no other noise was compared; {why}"
-        parts = {
-            line.mechanism: "none"
-            if line.forecast is None
-            else f"{100 * line.forecast.captured:.1f}"
-            for line in (self.asked, self.other)
-        }
-        gaussian, laplace = parts[Mechanism.GAUSSIAN], parts[Mechanism.LAPLACE]
-        beside = (
-            f"of 100 parts of variance Gaussian noise keeps {gaussian}, Laplace noise {laplace}"
-        )
-        if self.recommended is Mechanism.GAUSSIAN:
+        simple, better = self._without_delta_first
+        parts = [
+            f"{line.mechanism.title()} noise keeps "
+            + ("none" if line.forecast is None else f"{100 * line.forecast.captured:.1f}")
+            for line in (better, simple)
+        ]
+        beside = f"of 100 parts of variance {' and '.join(parts)}"
+        if self.recommended == better.mechanism:
             return f"{beside}; its price is the delta"
         return f"{beside}; so a delta would buy less than one part more"
 
@@ -136,14 +131,14 @@ class StudyPlan:
 
     @property
     def _advice(self) -> str:
-        return f"Recommended: {self.recommended.value} noise; {self.reason}."
+        return f"Recommended: {self.recommended} noise; {self.reason}."
 
     @property
     def _rows(self) -> list[tuple[str, str, str, str, str, str]]:
         return [
             (
                 "asked" if line.asked else "",
-                line.mechanism.value,
+                line.mechanism,
                 decimal_text(line.epsilon),
                 decimal_text(line.delta),
                 "" if line.forecast is None else f"{line.forecast.captured:.0%}",
@@ -152,9 +147,9 @@ class StudyPlan:
             for line in self.lines
         ]
 
-    def need(self, mechanism: Mechanism) -> PlanNeed:
+    def need(self, mechanism: str) -> PlanNeed:
         """What a mechanism of this plan needs."""
-        return next(need for need in self.needs if need.mechanism is mechanism)
+        return next(need for need in self.needs if need.mechanism == mechanism)
 
 
 def make_plan(
@@ -168,14 +163,14 @@ def make_plan(
     grid: Sequence[Decimal] = GRID,
     advance: Callable[[], None] = lambda: None,
 ) -> StudyPlan:
-    """Forecast a study, and both mechanisms over a grid of epsilons beside it.
+    """Forecast a study, and every mechanism over a grid of epsilons beside it.
 
     Parameters
     ----------
     rows
         Expected rows of each of the study's owners.
     delta
-        For Gaussian noise where the study says none; None leaves Gaussian noise out then.
+        For noise that needs one where the study says none; None leaves such noise out then.
     targets
         Attributes whose products may weigh more: choices that are compared, beside the study's own.
     colluders
@@ -203,11 +198,11 @@ def make_plan(
     lines: list[PlanForecast] = []
     needs: list[PlanNeed] = []
     draws = 0
-    for mechanism in (Mechanism.LAPLACE, Mechanism.GAUSSIAN):
-        used_delta = _choose_delta(study, mechanism, delta)
+    for law in LAWS.values():
+        used_delta = _choose_delta(study, law, delta)
         if used_delta is None:
             continue
-        forecaster = Forecaster(study, rows, assumption, mechanism, used_delta, asked, advance)
+        forecaster = Forecaster(study, rows, assumption, law, used_delta, asked, advance)
         epsilons = sorted({*grid, asked.epsilon})
         lines += [forecaster.line(epsilon) for epsilon in epsilons]
         needs.append(forecaster.need(k))
@@ -248,17 +243,18 @@ def advised_resolution(layout: Layout, eigenvalue: float) -> int:
     return min(max(ceil(bits), _RESOLUTIONS.start), _RESOLUTIONS.stop - 1)
 
 
-def _choose_delta(study: Study, mechanism: Mechanism, delta: Decimal | None) -> Decimal | None:
-    """Delta of a mechanism's lines; None leaves them out."""
-    if mechanism is Mechanism.LAPLACE:
+def _captured(line: PlanForecast) -> float:
+    return -1.0 if line.forecast is None else line.forecast.captured
+
+
+def _choose_delta(study: Study, law: type[NoiseLaw], delta: Decimal | None) -> Decimal | None:
+    """Delta of a law's lines; None leaves them out."""
+    if not law.needs_delta:
         return Decimal(0)
-    if isinstance(study.privacy, GaussianPrivacy):
-        if delta is not None and delta != study.privacy.delta:
-            raise SettingError(
-                f"study {study.name} says delta {study.privacy.delta}: leave --delta out"
-            )
-        return study.privacy.delta
-    return delta
+    said = study.privacy.delta
+    if said is not None and delta not in (None, said):
+        raise SettingError(f"study {study.name} says delta {said}: leave --delta out")
+    return delta if said is None else said
 
 
 def _check_rows(study: Study, rows: Mapping[str, int]) -> None:

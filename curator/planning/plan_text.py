@@ -90,7 +90,7 @@ def _plain(plan: StudyPlan) -> list[str]:
         return []
     p = plan.study.table.layout.n_columns
     return [
-        f"In plain numbers, at epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value}):",
+        f"In plain numbers, at epsilon {decimal_text(asked.epsilon)} ({asked.mechanism}):",
         f"  {forecast.above} of {p} components would stand above the noise; "
         f"{forecast.count} would be kept",
         "  of each 100 parts of variance that as many components can hold at best, those kept "
@@ -128,7 +128,7 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
     )
     rows: list[tuple[str, ...]] = []
     for line in plan.lines:
-        start = f"{'*' if line.asked else ' '} {line.mechanism.value}", decimal_text(line.epsilon)
+        start = f"{'*' if line.asked else ' '} {line.mechanism}", decimal_text(line.epsilon)
         forecast = line.forecast
         if forecast is None:
             why = "" if plan.study.honest is None else ", or its noise is too small for shares"
@@ -158,8 +158,8 @@ def _answers(plan: StudyPlan) -> list[str]:
     for need in plan.needs:
         lines += _need(plan, need)
     recommended = plan.recommended
-    place = ", as the study has it" if recommended is asked.mechanism else " instead"
-    lines.append(f"Recommended: the {recommended.value} mechanism{place}: {plan.reason}")
+    place = ", as the study has it" if recommended == asked.mechanism else " instead"
+    lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
     bits = plan.study.table.resolution_bits
     if plan.resolution_bits != bits:
         lines.append(
@@ -171,7 +171,7 @@ def _answers(plan: StudyPlan) -> list[str]:
 
 def _verdict(plan: StudyPlan) -> str:
     asked, name = plan.asked, plan.study.name
-    words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism.value})"
+    words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism})"
     if asked.verdict is Feasibility.WORKS:
         return f"Study {name} works at {words}, if the assumption holds"
     if asked.verdict is Feasibility.IN_PART:
@@ -185,7 +185,7 @@ def _verdict(plan: StudyPlan) -> str:
 
 
 def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
-    start = f"{need.mechanism.value.capitalize()}: {plan.k} components are captured to {GOOD:g}"
+    start = f"{need.mechanism.capitalize()}: {plan.k} components are captured to {GOOD:g}"
     if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
         return [f"{start} at no epsilon within reach"]
     mean_rows = sum(plan.rows.values()) / len(plan.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,12 @@ from dppca.common.plotting import (
     plain_numbers,
     whole_numbers,
 )
-from dppca.common.privacy.mechanisms import Mechanism
+from dppca.common.privacy.laws import LAWS
 from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
 
-_STYLES = {
-    Mechanism.LAPLACE: (BLUE, "o", "-"),
-    Mechanism.GAUSSIAN: (ORANGE, "s", "--"),
-}
+_STYLES = dict(zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--")]), strict=False))
+"""Of each law, by its name."""
 
 
 def plot_plan(path: Path, plan: StudyPlan) -> None:
@@ -46,7 +45,7 @@ def _captured(axes: Any, plan: StudyPlan) -> None:
         captured = [
             (float(each.epsilon), each.forecast)
             for each in plan.lines
-            if each.mechanism is mechanism and each.forecast is not None
+            if each.mechanism == mechanism and each.forecast is not None
         ]
         if not captured:
             continue
@@ -57,7 +56,7 @@ def _captured(axes: Any, plan: StudyPlan) -> None:
             color=colour,
             marker=marker,
             linestyle=line,
-            label=mechanism.value,
+            label=mechanism,
         )
         axes.fill_between(
             epsilons,
@@ -97,7 +96,7 @@ def _spectrum(axes: Any, plan: StudyPlan) -> None:
             line.forecast.noise_edge,
             color=colour,
             linestyle=style,
-            label=f"noise edge, {line.mechanism.value}, epsilon {line.epsilon}",
+            label=f"noise edge, {line.mechanism}, epsilon {line.epsilon}",
         )
     axes.set_yscale("log")
     plain_numbers(axes.yaxis)

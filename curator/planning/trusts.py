@@ -89,7 +89,7 @@ def _forecast(
     advance: Callable[[], None],
 ) -> PlanForecast:
     """What was asked for, of a study that its owners trust otherwise."""
-    forecaster = Forecaster(study, rows, assumption, asked.mechanism, asked.delta, asked, advance)
+    forecaster = Forecaster(study, rows, assumption, type(asked.law), asked.delta, asked, advance)
     return forecaster.line(asked.epsilon)
 
 

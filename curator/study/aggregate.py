@@ -113,8 +113,7 @@ def _decomposed(
         simulated = pool.submit(
             noise_edge,
             layout,
-            mechanism=calibration.mechanism.value,
-            scale=calibration.width,
+            law=calibration.law,
             owner_rows=[contribution.n_rows for contribution in contributions],
             mean=mean,
             covariance=study.covariance,

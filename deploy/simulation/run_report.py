@@ -121,7 +121,7 @@ def make_document(findings: Findings) -> SimulationDocument:
         "alarms": list(f.alarms),
         "coded_by_rule": f.coded_by_rule,
         "privacy": {
-            "mechanism": cost.mechanism.value,
+            "mechanism": cost.law.name,
             "relation": cost.sensitivity.relation.value,
             "max_rows_per_person": f.study.max_rows_per_person,
             "entries": schema.layout.n_entries,

@@ -89,7 +89,7 @@ class ReleaseRequest:
             account=account,
             study=study,
             request_digest=request_digest,
-            mechanism=noise.mechanism.value,
+            mechanism=noise.law.name,
             charge=noise.charge,
             epsilon=noise.epsilon,
             delta=noise.delta,

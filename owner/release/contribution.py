@@ -305,8 +305,7 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
     draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
     edge = noise_edge(
         layout,
-        mechanism="laplace" if calibration.sigma_squared is None else "gaussian",
-        scale=calibration.width,
+        law=calibration.law,
         owner_rows=owner_rows,
         mean=np.zeros(layout.n_columns) if layout.with_sums else None,
         covariance=study.covariance,

@@ -113,8 +113,7 @@ class Reviewed(CostFields):
     aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
-    scale: Annotated[int | None, "scale of Laplace noise, in integer units"]
-    sigma_squared: Annotated[int | None, "variance of Gaussian noise, in squared integer units"]
+    parameters: Annotated[dict[str, int], "integers of the noise's law, in integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[ReviewedBudget, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
@@ -154,8 +153,7 @@ def review_document(
         "aggregate": None if agreement is None else _aggregate_document(found, agreement),
         "relation": calibration.sensitivity.relation.value,
         "max_rows_per_person": calibration.max_rows_per_person,
-        "scale": calibration.scale,
-        "sigma_squared": calibration.sigma_squared,
+        "parameters": calibration.law.parameters(),
         "resolution_bits": calibration.sensitivity.resolution_bits,
         "budget": {
             "population": status.population.name,

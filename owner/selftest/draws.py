@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
@@ -28,11 +29,12 @@ from dppca.common.study_document import study_from_mapping
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import (
     bins,
+    bits,
+    centred,
     correlation_limit,
     correlations,
     dkw,
     dkw_limit,
-    make_law,
 )
 
 LEVEL = 9e-8
@@ -67,12 +69,16 @@ class Audit:
 
 
 def audits() -> tuple[Audit, ...]:
-    """Both mechanisms."""
-    laplace = {"mechanism": "laplace", "epsilon": "1"}
-    gaussian = {"mechanism": "gaussian", "epsilon": "2", "delta": "0.05"}
-    return (
-        Audit("Laplace", _study(laplace, _ATTRIBUTES), _study(laplace, _BINARIES)),
-        Audit("Gaussian", _study(gaussian, _ATTRIBUTES), _study(gaussian, _BINARIES)),
+    """Every law that a study may ask for."""
+    privacies = [
+        {"mechanism": name, "epsilon": "2", "delta": "0.05"}
+        if law.needs_delta
+        else {"mechanism": name, "epsilon": "1"}
+        for name, law in LAWS.items()
+    ]
+    return tuple(
+        Audit(each["mechanism"].title(), _study(each, _ATTRIBUTES), _study(each, _BINARIES))
+        for each in privacies
     )
 
 
@@ -92,14 +98,13 @@ class CountingEntropy:
 def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
     """Distribution and independence of every coordinate's noise, and the randomness it took."""
     study, calibration = audit.study, calibrate(audit.study)
-    law = make_law(calibration)
     moments = find_neighbours(study, calibration)[0]
     entropy = CountingEntropy(OperatingSystemEntropy())
     noise = _releases(study, calibration, moments, n_releases, entropy, advance) - moments.packed
     return [
         _distribution(audit.title, noise, calibration),
         _independence(audit.title, noise, calibration),
-        _randomness(audit.title, float(law.bits(noise).sum()), 8.0 * entropy.taken),
+        _randomness(audit.title, bits(calibration.law, noise), 8.0 * entropy.taken),
     ]
 
 
@@ -169,17 +174,13 @@ def log_ratio(
     Neyman and Pearson (1933).
     """
     z = releases.astype(np.float64)
-    ratio: NDArray[np.float64]
-    if claim.scale is not None:
-        ratio = (np.abs(z - y) - np.abs(z - x)).sum(axis=1) / claim.scale
-    else:
-        ratio = ((z - y) ** 2 - (z - x) ** 2).sum(axis=1) / (2 * (claim.sigma_squared or 1))
+    ratio: NDArray[np.float64] = (claim.law.nats(z - y) - claim.law.nats(z - x)).sum(axis=1)
     return ratio
 
 
 def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     n, d = noise.shape
-    law = make_law(calibration)
+    law = calibration.law
     limit, level = dkw_limit(n, LEVEL / 2 / d), LEVEL / 2 / d
     distances = [dkw(noise[:, i], law) for i in range(d)]
     tails = [bins(noise[:, i], law) for i in range(d)]
@@ -203,11 +204,11 @@ def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration
 def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     """Noise of two coordinates, or of one and the next release, must not go together."""
     n, d = noise.shape
-    centred = make_law(calibration).centred(noise)
+    middles = centred(calibration.law, noise)
     pairs = d * (d - 1) // 2 + d * d
     limit = correlation_limit(n - 1, LEVEL / pairs)
-    within = correlations(centred, centred)[np.triu_indices(d, 1)]
-    between = correlations(centred[:-1], centred[1:])
+    within = correlations(middles, middles)[np.triu_indices(d, 1)]
+    between = correlations(middles[:-1], middles[1:])
     worst = float(max(np.abs(within).max(), np.abs(between).max()))
     twice = n - len(np.unique(noise, axis=0))
     good = worst <= limit and twice == 0
@@ -263,13 +264,8 @@ def find_neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Mo
     rows = [list(row) for row in product(*grid)]
     k = min(study.max_rows_per_person, 3)
     tables = [_moments(study, [rows[0]] * (3 - k) + [row] * k) for row in rows]
-    power = 1 if calibration.scale is not None else 2
-
-    def distance(pair: tuple[Moments, Moments]) -> int:
-        difference = np.abs(pair[0].packed - pair[1].packed)
-        return int((difference**power).sum())
-
-    return max(product(tables, tables), key=distance)
+    distance = calibration.law.distance
+    return max(product(tables, tables), key=lambda pair: distance(pair[0].packed - pair[1].packed))
 
 
 def _moments(study: Study, rows: list[list[float]]) -> Moments:

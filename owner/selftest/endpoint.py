@@ -31,7 +31,7 @@ from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.selftest.draws import LEVEL
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.laws import dkw, dkw_limit, make_law
+from dppca.owner.selftest.laws import dkw, dkw_limit
 from dppca.owner.selftest.local_federation import VICTIM, ThrowAway
 
 _EPSILON = "0.1"
@@ -152,7 +152,7 @@ def _differencing(guesses: int, trials: int) -> Finding:
 
 def _wire(noises: NDArray[np.int64]) -> Finding:
     """The noise as it came over the wire, all coordinates of all releases together."""
-    law = make_law(calibrate(_study("law")))
+    law = calibrate(_study("law")).law
     distance, limit = dkw(noises.ravel(), law), dkw_limit(noises.size, LEVEL)
     bare = [i for i in range(noises.shape[1]) if not noises[:, i].any()]
     twice = len(noises) - len(np.unique(noises, axis=0))

@@ -1,4 +1,4 @@
-"""The exact laws of the noise, and tests against them whose false alarms are bounded. Pure.
+"""Tests of noise against its exact law, whose false alarms are bounded: pure.
 
 * `dkw`: largest distance of an empirical distribution from the exact one; Massart (1990) bounds
   ``P(sup |F_n - F| > t)`` by ``2 exp(-2 n t^2)`` for every F, discrete ones too.
@@ -11,62 +11,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from math import exp, log, sqrt
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.laws import NoiseLaw
 
 _N_BINS = 16
-_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnLaw:
-    """Discrete Laplace noise of a scale, or discrete Gaussian noise of a variance."""
-
-    scale: int | None
-    sigma_squared: int | None
-
-    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``P(noise <= x)``, elementwise."""
-        if self.scale is not None:
-            q = exp(-1.0 / self.scale)
-            left = np.exp(-np.maximum(-x, 0) / self.scale) / (1 + q)
-            right = 1.0 - np.exp(-(np.maximum(x, -1) + 1.0) / self.scale) / (1 + q)
-            return np.where(x < 0, left, right)
-        table, reach = _gaussian_table(self.sigma_squared or 1)
-        log_probabilities: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
-        return log_probabilities
-
-    def bits(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``-log2 P(noise = x)``, elementwise."""
-        if self.scale is not None:
-            q = exp(-1.0 / self.scale)
-            nats = np.abs(x) / self.scale - log((1 - q) / (1 + q))
-        else:
-            variance = self.sigma_squared or 1
-            squares = np.arange(-_reach(variance), _reach(variance) + 1, dtype=np.float64) ** 2
-            total = float(np.exp(-squares / (2 * variance)).sum())
-            nats = x.astype(np.float64) ** 2 / (2 * variance) + log(total)
-        bits: NDArray[np.float64] = nats / log(2)
-        return bits
-
-    def centred(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Midpoint of the distribution function's step at x, less 1/2: of mean 0 exactly."""
-        return (self.below(x) + self.below(x - 1)) / 2 - 0.5
+def bits(law: NoiseLaw, noise: NDArray[np.int64]) -> float:
+    """``-log2`` of the probability of noise of any shape."""
+    return float(law.nats(noise).sum() / log(2))
 
 
-def make_law(calibration: Calibration) -> DrawnLaw:
-    """The law that a calibration asks for."""
-    return DrawnLaw(calibration.scale, calibration.sigma_squared)
+def centred(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Midpoint of the distribution function's step at x, less 1/2: of mean 0 exactly."""
+    return (law.below(x) + law.below(x - 1)) / 2 - 0.5
 
 
-def dkw(noise: NDArray[np.int64], law: DrawnLaw) -> float:
+def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     """``sup |F_n - F|`` of a sample, shape (n,)."""
     ordered = np.sort(noise)
     n = len(ordered)
@@ -82,7 +48,7 @@ def dkw_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (2 * n))
 
 
-def bins(noise: NDArray[np.int64], law: DrawnLaw) -> float:
+def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     """Smallest binomial tail, times the number of tails, of counts in bins; shape (n,).
 
     Under the law it is at most x with probability at most x.
@@ -107,7 +73,7 @@ def correlation_limit(n: int, level: float) -> float:
     return sqrt(log(2 / level) / (8 * n))
 
 
-def _quantile(law: DrawnLaw, chance: float, reach: int) -> int:
+def _quantile(law: NoiseLaw, chance: float, reach: int) -> int:
     low, high = -reach, reach
     while low < high:
         middle = (low + high) // 2
@@ -116,16 +82,3 @@ def _quantile(law: DrawnLaw, chance: float, reach: int) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _reach(variance: int) -> int:
-    return int(_REACH * sqrt(variance)) + 1
-
-
-@lru_cache(maxsize=8)
-def _gaussian_table(variance: int) -> tuple[NDArray[np.float64], int]:
-    """Cumulated probabilities from -reach - 1 (0) to reach."""
-    reach = _reach(variance)
-    weights = np.exp(-(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * variance))
-    table = np.concatenate([[0.0], np.cumsum(weights)])
-    return table / table[-1], reach

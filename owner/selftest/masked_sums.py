@@ -22,7 +22,7 @@ from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.clock import utc_now
 from dppca.common.errors import DppcaError
-from dppca.common.privacy.mechanisms import Calibration, add_noise
+from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.signing import Purpose, sign
@@ -33,7 +33,7 @@ from dppca.owner.selftest.draws import LEVEL as WHOLE_LEVEL
 from dppca.owner.selftest.draws import Audit, audits
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.laws import DrawnLaw, dkw, dkw_limit
+from dppca.owner.selftest.laws import dkw, dkw_limit
 from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys
 
@@ -115,7 +115,7 @@ def _audit_shares(audit: Audit, n_draws: int) -> Finding:
     noise = replace(calibrate(audit.study), honest=_HONEST)
     entropy, zeros = OperatingSystemEntropy(), np.zeros(n_draws, np.int64)
     drawn = [add_noise(zeros, noise, entropy=entropy) for _ in range(_HONEST)]
-    distance = dkw(np.sum(drawn, axis=0), _law_of_sum(noise))
+    distance = dkw(np.sum(drawn, axis=0), noise.law.sum_of_shares(_HONEST))
     limit = dkw_limit(n_draws, _LEVEL)
     return Finding(
         f"{audit.title}: shares",
@@ -125,12 +125,6 @@ def _audit_shares(audit: Audit, n_draws: int) -> Finding:
         _LEVEL,
         {"releases": n_draws, "distance": distance, "limit": limit},
     )
-
-
-def _law_of_sum(noise: Calibration) -> DrawnLaw:
-    """Gaussian shares add up to a law closer to this one than any test here could tell."""
-    variance = noise.share_variance
-    return DrawnLaw(noise.scale, None if variance is None else _HONEST * variance)
 
 
 def _randomness(uploads: list[Upload]) -> Finding:

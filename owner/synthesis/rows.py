@@ -273,8 +273,7 @@ def released_noise(result: Result, study: Study) -> float:
     calibration, shares = calibrate(study), result.header.shares
     return entry_noise(
         study.table.layout,
-        mechanism=calibration.mechanism.value,
-        scale=calibration.width,
+        deviation=calibration.law.deviation,
         owner_rows=[share.n_rows for share in shares],
         mechanisms=calibration.mechanisms(len(shares)),
     )

@@ -8,6 +8,7 @@ Before a study nobody knows how much of its bounds a numeric fills, so the warni
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from dppca.common.numerics.synthesis.rows import released_targets
 from dppca.common.numerics.synthesis.targets import coupling_scales
 from dppca.common.numerics.synthesis.visibility import FALSE_SHARE, find_visible
 from dppca.common.numerics.threads import one_blas_thread
-from dppca.common.privacy.mechanisms import Mechanism
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import LOST_FROM
 from dppca.common.results import Result
@@ -38,6 +38,7 @@ def judge_result(result: Result, study: Study) -> VisibleRelationsDocument | Non
         None where no field can be fitted (`fit_released`): unit-ball rows, one attribute.
     """
     layout, calibration = study.table.layout, calibrate(study)
+    n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
     with one_blas_thread():
         targets = released_targets(
             study.table,
@@ -53,9 +54,7 @@ def judge_result(result: Result, study: Study) -> VisibleRelationsDocument | Non
             coupling_scales(targets, layout.groups),
             layout.groups,
             n_rows=result.header.n_rows,
-            laplace_noises=max(1, int(calibration.mechanisms(len(result.header.shares))))
-            if calibration.mechanism is Mechanism.LAPLACE
-            else None,
+            tail=partial(calibration.law.tail, n=n_noises),
         )
     spreads = [
         float(np.sqrt(12 * targets.variance[start]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -41,13 +42,9 @@ def less_noise(add_noise: Callable[..., Any], divisor: int) -> Callable[..., Any
     """`add_noise` with a planted fault: the standard deviation is divided."""
 
     def too_small(values: Any, noise: Calibration, **rest: Any) -> Any:
-        scale, variance = noise.scale, noise.sigma_squared
-        planted = dataclasses.replace(
-            noise,
-            scale=None if scale is None else scale // divisor,
-            sigma_squared=None if variance is None else variance // divisor**2,
-        )
-        return add_noise(values, planted, **rest)
+        law = type(noise.law).of_width(Fraction(noise.law.width) / divisor)
+        assert law is not None
+        return add_noise(values, dataclasses.replace(noise, law=law), **rest)
 
     return too_small
 

@@ -117,9 +117,7 @@ def warn_of_drowned_components(
     most
         The largest variance of all columns together, or the largest mean of squared norms.
     """
-    one = entry_noise(
-        layout, mechanism=noise.mechanism.value, scale=noise.width, owner_rows=owner_rows
-    )
+    one = entry_noise(layout, deviation=noise.law.deviation, owner_rows=owner_rows)
     edge = 2.0 * one * math.sqrt(layout.n_columns)
     if edge > most and _spends(estimator):
         warnings.warn(

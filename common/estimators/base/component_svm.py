@@ -24,7 +24,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,7 +58,8 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Sensitivity
 
 _PRIVATE = "second_moment_, eigenvalues_, components_"
@@ -74,15 +74,15 @@ class PublishedNoise:
 
     Attributes
     ----------
-    mechanism, scale
-        Law, and b of Laplace noise or the standard deviation of Gaussian noise.
+    law, scale
+        Law, and its width.
     sensitivity, sensitivity_of
         What the paper calibrates it to.
     epsilon, delta
         What A' really spends with it, replacing one row.
     """
 
-    mechanism: Mechanism
+    law: type[NoiseLaw]
     scale: float
     sensitivity: float
     sensitivity_of: str
@@ -233,16 +233,13 @@ class ComponentSVM(ProjectionMixin, Classifier):
         scale = noise.scale * check_row_norm(self.row_norm, Variant.PUBLISHED) ** 2
         i, j = np.triu_indices(d)
         rng = check_random_state(self.random_state)
-        law = rng.laplace if noise.mechanism is Mechanism.LAPLACE else rng.normal
         second: NDArray[np.float64] = rows.T @ rows / n_rows
-        second[i, j] += law(scale=scale, size=len(i))
+        second[i, j] += scale * noise.law.standard(len(i), rng)
         second[j, i] = second[i, j]
         return second
 
     def _corrected_guarantee(self, noise: Calibration, n_rows: int) -> Guarantee:
-        laplace = noise.mechanism is Mechanism.LAPLACE
         sens, unit = noise.sensitivity, 4**noise.sensitivity.resolution_bits
-        change = sens.l1 if laplace else sqrt(sens.l2_squared)
         scale = check_positive("row_norm", self.row_norm) ** 2 / (unit * n_rows)
         return Guarantee(
             method=self.method,
@@ -255,8 +252,8 @@ class ComponentSVM(ProjectionMixin, Classifier):
             delta=noise.delta,
             relation=sens.relation,
             max_rows_per_person=noise.max_rows_per_person,
-            sensitivity=change * scale,
-            sensitivity_of=f"{'L1' if laplace else 'L2'}, one triangle of X^T X / n",
+            sensitivity=noise.law.change(sens) * scale,
+            sensitivity_of=f"{noise.law.norm}, one triangle of X^T X / n",
             charge=noise.charge,
             noise=(noise,),
         )

@@ -20,7 +20,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_gaussian, check_range
+from dppca.common.privacy.laws import GaussianLaw
+from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.schema.coding import encode_unit_ball
@@ -56,8 +57,12 @@ def plan_rows(
     d: int, *, n_rows: int, epsilon: Decimal, delta: Decimal, max_rows_per_person: int
 ) -> Calibration:
     """The noise of every entry, from public numbers alone; `RangeError` as in `check_range`."""
-    calibration = calibrate_gaussian(
-        rows_sensitivity(d), epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
+    calibration = calibrate_noise(
+        GaussianLaw,
+        rows_sensitivity(d),
+        epsilon=epsilon,
+        delta=delta,
+        max_rows_per_person=max_rows_per_person,
     )
     check_range(
         calibration,

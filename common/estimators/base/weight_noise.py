@@ -58,9 +58,9 @@ from dppca.common.estimators.base.settings import (
     choose_label,
     describe_repeatability,
 )
+from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.mechanisms import (
     Calibration,
-    Mechanism,
     add_noise,
     calibrate_noise,
     check_range,
@@ -109,7 +109,7 @@ class WeightPlan:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise on one weight, in real units."""
-        return _deviation(self.calibration) * self.change
+        return self.calibration.law.deviation * self.step
 
     @property
     def sensitivity(self) -> float:
@@ -161,7 +161,7 @@ def promise_weights(
         relation=noise.sensitivity.relation,
         max_rows_per_person=noise.max_rows_per_person,
         sensitivity=plan.sensitivity,
-        sensitivity_of=f"L2, weights of all machines; noise by {norm_name(noise)}",
+        sensitivity_of=f"L2, weights of all machines; noise by {noise.law.norm}",
         split=", ".join(part for part in (split, split_over(plan.n_machines)) if part),
         charge=reduce(add, [each.charge for each in (*before, noise)]),
         noise=(*before, noise),
@@ -215,7 +215,7 @@ def plan_weights(
     check_penalty(C)
     sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)
     calibration = calibrate_noise(
-        sens, epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
+        law_for(delta), sens, epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
     )
     check_range(
         calibration,
@@ -226,7 +226,7 @@ def plan_weights(
         largest_weight=Fraction(1),
     )
     if isinstance(C, str):
-        C = balanced_penalty(_deviation(calibration), n_rows=n_rows, radius=radius)
+        C = balanced_penalty(calibration.law.deviation / _STEPS, n_rows=n_rows, radius=radius)
     tau = solver_tolerance * 2.0 * C * radius
     if not _SMALLEST < tau * tau < 1 / _SMALLEST:  # a gap of 0 or infinity would certify nothing
         raise SettingError(
@@ -305,17 +305,6 @@ def weight_sensitivity(D: int, *, n_machines: int, solver_tolerance: float) -> S
         resolution_bits=STEP_BITS,
         relation=Relation.REPLACE_ONE,
     )
-
-
-def _deviation(calibration: Calibration) -> float:
-    """Standard deviation of the noise on one weight, as a share of s."""
-    laplace = calibration.mechanism is Mechanism.LAPLACE
-    return float(calibration.width * (math.sqrt(2.0) if laplace else 1.0) / _STEPS)
-
-
-def norm_name(calibration: Calibration) -> str:
-    """The norm in which the noise bounds a change."""
-    return "L1" if calibration.mechanism is Mechanism.LAPLACE else "L2"
 
 
 def _square_root_up(value: Fraction) -> Fraction:

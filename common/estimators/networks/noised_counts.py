@@ -20,7 +20,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_laplace, check_range
+from dppca.common.privacy.laws import LaplaceLaw
+from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Relation, Sensitivity
 
@@ -90,8 +91,11 @@ def release_counts(
     RangeError
         The counts could leave the range of exact integers.
     """
-    calibration = calibrate_laplace(
-        counts_sensitivity(len(sets)), epsilon=epsilon, max_rows_per_person=max_rows_per_person
+    calibration = calibrate_noise(
+        LaplaceLaw,
+        counts_sensitivity(len(sets)),
+        epsilon=epsilon,
+        max_rows_per_person=max_rows_per_person,
     )
     shapes = [tuple(sizes[each] for each in attributes) for attributes in sets]
     ends = np.cumsum([prod(shape) for shape in shapes])
@@ -112,7 +116,7 @@ def release_counts(
     ]
     return PooledCounts(
         tables=dict(zip(sets, tables, strict=True)),
-        cell_variance=2.0 * calibration.width**2 * len(parties),
+        cell_variance=2.0 * calibration.law.width**2 * len(parties),
         calibration=calibration,
     )
 

@@ -45,7 +45,8 @@ from dppca.common.estimators.ppca.party_moments import (
     release_moments,
 )
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
-from dppca.common.privacy.mechanisms import Calibration, calibrate_gaussian, calibrate_laplace
+from dppca.common.privacy.laws import law_for
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
 from dppca.common.schema import Schema
 from dppca.common.study import Covariance
@@ -152,10 +153,12 @@ def corrected_moments(
     k = check_rows_per_person(schema.max_rows_per_person)
 
     def calibrate(sens: Sensitivity) -> Calibration:
-        if form.delta is None:
-            return calibrate_laplace(sens, epsilon=form.epsilon, max_rows_per_person=k)
-        return calibrate_gaussian(
-            sens, epsilon=form.epsilon, delta=form.delta, max_rows_per_person=k
+        return calibrate_noise(
+            law_for(form.delta),
+            sens,
+            epsilon=form.epsilon,
+            delta=form.delta,
+            max_rows_per_person=k,
         )
 
     once = form.noise == ONCE

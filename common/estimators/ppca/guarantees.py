@@ -10,7 +10,6 @@ Source: Gu, Zhang and Yang (2022), algorithm 1, theorem 4.
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,7 +24,7 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.estimators.ppca.latent_rows import DRAWN
 from dppca.common.estimators.ppca.unit_interval import unit_interval_l1
-from dppca.common.privacy.mechanisms import Calibration, Mechanism
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import BallShape
 from dppca.common.schema import Schema
@@ -44,7 +43,6 @@ def corrected_guarantee(
 ) -> Guarantee:
     """Guarantee of released moments, whose noise is each party's own or drawn once."""
     sens, unit = noise.sensitivity, 4**noise.sensitivity.resolution_bits
-    laplace = noise.mechanism is Mechanism.LAPLACE
     whose = "all parties'" if once else "one party's"
     return Guarantee(
         method=METHOD,
@@ -57,8 +55,8 @@ def corrected_guarantee(
         delta=noise.delta,
         relation=sens.relation,
         max_rows_per_person=noise.max_rows_per_person,
-        sensitivity=(sens.l1 if laplace else math.sqrt(sens.l2_squared)) / unit,
-        sensitivity_of=f"{'L1' if laplace else 'L2'}, {whose} packed sums",
+        sensitivity=noise.law.change(sens) / unit,
+        sensitivity_of=f"{noise.law.norm}, {whose} packed sums",
         split=_ONCE if once else _EACH,
         charge=noise.charge,
     )

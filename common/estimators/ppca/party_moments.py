@@ -93,8 +93,7 @@ class ReleasedMoments:
         """The largest eigenvalue that the noise alone would give; the same for the same inputs."""
         return noise_edge(
             schema.layout,
-            mechanism=self.calibration.mechanism.value,
-            scale=self.calibration.width,
+            law=self.calibration.law,
             owner_rows=self.noised_rows,
             mean=self.pooled.mean,
             covariance=covariance,
@@ -164,8 +163,7 @@ def release_moments(
             covariance=within.covariance if covariance is Covariance.WITHIN else pooled,
             entry_noise=entry_noise(
                 layout,
-                mechanism=calibration.mechanism.value,
-                scale=calibration.width,
+                deviation=calibration.law.deviation,
                 owner_rows=noised_rows,
             ),
         ),

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,25 @@ from numpy.typing import NDArray
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.schema.layout import Layout
 
-Law = Literal["laplace", "gaussian"]
+
+class NoiseShape(Protocol):
+    """A law of noise as simulations take it, continuous: `dppca.common.privacy.laws` has them."""
+
+    def standard(
+        self, shape: int | tuple[int, ...], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Noise of width 1."""
+
+    def standard_sum(self, n: float, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Sums of n noises of width 1, n any number above 0."""
+
+
+class EntryLaw(NoiseShape, Protocol):
+    """The same of a width in units of ``4**-g``."""
+
+    @property
+    def width(self) -> float:
+        """Of Laplace noise its scale, of Gaussian noise its standard deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +85,9 @@ class NoiseSource:
         Seeded by the caller.
     layout
         Layout of the study's schema.
-    law, scale
-        Each owner's noise on each entry of its packed vector: Laplace of scale b, or Gaussian of
-        standard deviation sigma, in units of ``4**-g``; any size, fractions included.
+    law, width
+        Of each owner's noise on each entry of its packed vector; the width is in units of
+        ``4**-g``, any size, fractions included.
     owner_rows
         Rows of each owner; all at least 1.
     own_means
@@ -83,8 +101,8 @@ class NoiseSource:
         rng: np.random.Generator,
         layout: Layout,
         *,
-        law: Law,
-        scale: float,
+        law: NoiseShape,
+        width: float,
         owner_rows: Sequence[int],
         own_means: bool,
         mechanisms: float | None = None,
@@ -92,7 +110,7 @@ class NoiseSource:
         self._rng = rng
         self._layout = layout
         self._law = law
-        self._scale = scale
+        self._width = width
         self._rows = np.asarray(owner_rows, dtype=np.float64)
         self._own_means = own_means and layout.with_sums
         self._n_rows = int(sum(owner_rows))
@@ -109,10 +127,10 @@ class NoiseSource:
             Shape (p, p), where the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
-        packed = self._sum_of_noises(self._mechanisms, layout.n_entries)
+        packed = self._width * self._law.standard_sum(self._mechanisms, layout.n_entries, self._rng)
         squares = None
         if self._own_means:
-            each = self._noise((m, layout.n_columns))
+            each = self._width * self._law.standard((m, layout.n_columns), self._rng)
             packed[: layout.n_sums] = each.sum(axis=0)
             squares = self._squares_of_means(each)
         return np.rint(packed, out=packed), squares
@@ -128,18 +146,6 @@ class NoiseSource:
         """What entries that are not sent contribute to a second moment."""
         nothing = np.zeros(self._layout.n_entries, dtype=np.int64)
         return unpack(nothing, self._n_rows, self._layout)[1]
-
-    def _noise(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        if self._law == "laplace":
-            return self._rng.laplace(scale=self._scale, size=shape)
-        return self._rng.normal(scale=self._scale, size=shape)
-
-    def _sum_of_noises(self, m: float, size: int) -> NDArray[np.float64]:
-        """Sum of m noises: m Laplace variables are a difference of two Gamma(m) ones, any m."""
-        if self._law == "laplace":
-            positive = self._rng.standard_gamma(m, size)
-            return self._scale * (positive - self._rng.standard_gamma(m, size))
-        return self._rng.normal(scale=self._scale * np.sqrt(m), size=size)
 
     def _squares_of_means(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
         """``sum_i n_i nu_i nu_i^T / n`` from the noises of the owners' packed sums, (m, p)."""

@@ -27,7 +27,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from scipy.special import ndtri
 
 from dppca.common.numerics.moments.moments import spread_products
-from dppca.common.numerics.spectrum.noise import Law, NoiseSource
+from dppca.common.numerics.spectrum.noise import EntryLaw, NoiseSource
 from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Covariance
@@ -52,8 +52,7 @@ class NoiseEdge:
 def noise_edge(
     layout: Layout,
     *,
-    mechanism: Law,
-    scale: float,
+    law: EntryLaw,
     owner_rows: Sequence[int],
     mean: NDArray[np.float64] | None,
     covariance: Covariance,
@@ -67,9 +66,8 @@ def noise_edge(
     ----------
     layout
         Layout of the study's schema.
-    mechanism, scale
-        Each owner's noise on each entry of its packed vector: Laplace of scale b, or Gaussian of
-        standard deviation sigma, in units of ``4**-g``.
+    law
+        Of each owner's noise on each entry of its packed vector.
     owner_rows
         Rows of each owner that took part; all at least 1.
     mean
@@ -89,8 +87,7 @@ def noise_edge(
     used = max(1, min(draws, max(_MIN_DRAWS, _MAX_WORK // per_draw)))
     find = _Simulation(
         layout,
-        law=mechanism,
-        scale=scale,
+        law=law,
         owner_rows=owner_rows,
         mean=mean,
         own_means=within,
@@ -114,8 +111,7 @@ class _Simulation:
         self,
         layout: Layout,
         *,
-        law: Law,
-        scale: float,
+        law: EntryLaw,
         owner_rows: Sequence[int],
         mean: NDArray[np.float64] | None,
         own_means: bool,
@@ -123,7 +119,6 @@ class _Simulation:
     ) -> None:
         self._layout = layout
         self._law = law
-        self._scale = scale
         self._rows = owner_rows
         self._mean = mean if layout.with_sums else None
         self._own_means = own_means
@@ -135,7 +130,7 @@ class _Simulation:
             np.random.default_rng(seed),
             self._layout,
             law=self._law,
-            scale=self._scale,
+            width=self._law.width,
             owner_rows=self._rows,
             own_means=self._own_means,
             mechanisms=self._mechanisms,
@@ -182,18 +177,17 @@ class _Simulation:
 def entry_noise(
     layout: Layout,
     *,
-    mechanism: Law,
-    scale: float,
+    deviation: float,
     owner_rows: Sequence[int],
     mechanisms: float | None = None,
 ) -> float:
     """Standard deviation of the noise of one product in the pooled second moment, coded units.
 
-    Parameters as for `noise_edge`. A mean's noise is this over the weight of sums.
+    ``deviation`` is that of one owner's noise of an entry, in units of ``4**-g``; the others are as
+    for `noise_edge`. A mean's noise is this over the weight of sums.
     """
-    one = np.sqrt(2.0) * scale if mechanism == "laplace" else scale
     many = len(owner_rows) if mechanisms is None else mechanisms
-    return float(one * np.sqrt(many) / (4**layout.resolution_bits * sum(owner_rows)))
+    return float(deviation * np.sqrt(many) / (4**layout.resolution_bits * sum(owner_rows)))
 
 
 def _quantile(largest: NDArray[np.float64]) -> float:

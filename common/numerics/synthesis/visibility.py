@@ -27,13 +27,11 @@ Reference: Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, 1995
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc, ndtr
 
 from dppca.common.numerics.synthesis.targets import FieldTargets
 
@@ -76,7 +74,7 @@ def find_visible(
     groups: Sequence[tuple[int, int]],
     *,
     n_rows: int,
-    laplace_noises: int | None,
+    tail: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> Visibility:
     """Judge every pair of attributes.
 
@@ -88,8 +86,8 @@ def find_visible(
         First column of each attribute and the one after its last.
     n_rows
         Rows of all owners, at least 1.
-    laplace_noises
-        How many Laplace laws of one scale an entry's noise is the sum of; None of normal noise.
+    tail
+        Chance that an entry's noise is so many standard deviations from 0, in either direction.
     """
     spread = np.outer(targets.variance, targets.variance)
     variance = (
@@ -97,7 +95,7 @@ def find_visible(
         + np.outer(targets.mean_variance, targets.mean_variance)
         + spread / n_rows
     )
-    chance = _tail(np.abs(targets.products) / np.sqrt(variance), laplace_noises)
+    chance = tail(np.abs(targets.products) / np.sqrt(variance))
     prior = (scales * spread) ** 2
     part = prior / (prior + targets.noise_variance)
     correlation = np.abs(targets.products) * part / np.sqrt(spread)
@@ -126,18 +124,6 @@ def _of_pairs(
     """The least or largest entry, shape (p, p), of each pair of attributes, shape (A, A)."""
     found: NDArray[np.float64] = ufunc.reduceat(ufunc.reduceat(entries, starts, axis=0), starts, 1)
     return found
-
-
-def _tail(deviations: NDArray[np.float64], laplace_noises: int | None) -> NDArray[np.float64]:
-    """Chance that noise of standard deviation 1 is as far from 0, in either direction."""
-    if laplace_noises is None:
-        normal: NDArray[np.float64] = 2 * ndtr(-deviations)
-        return normal
-    m, x = laplace_noises, deviations * np.sqrt(2 * laplace_noises)
-    tail = np.zeros_like(deviations)
-    for j in range(1, m + 1):
-        tail += comb(2 * m - j - 1, m - j) * 2.0 ** (1 + j - 2 * m) * gammaincc(j, x)
-    return tail
 
 
 def _not_by_chance(chances: NDArray[np.float64]) -> NDArray[np.bool_]:

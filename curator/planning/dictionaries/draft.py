@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dppca.common.names import one_line
+from dppca.common.privacy.laws import law_for
 from dppca.curator.planning.dictionaries.dictionary import Dictionary, Entry, EntryType
 
 DECIDE = "DECIDE"
@@ -56,7 +57,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         "",
         "privacy:",
-        "  mechanism: laplace" if choices.delta is None else "  mechanism: gaussian",
+        f"  mechanism: {law_for(choices.delta).name}",
         "  "
         + _field(
             "epsilon",

@@ -41,6 +41,7 @@ from dppca.common.estimators.base.party_tables import encode_rows, group_rows
 from dppca.common.estimators.ppca import party_moments
 from dppca.common.estimators.ppca.forms import corrected_moments, resolve_settings
 from dppca.common.privacy import mechanisms
+from dppca.common.privacy.laws import LaplaceLaw
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.support.noise import less_noise, seed_noise
 from tests.support.studies import binary_of, make_schema
@@ -119,11 +120,11 @@ def moment_audit(make: Callable[[], Any], a: Vector, b: Vector) -> Audit:
         x, y = triangle(a.T @ a), triangle(b.T @ b)
         sens, unit = noise.sensitivity, 4.0**noise.sensitivity.resolution_bits
         z = triangle(released.matrix)
-        if noise.scale is not None:
+        if isinstance(noise.law, LaplaceLaw):
             assert np.abs(x - y).sum() >= 0.95 * sens.l1 / unit, "these are not the worst"
-            return laplace_ratio(z, x, y, noise.scale / unit)
+            return laplace_ratio(z, x, y, noise.law.scale / unit)
         assert np.square(x - y).sum() >= 0.95 * sens.l2_squared / unit**2
-        return gaussian_ratio(z, x, y, noise.sigma_squared / unit**2)
+        return gaussian_ratio(z, x, y, noise.law.width**2 / unit**2)
 
     return Audit(make, lambda model, rows: model._release(rows), a, b, loss)
 

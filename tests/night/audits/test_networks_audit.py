@@ -35,7 +35,7 @@ def counts_ratio(released: list[PooledCounts]) -> float:
     for pooled in released:
         for attributes, table in pooled.tables.items():
             x, y = (count_rows(row.astype(int), attributes, (2, 2, 2)) for row in (A, B))
-            total += laplace_ratio(table, x, y, pooled.calibration.width)
+            total += laplace_ratio(table, x, y, pooled.calibration.law.width)
     return total
 
 

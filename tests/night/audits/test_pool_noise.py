@@ -62,13 +62,12 @@ def test_the_pool_has_the_noise_that_is_forecast(
     study = _study(mechanism, quorum, colluders)
     calibration, layout = calibrate(study), study.table.layout
     pool = _pool(calibration)
-    one = calibration.width * (sqrt(2) if mechanism == "laplace" else 1)
+    one = calibration.law.deviation
     assert pool.std() == pytest.approx(one * sqrt(N_OWNERS / (quorum - colluders)), rel=0.02)
     owner_rows = [N_ROWS] * N_OWNERS
     forecast = entry_noise(
         layout,
-        mechanism=mechanism,
-        scale=calibration.width,
+        deviation=calibration.law.deviation,
         owner_rows=owner_rows,
         mechanisms=calibration.mechanisms(N_OWNERS),
     )
@@ -76,8 +75,8 @@ def test_the_pool_has_the_noise_that_is_forecast(
     source = NoiseSource(
         np.random.default_rng(0),
         layout,
-        law=mechanism,
-        scale=calibration.width,
+        law=calibration.law,
+        width=calibration.law.width,
         owner_rows=owner_rows,
         own_means=False,
         mechanisms=calibration.mechanisms(N_OWNERS),
@@ -92,7 +91,7 @@ def test_a_pool_that_is_taken_for_one_mechanism_of_each_owner_is_found() -> None
     """The planted fault: with ``m`` in place of ``m / h`` the figures are off by a factor of 3."""
     study = _study("laplace", 10, 1)
     calibration = calibrate(study)
-    wrong = calibration.width * sqrt(2 * N_OWNERS)
+    wrong = calibration.law.deviation * sqrt(N_OWNERS)
     assert abs(_pool(calibration).std() / wrong - 1) > 0.5
 
 

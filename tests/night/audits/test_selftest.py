@@ -18,9 +18,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.privacy import release
+from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from dppca.owner.records.lines import Lines
 from dppca.owner.selftest import course, crashes, endpoint
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps
@@ -33,7 +33,7 @@ from dppca.owner.selftest.endpoint import (
 )
 from dppca.owner.selftest.findings import Finding, passed, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
-from dppca.owner.selftest.laws import DrawnLaw, bins, dkw, dkw_limit
+from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import ThrowAway, throw_away
 from tests.support.noise import less_noise
 from tests.support.sites import OwnerSite
@@ -77,11 +77,7 @@ class SeededFloats:
         self, values: Vector, calibration: Calibration, *, entropy: EntropySource
     ) -> Vector:
         del entropy
-        n = len(values)
-        if calibration.scale is not None:
-            noise = self._rng.laplace(scale=calibration.scale, size=n)
-        else:
-            noise = self._rng.normal(scale=float(calibration.sigma_squared or 1) ** 0.5, size=n)
+        noise = calibration.law.width * calibration.law.standard(len(values), self._rng)
         return values + np.rint(noise).astype(np.int64)
 
 
@@ -121,22 +117,16 @@ def test_a_planted_bug_is_found_by_the_check_that_is_meant_for_it(
     assert "BROKEN" in report_text(findings, seconds=1.0)
 
 
-@pytest.mark.parametrize(("scale", "variance"), [(1, None), (40, None), (None, 1), (None, 900)])
-def test_the_exact_laws_are_those_of_the_samplers(scale: int | None, variance: int | None) -> None:
-    law = DrawnLaw(scale, variance)
+@pytest.mark.parametrize("law", [LaplaceLaw(1), LaplaceLaw(40), GaussianLaw(1), GaussianLaw(900)])
+def test_the_exact_laws_are_those_of_the_samplers(law: NoiseLaw) -> None:
     grid = np.arange(-400, 401)
     steps = np.diff(law.below(np.arange(-401, 401)))
     assert steps.sum() == pytest.approx(1, abs=1e-4)
     likely = steps > 1e-9
-    np.testing.assert_allclose(2.0 ** -law.bits(grid[likely]), steps[likely], rtol=1e-5)
-    assert law.centred(grid) @ steps == pytest.approx(0, abs=1e-9)
-    entropy = SeededEntropy(5)
-    if scale is not None:
-        noise = discrete_laplace(scale, 5_000, entropy=entropy)
-    else:
-        assert variance is not None
-        noise = discrete_gaussian(variance, 5_000, entropy=entropy)
-    assert dkw(noise, law) < dkw_limit(5_000, 1e-6) < dkw(noise + 1 + (scale or 30) // 4, law)
+    np.testing.assert_allclose(np.exp(-law.nats(grid[likely])), steps[likely], rtol=1e-5)
+    assert centred(law, grid) @ steps == pytest.approx(0, abs=1e-9)
+    noise = law.draw(5_000, entropy=SeededEntropy(5))
+    assert dkw(noise, law) < dkw_limit(5_000, 1e-6) < dkw(noise + 1 + int(law.width) // 4, law)
     assert bins(noise, law) > 1e-6 > bins(2 * noise, law)
 
 

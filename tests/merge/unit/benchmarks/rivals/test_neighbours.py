@@ -72,8 +72,7 @@ def test_the_noise_of_a_study_is_the_least_for_its_neighbours(given: dict[str, A
         assert isinstance(shape, BoxShape)
         added = neighbours is Neighbours.ADDED
         change = (added_l2_squared(shape) if added else real_l2_squared(shape)) * 16**BITS
-        variance = calibrate(study).sigma_squared
-        assert variance is not None
+        variance = calibrate(study).law.parameters()["variance"]
         # At most rho is spent, and all of it but a part of 1e-9 for rounding.
         assert rho * (1 - Fraction(1, 10**9)) < change / (2 * variance) <= rho
 

@@ -60,7 +60,7 @@ def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None
     moments = [type(each)(100, each.packed) for each in moments]
     result = release(study, calibration, moments, rng=np.random.default_rng(0))
     assert result.header.n_rows == 100 * owners
-    expected = calibration.width * np.sqrt(owners * (2 if mechanism == "laplace" else 1))
+    expected = calibration.law.deviation * np.sqrt(owners)
     assert result.pooled.std() == pytest.approx(expected, rel=0.08)
     assert result.pooled.mean() == pytest.approx(0, abs=0.1 * expected)
 

@@ -66,7 +66,7 @@ def test_a_masked_sum_is_opened_to_the_sum_of_what_was_noised() -> None:
     result, _ = run_study(parties, sums, entropy=entropy, now=NOW)
     exact = sum(each.packed for each in sums.values())
     noise = calibrate(parties.study)
-    assert np.abs(result.pooled - exact).max() < 60 * noise.width
+    assert np.abs(result.pooled - exact).max() < 60 * noise.law.width
     assert result.header.n_rows == 500
     assert [*parties.secrets] == owners[:4]
 

@@ -19,7 +19,6 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.errors import SchemaMismatchError, UploadError
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
 from tests.support.masked import MaskedStudy, make_masked_study
@@ -59,13 +58,9 @@ def test_the_sum_holds_the_noise_of_the_pool_and_no_more(mechanism: str) -> None
             require_opening(terms, shown.digest, openings[-1])
         pooled.append(unmask(terms, uploads, openings) - 5000)
     variance = float(np.concatenate(pooled).astype(float).var())
-    one = variance_of(noise)
+    one = noise.law.deviation**2
     assert variance / one == pytest.approx(noise.mechanisms(5), rel=0.12)
     assert noise.mechanisms(5) == pytest.approx(5 / 4, rel=1e-6)
-
-
-def variance_of(noise: Calibration) -> float:
-    return 2 * float(noise.width) ** 2 if noise.scale is not None else float(noise.width) ** 2
 
 
 def test_the_receipt_names_the_statement_and_the_share() -> None:

@@ -246,13 +246,16 @@ def test_a_study_that_is_not_the_one_of_the_digest_is_found(
         check_envelope(_signed(document, _curator(proved)), KnownParties(proved.ca))
 
 
-@pytest.mark.parametrize("field", ["l1", "scale", "epsilon", "charged_epsilon", "source", "label"])
+@pytest.mark.parametrize(
+    "field", ["l1", "parameters", "epsilon", "charged_epsilon", "source", "label"]
+)
 def test_an_owner_that_signs_another_calibration_is_found(
     proved: ProvedSite, result: Result, envelope: dict[str, Any], field: str
 ) -> None:
     credentials = proved.authority.issue(Role.OWNER, "owner-2")
     changed = dict(envelope["receipt"]["releases"][1]["receipt"])
-    changed[field] = 1 if isinstance(changed[field], int) else "1.5"
+    others = {int: 1, str: "1.5", dict: {"scale": 1}}
+    changed[field] = others[type(changed[field])]
     receipt = canonical_json(changed)
     signature = make_signer(credentials).sign(Purpose.RELEASE, receipt)
     releases = [

@@ -57,7 +57,7 @@ def test_every_method_that_may_leave_verifies(
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "half the scale": lambda receipt: receipt.update(scale=receipt["scale"] // 2),
+    "half the scale": lambda receipt: receipt["parameters"].update(scale=1),
     "half the sensitivity": lambda receipt: receipt.update(l1=receipt["l1"] // 2),
     "a smaller charge": lambda receipt: receipt.update(charged_epsilon="0.5"),
     "a smaller claim": lambda receipt: receipt.update(epsilon="0.5"),

@@ -127,7 +127,7 @@ def test_what_was_signed_of_a_sum_holds(name: str, request: pytest.FixtureReques
         "colluders": 1,
         "quorum": 4,
         "honest": 3,
-        "share_variance": -(-done.parties.calibration.sigma_squared // 3) + 1,
+        "share_variance": -(-done.parties.calibration.law.parameters()["variance"] // 3) + 1,
     }
     assert {release["receipt"]["label"] for release in checked.document["releases"]} == {"masked"}
     assert len(done.sealed()) < largest_result(study)
@@ -182,7 +182,7 @@ def test_a_claim_that_does_not_follow_is_named(
         ("share_variance", 64),
         ("trust", "owner"),
         ("label", "released"),
-        ("sigma_squared", 64),
+        ("parameters", {"variance": 64}),
         ("charged_rho", "0.001"),
     ],
 )

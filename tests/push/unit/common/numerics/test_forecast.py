@@ -15,6 +15,7 @@ from dppca.common.numerics.forecast import (
 )
 from dppca.common.numerics.spectrum.noise import NoiseSource
 from dppca.common.numerics.spectrum.pca import count_components, decompose
+from dppca.common.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.schema import Schema
 from dppca.common.schema.layout import Layout
 from dppca.common.study import ComponentRule, Covariance
@@ -34,7 +35,7 @@ def _rehearsal(layout: Layout, spectrum: list[float], **settings: Any) -> Foreca
     eigenvalues = np.zeros(layout.n_columns)
     eigenvalues[: len(spectrum)] = spectrum
     given: dict[str, Any] = {
-        "law": "laplace",
+        "law": LaplaceLaw,
         "owner_rows": [1000, 2000],
         "covariance": Covariance.POOLED,
         "seed": 5,
@@ -66,8 +67,10 @@ def test_overwhelming_noise_finds_no_more_than_chance() -> None:
 
 
 @pytest.mark.parametrize("covariance", list(Covariance))
-@pytest.mark.parametrize("law", ["gaussian", "laplace"])
-def test_more_noise_captures_less_on_the_same_draws(law: str, covariance: Covariance) -> None:
+@pytest.mark.parametrize("law", LAWS.values())
+def test_more_noise_captures_less_on_the_same_draws(
+    law: type[NoiseLaw], covariance: Covariance
+) -> None:
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL)
     simulation = _rehearsal(layout, [0.5, 0.3, 0.1, 0.05], law=law, covariance=covariance)
     rule = ComponentRule(count=3)
@@ -123,7 +126,7 @@ def test_draws_become_fewer_with_columns_but_never_too_few() -> None:
     assert [choose_draws(p) for p in (2, 204, 1000, 8000)] == [100, 100, 4, 3]
 
 
-@pytest.mark.parametrize(("law", "scale"), [("gaussian", 150.0), ("laplace", 150.0)])
+@pytest.mark.parametrize(("law", "scale"), [(GaussianLaw, 150.0), (LaplaceLaw, 150.0)])
 def test_the_forecast_is_what_noise_does_to_a_table(law: Any, scale: float) -> None:
     """The same figure by another way: a fixed table of correlated rows, noise added to it."""
     layout = _layout(_NUMERIC + _BINARY)
@@ -134,7 +137,7 @@ def test_the_forecast_is_what_noise_does_to_a_table(law: Any, scale: float) -> N
     mean, covariance = rows.mean(axis=0), np.cov(rows.T, bias=True)
     eigenvalues = np.linalg.eigvalsh(covariance)[::-1]
     source = NoiseSource(
-        rng, layout, law=law, scale=_ONE * scale, owner_rows=[1000, 3000], own_means=False
+        rng, layout, law=law, width=_ONE * scale, owner_rows=[1000, 3000], own_means=False
     )
     rule = ComponentRule(count=2)
     captured = []

@@ -15,23 +15,24 @@ from hypothesis import strategies as st
 
 from dppca.common.errors import RangeError, SettingError
 from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho, rho_from_epsilon_delta
+from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw
 from dppca.common.privacy.mechanisms import (
     Calibration,
-    Mechanism,
     add_noise,
-    calibrate_gaussian,
-    calibrate_laplace,
+    calibrate_noise,
     check_range,
-    fixed_gaussian,
-    fixed_laplace,
+    fixed_noise,
 )
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from dppca.common.privacy.sensitivity import BoxShape, Relation, Sensitivity, sensitivity
 from tests.support.examples import examples
 
 SIXTEEN_BINARY = sensitivity(BoxShape(16, 0, 0), resolution_bits=10)
 DELTA = Decimal("1e-6")
+calibrate_laplace = partial(calibrate_noise, LaplaceLaw)
+calibrate_gaussian = partial(calibrate_noise, GaussianLaw)
+fixed_laplace = partial(fixed_noise, LaplaceLaw)
+fixed_gaussian = partial(fixed_noise, GaussianLaw)
 
 # A conversion takes some milliseconds; a busy machine is not a failure.
 CONVERSIONS = settings(max_examples=examples(60))
@@ -49,14 +50,14 @@ rows = st.integers(1, 50)
 
 
 def laplace_cost(found: Calibration) -> Fraction:
-    assert found.scale is not None
-    return Fraction(found.max_rows_per_person * found.sensitivity.l1, found.scale)
+    assert isinstance(found.law, LaplaceLaw)
+    return Fraction(found.max_rows_per_person * found.sensitivity.l1, found.law.scale)
 
 
 def gaussian_cost(found: Calibration) -> Fraction:
-    assert found.sigma_squared is not None
+    assert isinstance(found.law, GaussianLaw)
     squared_change = found.max_rows_per_person**2 * found.sensitivity.l2_squared
-    return Fraction(squared_change, 2 * found.sigma_squared)
+    return Fraction(squared_change, 2 * found.law.variance)
 
 
 @given(sensitivities, epsilons, rows)
@@ -64,13 +65,12 @@ def test_the_laplace_scale_is_the_least_that_keeps_epsilon(
     sens: Sensitivity, epsilon: Decimal, k: int
 ) -> None:
     found = calibrate_laplace(sens, epsilon=epsilon, max_rows_per_person=k)
-    assert found.scale is not None
+    assert isinstance(found.law, LaplaceLaw)
     assert laplace_cost(found) <= Fraction(epsilon)
-    if found.scale > 1:
-        smaller = replace(found, scale=found.scale - 1)
+    if found.law.scale > 1:
+        smaller = replace(found, law=LaplaceLaw(found.law.scale - 1))
         assert laplace_cost(smaller) > Fraction(epsilon)
     assert found.charge == PrivacyCost(epsilon=epsilon, rho=Decimal(0))
-    assert found.mechanism is Mechanism.LAPLACE
     assert (found.epsilon, found.delta) == (epsilon, Decimal(0))
 
 
@@ -80,13 +80,12 @@ def test_the_gaussian_variance_is_the_least_that_keeps_the_charged_rho(
     sens: Sensitivity, epsilon: Decimal, k: int
 ) -> None:
     found = calibrate_gaussian(sens, epsilon=epsilon, delta=DELTA, max_rows_per_person=k)
-    assert found.sigma_squared is not None
+    assert isinstance(found.law, GaussianLaw)
     assert found.charge == PrivacyCost(Decimal(0), rho_from_epsilon_delta(epsilon, DELTA))
     assert gaussian_cost(found) <= Fraction(found.charge.rho)
-    if found.sigma_squared > 1:
-        smaller = replace(found, sigma_squared=found.sigma_squared - 1)
+    if found.law.variance > 1:
+        smaller = replace(found, law=GaussianLaw(found.law.variance - 1))
         assert gaussian_cost(smaller) > Fraction(found.charge.rho)
-    assert found.mechanism is Mechanism.GAUSSIAN
     assert (found.epsilon, found.delta) == (epsilon, DELTA)
 
 
@@ -95,7 +94,7 @@ def test_a_laplace_scale_set_by_hand_is_rounded_down_and_charged_what_it_costs(
     sens: Sensitivity, scale: Decimal, k: int
 ) -> None:
     found = fixed_laplace(sens, scale=scale, max_rows_per_person=k, nominal_epsilon=Decimal("0.1"))
-    assert found.scale == Fraction(scale) * 4**sens.resolution_bits // 1
+    assert found.law == LaplaceLaw(Fraction(scale) * 4**sens.resolution_bits // 1)
     assert 0 <= Fraction(found.charge.epsilon) - laplace_cost(found) < Fraction(1, 10**12)
     assert found.epsilon == found.charge.epsilon
     assert found.delta == found.charge.rho == 0
@@ -110,7 +109,7 @@ def test_a_gaussian_scale_set_by_hand_is_rounded_down_and_charged_what_it_costs(
     found = fixed_gaussian(
         sens, scale=scale, delta=DELTA, max_rows_per_person=k, nominal_epsilon=Decimal("0.1")
     )
-    assert found.sigma_squared == (Fraction(scale) * 4**sens.resolution_bits) ** 2 // 1
+    assert found.law == GaussianLaw((Fraction(scale) * 4**sens.resolution_bits) ** 2 // 1)
     assert 0 <= Fraction(found.charge.rho) - gaussian_cost(found) < Fraction(1, 10**12)
     assert found.epsilon == epsilon_from_rho(found.charge.rho, DELTA)
     assert found.charge.epsilon == 0
@@ -129,13 +128,13 @@ def test_a_large_charge_is_rounded_up_whatever_the_decimal_context() -> None:
 def test_a_person_with_k_rows_costs_k_times_as_much() -> None:
     one = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=1)
     five = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=5)
-    assert one.scale == SIXTEEN_BINARY.l1
-    assert five.scale == 5 * SIXTEEN_BINARY.l1
+    assert one.law == LaplaceLaw(SIXTEEN_BINARY.l1)
+    assert five.law == LaplaceLaw(5 * SIXTEEN_BINARY.l1)
     for k in (1, 5):
         found = calibrate_gaussian(
             SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=k
         )
-        real_variance = Fraction(found.sigma_squared or 0, 16**10)
+        real_variance = Fraction(found.law.parameters()["variance"], 16**10)
         expected = k**2 * 25 / (2 * Fraction(found.charge.rho))
         assert float(real_variance) == pytest.approx(float(expected), rel=1e-9)
 
@@ -193,19 +192,19 @@ def test_a_scale_of_one_step_is_taken() -> None:
     for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
         step = Decimal(1) / 4**10
         found = fixed(SIXTEEN_BINARY, scale=step, max_rows_per_person=1, nominal_epsilon=None)
-        assert found.width == 1
+        assert found.law.width == 1
 
 
 def laplace_of(scale: int) -> Calibration:
     found = calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=1)
-    return replace(found, scale=scale)
+    return replace(found, law=LaplaceLaw(scale))
 
 
-def gaussian_of(sigma_squared: int) -> Calibration:
+def gaussian_of(variance: int) -> Calibration:
     found = calibrate_gaussian(
         SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=1
     )
-    return replace(found, sigma_squared=sigma_squared)
+    return replace(found, law=GaussianLaw(variance))
 
 
 @pytest.mark.parametrize("laplace", [True, False])
@@ -226,10 +225,7 @@ def test_noise_wraps_around_and_leaves_its_input_alone(found: Calibration) -> No
     ends = np.resize([2**63 - 1, -(2**63)], 200).astype(np.int64)
     before = ends.copy()
     noise = add_noise(zeros, found, entropy=SeededEntropy(1))
-    if found.scale is None:
-        drawn = discrete_gaussian(found.sigma_squared or 0, 200, entropy=SeededEntropy(1))
-    else:
-        drawn = discrete_laplace(found.scale, 200, entropy=SeededEntropy(1))
+    drawn = found.law.draw(200, entropy=SeededEntropy(1))
     assert noise.tolist() == drawn.tolist()
     noised = add_noise(ends, found, entropy=SeededEntropy(1))
     assert noised.dtype == np.int64

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.receipts import Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.privacy.sensitivity import Relation, Sensitivity
@@ -15,6 +16,7 @@ from dppca.common.privacy.sensitivity import Relation, Sensitivity
 
 def calibration(epsilon: str, delta: str | None = None) -> Calibration:
     return calibrate_noise(
+        law_for(delta),
         Sensitivity(l1=4, l2_squared=6, resolution_bits=3, relation=Relation.REPLACE_ONE),
         epsilon=Decimal(epsilon),
         delta=None if delta is None else Decimal(delta),
@@ -46,7 +48,7 @@ def test_a_receipt_is_read_as_it_was_written(name: str) -> None:
 
 def test_the_noise_stands_among_the_other_fields() -> None:
     flat = RECEIPTS["one law"].document()
-    assert (flat["scale"], flat["charged_epsilon"]) == (16, "0.5")
+    assert (flat["parameters"], flat["charged_epsilon"]) == ({"scale": 16}, "0.5")
 
 
 def test_an_epsilon_of_many_digits_is_not_rounded() -> None:

@@ -9,6 +9,7 @@ import pytest
 from dppca.common.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.privacy.release import calibrate, draw, receipt_from_bytes, sensitivity_shape
@@ -65,8 +66,7 @@ def test_a_receipt_lets_a_third_party_recompute_the_claim() -> None:
     law = receipt.noise
     recomputed = sensitivity(sensitivity_shape(study.table), resolution_bits=law.resolution_bits)
     assert (law.l1, law.l2_squared) == (recomputed.l1, recomputed.l2_squared)
-    assert law.scale is not None
-    assert Fraction(law.l1, law.scale) <= Fraction(receipt.noise.epsilon)
+    assert Fraction(law.l1, law.parameters["scale"]) <= Fraction(receipt.noise.epsilon)
     assert receipt.study_digest == study.digest
     assert receipt.schema_digest == study.table.digest
     assert receipt.label == Label.RELEASED
@@ -125,8 +125,10 @@ def test_a_study_whose_integers_could_overflow_is_refused_when_it_is_made() -> N
 def test_a_noise_scale_set_by_hand_is_charged_what_it_costs() -> None:
     study = _study(privacy={"mechanism": "laplace", "scale": "10.0001", "nominal_epsilon": "0.1"})
     found = calibrate(study)
-    assert found.scale == int(Fraction("10.0001") * 4**10)
-    assert Fraction(found.charge.epsilon) >= Fraction(found.sensitivity.l1, found.scale)
+    assert found.law == LaplaceLaw(int(Fraction("10.0001") * 4**10))
+    assert Fraction(found.charge.epsilon) >= Fraction(
+        found.sensitivity.l1, found.law.parameters()["scale"]
+    )
     assert str(found.nominal) == "0.1"
 
 

@@ -195,10 +195,10 @@ def test_columns_that_are_not_the_schemas_are_refused(columns: list[np.ndarray])
 
 def test_the_noise_of_an_entry_is_that_of_the_owners_sum_over_all_rows() -> None:
     layout = _schema().layout
-    gaussian = entry_noise(layout, mechanism="gaussian", scale=1e6, owner_rows=[100, 200, 100, 100])
+    gaussian = entry_noise(layout, deviation=1e6, owner_rows=[100, 200, 100, 100])
     assert gaussian == pytest.approx(1e6 * 2 / (500 * 4**10))
-    laplace = entry_noise(layout, mechanism="laplace", scale=1e6, owner_rows=[500])
-    assert laplace == pytest.approx(1e6 * np.sqrt(2) / (500 * 4**10))
+    shared = entry_noise(layout, deviation=1e6, owner_rows=[500] * 4, mechanisms=2.0)
+    assert shared == pytest.approx(1e6 * np.sqrt(2) / (2000 * 4**10))
 
 
 def test_twenty_thousand_rows_of_a_hundred_columns_are_decoded_in_seconds() -> None:

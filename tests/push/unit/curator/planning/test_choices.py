@@ -49,8 +49,7 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
     assert compared.keys() == {AS_WRITTEN, *written_out}
     for words, study in written_out.items():
         choice, calibration = compared[words], calibrate(study)
-        of_width = sqrt(2) if privacy is None else 1
-        product = of_width * calibration.width * sqrt(2) / 4**study.table.resolution_bits
+        product = calibration.law.deviation * sqrt(2) / 4**study.table.resolution_bits
         assert choice.digest == study.table.digest
         assert choice.product.rows == pytest.approx(product, rel=1e-6)
         assert choice.product.share == pytest.approx(product / 1000, rel=1e-6)

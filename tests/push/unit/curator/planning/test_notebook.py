@@ -46,7 +46,7 @@ def test_a_plan_is_printed_in_ten_lines() -> None:
     assert len(said) <= 10
     assert said[0].startswith("Study site-test, if eigenvalues")
     assert sum("(asked)" in line for line in said) == 1
-    assert said[-1].startswith(f"  Recommended: {found.recommended.value} noise")
+    assert said[-1].startswith(f"  Recommended: {found.recommended} noise")
 
 
 def test_a_path_in_the_place_of_a_study_is_refused(tmp_path: Path) -> None:

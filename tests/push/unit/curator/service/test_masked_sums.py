@@ -69,8 +69,7 @@ def test_what_is_stored_adds_up_to_the_sum_over_the_owners(store: SqliteStore) -
     assert result.mean is not None
     expected = noise_edge(
         STUDY.table.layout,
-        mechanism="gaussian",
-        scale=calibrate(STUDY).width,
+        law=calibrate(STUDY).law,
         owner_rows=[1000] * 4,
         mean=result.mean,
         covariance=STUDY.covariance,

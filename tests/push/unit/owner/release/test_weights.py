@@ -91,7 +91,7 @@ def test_the_receipt_says_what_was_charged_and_on_which_ground(site: OwnerSite) 
     assert receipt["release_id"] == reservation.release_id.hex()
     assert (receipt["epsilon"], receipt["charged_epsilon"], receipt["delta"]) == ("1", "1", "0")
     assert (receipt["relation"], receipt["max_rows_per_person"]) == ("replace-one", 1)
-    assert receipt["scale"] == receipt["l1"]
+    assert receipt["parameters"] == {"scale": receipt["l1"]}
     assert receipt["row_norm"] == math.sqrt(4 / 4 + 1)
     change = 2 * 0.01 * math.hypot(receipt["row_norm"], 1)
     assert change <= receipt["sensitivity"] <= 1.03 * change
@@ -148,7 +148,7 @@ def test_the_gaussian_charges_rho(tmp_path: Path) -> None:
     total = site.history.total("survey")
     assert total.epsilon == 0
     assert total.rho == Decimal(made["charged_rho"]) > 0
-    assert made["receipt"]["sigma_squared"] > 0
+    assert made["receipt"]["parameters"]["variance"] > 0
 
 
 def test_the_budget_lists_the_model_beside_its_study(site: OwnerSite) -> None:
@@ -300,10 +300,9 @@ def test_a_person_with_several_rows_is_covered_by_as_much_more_noise(tmp_path: P
         tmp_path / "thrice", schema={**schema, "max_rows_per_person": 3}
     )
     scales = [
-        _plan(folder, study).weights.calibration.scale
+        _plan(folder, study).weights.calibration.law.width
         for folder, study in ((site.folder, once), (other.folder, thrice))
     ]
-    assert scales[0] is not None
     assert scales[1] == 3 * scales[0]
 
 

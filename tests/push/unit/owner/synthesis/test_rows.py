@@ -139,7 +139,7 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     mechanism = found["mechanism"]
     assert isinstance(mechanism, dict)
     assert mechanism["name"] == "laplace"
-    assert mechanism["scale"] == mechanism["l1"], "at epsilon 1"
+    assert mechanism["parameters"] == {"scale": mechanism["l1"]}, "at epsilon 1"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

@@ -170,8 +170,8 @@ def test_the_parts_of_epsilon_that_are_spent_add_up_to_it(
     assert len(chosen) % m == 0
     sensitivity = dependence_sensitivity(len(rows) // m, child_sizes=[2])
     spent = sum(Fraction(2 * k * sensitivity, scale) for scale in chosen) / m
-    for law in model.guarantee_.noise:
-        spent += Fraction(k * law.sensitivity.l1, law.scale)
+    for noise in model.guarantee_.noise:
+        spent += Fraction(k * noise.sensitivity.l1, noise.law.parameters()["scale"])
     assert Fraction("0.63") < spent <= Fraction("0.7")
     assert model.guarantee_.max_rows_per_person == k
 
@@ -181,9 +181,9 @@ def test_the_parts_of_privbayes_add_up_to_its_epsilon(monkeypatch: pytest.Monkey
     model = bayes(rows, schema=BINARY, epsilon="0.7")
     assert len(chosen) == 5
     sensitivity = dependence_sensitivity(len(rows), child_sizes=[2])
-    (law,) = model.guarantee_.noise
+    (noise,) = model.guarantee_.noise
     spent = sum(Fraction(2 * sensitivity, scale) for scale in chosen)
-    spent += Fraction(law.sensitivity.l1, law.scale)
+    spent += Fraction(noise.sensitivity.l1, noise.law.parameters()["scale"])
     assert Fraction("0.63") < spent <= Fraction("0.7")
 
 

@@ -21,6 +21,7 @@ from dppca.common.estimators.base.party_tables import group_rows
 from dppca.common.estimators.ppca.party_moments import publish_moments
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.privacy.labels import Label
+from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.schema import Schema, find_faults
 from dppca.common.study import Covariance
@@ -131,8 +132,7 @@ def test_components_above_the_noise_stand_above_its_edge(noise: str, owner_rows:
     b = math.ceil(Fraction(model.guarantee_.sensitivity) * 4**10 * 10)
     edge = noise_edge(
         BINARY.layout,
-        mechanism="laplace",
-        scale=b,
+        law=LaplaceLaw(b),
         owner_rows=owner_rows,
         mean=model.mean_,
         covariance=Covariance.POOLED,

@@ -10,6 +10,7 @@ import pytest
 from dppca.common.numerics.moments.moments import spread_products, unpack
 from dppca.common.numerics.spectrum.noise import NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
+from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.schema import Layout, Schema
 from dppca.common.study import Covariance
 
@@ -30,8 +31,7 @@ def _ball(p: int, include_sums: bool) -> Layout:
 def _edge(layout: Layout, **changes: Any) -> NoiseEdge:
     """Pooled Laplace noise of one owner with 1000 rows, about a mean of zero."""
     given: dict[str, Any] = {
-        "mechanism": "laplace",
-        "scale": 1e7,
+        "law": LaplaceLaw(10**7),
         "owner_rows": [1000],
         "mean": np.zeros(layout.n_columns),
         "covariance": Covariance.POOLED,
@@ -49,33 +49,29 @@ def test_the_same_seed_gives_the_same_edge_and_another_seed_another() -> None:
     assert first.quantile == 0.95
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_the_edge_is_the_one_of_the_slow_obvious_simulation(mechanism: str) -> None:
+@pytest.mark.parametrize("law", [LaplaceLaw(3 * 10**7), GaussianLaw(9 * 10**14)])
+def test_the_edge_is_the_one_of_the_slow_obvious_simulation(law: NoiseLaw) -> None:
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL)
-    p, scale, rows = layout.n_columns, 3e7, [300, 500, 200]
+    p, rows = layout.n_columns, [300, 500, 200]
     mean = np.linspace(-0.3, 0.4, p)
     rng = np.random.default_rng(5)
     largest = []
     for _ in range(400):
-        draw = getattr(rng, "laplace" if mechanism == "laplace" else "normal")
-        packed = sum(draw(scale=scale, size=layout.n_entries) for _ in rows)
+        draw = getattr(rng, "laplace" if law.name == "laplace" else "normal")
+        packed = sum(draw(scale=3e7, size=layout.n_entries) for _ in rows)
         nu, second = unpack(packed.astype(np.int64), sum(rows), layout)
         second[np.diag_indices(p)] -= [0.25 if k == "binary" else 0 for k in layout.kinds]
         noise = second - np.outer(nu, mean) - np.outer(mean, nu)
         largest.append(np.linalg.eigvalsh(noise)[-1])
-    found = _edge(
-        layout, mechanism=mechanism, scale=scale, owner_rows=rows, mean=mean, seed=9, draws=400
-    )
+    found = _edge(layout, law=law, owner_rows=rows, mean=mean, seed=9, draws=400)
     assert found.value == pytest.approx(np.quantile(largest, 0.95), rel=0.06)
 
 
 @pytest.mark.parametrize("p", [150, 250])
 def test_gaussian_noise_in_the_unit_ball_without_sums_has_the_semicircle_edge(p: int) -> None:
     layout = _ball(p, include_sums=False)
-    sigma, rows = 5e6, [400, 600]
-    found = _edge(
-        layout, mechanism="gaussian", scale=sigma, owner_rows=rows, mean=None, seed=3, draws=20
-    )
+    sigma, rows = 5 * 10**6, [400, 600]
+    found = _edge(layout, law=GaussianLaw(sigma**2), owner_rows=rows, mean=None, seed=3, draws=20)
     per_entry = sigma * np.sqrt(2) / (sum(rows) * 4**10)
     assert found.value == pytest.approx(2 * np.sqrt(p) * per_entry, rel=0.05)
 
@@ -83,7 +79,7 @@ def test_gaussian_noise_in_the_unit_ball_without_sums_has_the_semicircle_edge(p:
 def test_within_owners_the_squares_of_the_means_noises_lower_the_edge() -> None:
     layout = _layout(_BINARY)
     pooled, within = (
-        _edge(layout, scale=4e8, owner_rows=[1000] * 20, covariance=each)
+        _edge(layout, law=LaplaceLaw(4 * 10**8), owner_rows=[1000] * 20, covariance=each)
         for each in (Covariance.POOLED, Covariance.WITHIN)
     )
     # each owner's nu has variance 2 (b / (n_i 4^g))^2 per column, and 20 of them average out
@@ -96,7 +92,7 @@ def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
     work: int, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge._MAX_WORK", work)
-    found = _edge(_layout(_BINARY), mechanism="gaussian")
+    found = _edge(_layout(_BINARY), law=GaussianLaw(10**14))
     assert found.draws == draws
 
 
@@ -125,16 +121,16 @@ def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
     wide = [{"name": f"y{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(218)]
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
     mean = np.linspace(-0.4, 0.3, layout.n_columns)
-    scale, rows = 4e9, [300, 500, 200]
-    found = _edge(layout, scale=scale, owner_rows=rows, mean=mean, covariance=covariance, seed=11)
+    law, rows = LaplaceLaw(4 * 10**9), [300, 500, 200]
+    found = _edge(layout, law=law, owner_rows=rows, mean=mean, covariance=covariance, seed=11)
     assert found.draws == max(8, 400_000_000 // (layout.n_columns**3 + 3 * layout.n_columns))
     largest = []
     for number in range(found.draws):
         source = NoiseSource(
             np.random.default_rng((11, number)),
             layout,
-            law="laplace",
-            scale=scale,
+            law=law,
+            width=law.width,
             owner_rows=rows,
             own_means=covariance is Covariance.WITHIN,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -10,6 +13,7 @@ from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.synthesis.targets import coupling_scales, field_targets
 from dppca.common.numerics.synthesis.visibility import FAINT, Visibility, find_visible
+from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw
 from dppca.common.schema import Column, Schema, encode
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
@@ -65,6 +69,11 @@ def _release(
     return mean + draws[0], second + half + np.triu(half, 1).T
 
 
+def _tail(laplace_noises: int | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    law = GaussianLaw if laplace_noises is None else LaplaceLaw
+    return partial(law.tail, n=laplace_noises or 1)
+
+
 def _judge(
     schema: Schema, seed: int, *, noise: float, laplace_noises: int | None = None
 ) -> Visibility:
@@ -75,7 +84,7 @@ def _judge(
         schema, mean=mean, second=second, histograms=[None] * len(groups), entry_noise=noise
     )
     scales = coupling_scales(targets, groups)
-    return find_visible(targets, scales, groups, n_rows=N_ROWS, laplace_noises=laplace_noises)
+    return find_visible(targets, scales, groups, n_rows=N_ROWS, tail=_tail(laplace_noises))
 
 
 @pytest.mark.parametrize(("noise", "laplace_noises"), [(0.0004, None), (0.0004, 1), (0.01, 3)])
@@ -110,7 +119,7 @@ def test_normal_tails_would_call_what_laplace_noise_makes() -> None:
                 schema, mean=mean, second=second, histograms=[None] * 7, entry_noise=0.02
             )
             scales = coupling_scales(targets, groups)
-            found = find_visible(targets, scales, groups, n_rows=N_ROWS, laplace_noises=law)
+            found = find_visible(targets, scales, groups, n_rows=N_ROWS, tail=_tail(law))
             calls += int(found.above[4:].any())
         by_law[law] = calls
     assert by_law[1] <= 3 < by_law[None]
@@ -161,7 +170,7 @@ def test_the_noise_of_a_correlation_is_that_of_the_pair_in_the_middle() -> None:
         entry_noise=noise,
     )
     found = find_visible(
-        targets, coupling_scales(targets, groups), groups, n_rows=N_ROWS, laplace_noises=None
+        targets, coupling_scales(targets, groups), groups, n_rows=N_ROWS, tail=_tail(None)
     )
     np.testing.assert_allclose(found.noise, 4 * noise, rtol=1e-6)
     assert not found.above.any()

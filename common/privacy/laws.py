@@ -1,0 +1,465 @@
+"""The laws of the noise: everything that depends on which one a release has is said here.
+
+A law is that of the integer added to each entry of a vector of sums. One person's rows move the
+vector by k times what one row does, in the law's norm:
+
+    `LaplaceLaw`    P(x) ~ exp(-|x|/b)             L1    epsilon = k Delta_1 / b              (1)
+    `GaussianLaw`   P(x) ~ exp(-x^2/(2 sigma^2))   L2    rho = k^2 Delta_2^2 / (2 sigma^2)    (2)
+
+b, or sigma, is the law's *width*, in steps of the sums, 4^-g; b and sigma^2 are integers. A width
+that follows from a privacy parameter is rounded up, one that is set by hand is rounded down.
+
+No other module asks which law it has. A new one is a class here, a sampler, the form in which a
+study asks for it (`dppca.common.study`), and its page: docs/how-to/add-a-mechanism.md.
+
+Source: Ghosh, Roughgarden and Sundararajan (2012), "Universally utility-maximizing privacy
+mechanisms", for (1); Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential
+Privacy", section 2, for (2) in several dimensions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, comb, exp, floor, isqrt, log, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.random import Generator, RandomState
+from numpy.typing import NDArray
+from scipy.special import gammaincc, ndtr
+from typing_extensions import override
+
+from dppca.common.amounts import round_up
+from dppca.common.privacy.accounting import (
+    PrivacyCost,
+    epsilon_from_rho,
+    require_delta,
+    require_epsilon,
+    rho_from_epsilon_delta,
+)
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.privacy.noise.shares import (
+    gaussian_share,
+    gaussian_share_variance,
+    laplace_share,
+)
+from dppca.common.privacy.sensitivity import Sensitivity
+
+_LAPLACE_TAIL = 42
+_GAUSSIAN_TAIL = 13
+_TABLE_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
+_ROUNDED_UP = Context(prec=40, rounding=ROUND_CEILING)
+_DECIMALS = Decimal("1e-25")
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw(ABC):
+    """One law, with its integers: what it costs, how it is drawn, and what is known of it.
+
+    Attributes
+    ----------
+    name
+        What a study, a receipt and a ledger call it.
+    source
+        Where it is from.
+    norm
+        Norm in which it bounds a change, ``L1`` or ``L2``.
+    needs_delta
+        Whether its epsilon is one at a delta.
+    unit_deviation
+        Standard deviation of continuous noise of width 1.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    norm: ClassVar[str]
+    needs_delta: ClassVar[bool]
+    unit_deviation: ClassVar[float]
+
+    @classmethod
+    @abstractmethod
+    def calibrate(
+        cls, sens: Sensitivity, k: int, *, epsilon: Decimal, delta: Decimal | None
+    ) -> tuple[Self, PrivacyCost]:
+        """The narrowest law that promises epsilon to a person with k rows, and what it charges."""
+
+    @classmethod
+    @abstractmethod
+    def of_width(cls, width: Fraction) -> Self | None:
+        """The law of a width in steps, rounded down; None below the narrowest."""
+
+    @classmethod
+    @abstractmethod
+    def estimate_epsilon(cls, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
+        """About the epsilon of a width above 0, in steps; for forecasts."""
+
+    @abstractmethod
+    def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
+        """What it costs a person with k rows, rounded up to 12 decimals."""
+
+    @staticmethod
+    @abstractmethod
+    def change(sens: Sensitivity) -> float:
+        """The most that one row moves the sums, in its norm, in steps."""
+
+    @staticmethod
+    @abstractmethod
+    def distance(difference: NDArray[np.int64]) -> int:
+        """Grows with the norm of a difference of sums, shape (D,)."""
+
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """b or sigma, in steps."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, in steps, but for what being whole takes from it."""
+        return self.width * self.unit_deviation
+
+    def parameters(self) -> dict[str, int]:
+        """Its integers, by the names that receipts have for them."""
+        return asdict(self)
+
+    @abstractmethod
+    def largest(self, n_draws: int) -> int:
+        """What none of so many draws exceeds but with probability below 1e-18."""
+
+    # Drawing.
+
+    @abstractmethod
+    def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        """Noise of so many entries, modulo 2^64."""
+
+    @abstractmethod
+    def draw_share(self, honest: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        """One owner's share of the noise, of which ``honest`` add up to it, modulo 2^64."""
+
+    @abstractmethod
+    def share_variance(self, honest: int) -> int | None:
+        """Variance of a share where it is a whole number of squared steps.
+
+        Raises
+        ------
+        SettingError
+            It cannot be made of so many shares.
+        """
+
+    @abstractmethod
+    def share_weight(self, honest: int) -> Fraction:
+        """Variance of a share, as a part of the law's."""
+
+    @abstractmethod
+    def sum_of_shares(self, honest: int) -> NoiseLaw:
+        """The law of so many shares together, up to what no test can tell."""
+
+    @abstractmethod
+    def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost | None:
+        """What is spent where only ``left`` of the shares are unknown; None: no promise is left."""
+
+    # What is known of it exactly.
+
+    @abstractmethod
+    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``P(noise <= x)``, elementwise."""
+
+    @abstractmethod
+    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """``-ln P(noise = x)``, elementwise."""
+
+    # What it is like at large widths, for simulations: nothing drawn here protects anything.
+
+    @staticmethod
+    @abstractmethod
+    def standard(shape: int | tuple[int, ...], rng: Generator | RandomState) -> NDArray[np.float64]:
+        """Continuous noise of width 1."""
+
+    @staticmethod
+    @abstractmethod
+    def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
+        """Sums of n such noises, n any number above 0."""
+
+    @staticmethod
+    @abstractmethod
+    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        """Chance that the sum of n noises is so many standard deviations from 0, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw(NoiseLaw):
+    """Discrete Laplace noise, equation (1): pure differential privacy.
+
+    Attributes
+    ----------
+    scale
+        b, in steps; at least 1.
+    """
+
+    name: ClassVar[str] = "laplace"
+    source: ClassVar[str] = "discrete Laplace (Ghosh, Roughgarden, Sundararajan 2012)"
+    norm: ClassVar[str] = "L1"
+    needs_delta: ClassVar[bool] = False
+    unit_deviation: ClassVar[float] = sqrt(2)
+
+    scale: int
+
+    @classmethod
+    @override
+    def calibrate(
+        cls,
+        sens: Sensitivity,
+        k: int,
+        *,
+        epsilon: Decimal,
+        delta: Decimal | None,
+    ) -> tuple[Self, PrivacyCost]:
+        require_epsilon(epsilon)
+        return cls(ceil(k * sens.l1 / Fraction(epsilon))), PrivacyCost(epsilon, Decimal(0))
+
+    @classmethod
+    @override
+    def of_width(cls, width: Fraction) -> Self | None:
+        return cls(floor(width)) if width >= 1 else None
+
+    @classmethod
+    @override
+    def estimate_epsilon(
+        cls,
+        width: float,
+        sens: Sensitivity,
+        k: int,
+        delta: Decimal,
+    ) -> Decimal:
+        return Decimal(k * sens.l1) / Decimal(width)
+
+    @override
+    def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
+        return PrivacyCost(round_up(Fraction(k * sens.l1, self.scale)), Decimal(0))
+
+    @staticmethod
+    @override
+    def change(sens: Sensitivity) -> float:
+        return float(sens.l1)
+
+    @staticmethod
+    @override
+    def distance(difference: NDArray[np.int64]) -> int:
+        return int(np.abs(difference).sum())
+
+    @property
+    @override
+    def width(self) -> float:
+        return float(self.scale)
+
+    @override
+    def largest(self, n_draws: int) -> int:
+        with localcontext(Context(prec=50, rounding=ROUND_CEILING)):
+            return ceil(self.scale * (Decimal(n_draws).ln() + _LAPLACE_TAIL))
+
+    @override
+    def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        return discrete_laplace(self.scale, size, entropy=entropy)
+
+    @override
+    def draw_share(self, honest: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        return laplace_share(self.scale, honest, size, entropy=entropy)
+
+    @override
+    def share_variance(self, honest: int) -> None:
+        """None: a share is a difference of Polya variables of shape 1/h."""
+
+    @override
+    def share_weight(self, honest: int) -> Fraction:
+        return Fraction(1, honest)
+
+    @override
+    def sum_of_shares(self, honest: int) -> LaplaceLaw:
+        return self
+
+    @override
+    def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> None:
+        """None: a share alone is often 0, and protects nothing."""
+
+    @override
+    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        q = exp(-1.0 / self.scale)
+        left = np.exp(-np.maximum(-x, 0) / self.scale) / (1 + q)
+        right = 1.0 - np.exp(-(np.maximum(x, -1) + 1.0) / self.scale) / (1 + q)
+        return np.where(x < 0, left, right)
+
+    @override
+    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        q = exp(-1.0 / self.scale)
+        nats: NDArray[np.float64] = np.abs(x) / self.scale - log((1 - q) / (1 + q))
+        return nats
+
+    @staticmethod
+    @override
+    def standard(shape: int | tuple[int, ...], rng: Generator | RandomState) -> NDArray[np.float64]:
+        return rng.laplace(size=shape)
+
+    @staticmethod
+    @override
+    def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
+        # n Laplace variables are a difference of two Gamma(n) ones, for any n.
+        positive = rng.standard_gamma(n, size)
+        return positive - rng.standard_gamma(n, size)
+
+    @staticmethod
+    @override
+    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        x, tail = deviations * np.sqrt(2 * n), np.zeros_like(deviations)
+        for j in range(1, n + 1):
+            tail += comb(2 * n - j - 1, n - j) * 2.0 ** (1 + j - 2 * n) * gammaincc(j, x)
+        return tail
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLaw(NoiseLaw):
+    """Discrete Gaussian noise, equation (2): zero-concentrated differential privacy.
+
+    Attributes
+    ----------
+    variance
+        sigma^2, in squared steps; at least 1.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    source: ClassVar[str] = "discrete Gaussian (Canonne, Kamath, Steinke 2020)"
+    norm: ClassVar[str] = "L2"
+    needs_delta: ClassVar[bool] = True
+    unit_deviation: ClassVar[float] = 1.0
+
+    variance: int
+
+    @classmethod
+    @override
+    def calibrate(
+        cls, sens: Sensitivity, k: int, *, epsilon: Decimal, delta: Decimal | None
+    ) -> tuple[Self, PrivacyCost]:
+        rho = rho_from_epsilon_delta(epsilon, require_delta(delta))
+        variance = ceil(k**2 * sens.l2_squared / (2 * Fraction(rho)))
+        return cls(variance), PrivacyCost(Decimal(0), rho)
+
+    @classmethod
+    @override
+    def of_width(cls, width: Fraction) -> Self | None:
+        return cls(floor(width**2)) if width >= 1 else None
+
+    @classmethod
+    @override
+    def estimate_epsilon(cls, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
+        rho = Decimal(k**2 * sens.l2_squared) / (2 * Decimal(width) ** 2)
+        return epsilon_from_rho(Decimal(f"{rho:.12f}"), delta)
+
+    @override
+    def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
+        rho = round_up(Fraction(k**2 * sens.l2_squared, 2 * self.variance))
+        return PrivacyCost(Decimal(0), rho)
+
+    @staticmethod
+    @override
+    def change(sens: Sensitivity) -> float:
+        return sqrt(sens.l2_squared)
+
+    @staticmethod
+    @override
+    def distance(difference: NDArray[np.int64]) -> int:
+        return int((difference**2).sum())
+
+    @property
+    @override
+    def width(self) -> float:
+        return sqrt(self.variance)
+
+    @override
+    def largest(self, n_draws: int) -> int:
+        return isqrt(_GAUSSIAN_TAIL**2 * self.variance) + 1
+
+    @override
+    def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        return discrete_gaussian(self.variance, size, entropy=entropy)
+
+    @override
+    def draw_share(self, honest: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        return gaussian_share(self.variance, honest, size, entropy=entropy)
+
+    @override
+    def share_variance(self, honest: int) -> int:
+        return gaussian_share_variance(self.variance, honest)
+
+    @override
+    def share_weight(self, honest: int) -> Fraction:
+        return Fraction(self.share_variance(honest), self.variance)
+
+    @override
+    def sum_of_shares(self, honest: int) -> GaussianLaw:
+        return GaussianLaw(honest * self.share_variance(honest))
+
+    @override
+    def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost:
+        # left / h of the variance remain, a little more: shares are rounded up.
+        rho = _ROUNDED_UP.divide(_ROUNDED_UP.multiply(charge.rho, Decimal(honest)), left)
+        return PrivacyCost(Decimal(0), rho.quantize(_DECIMALS, ROUND_CEILING))
+
+    @override
+    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        table, reach = _cumulated(self.variance)
+        below: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
+        return below
+
+    @override
+    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        total = float(_weights(self.variance).sum())
+        nats: NDArray[np.float64] = x.astype(np.float64) ** 2 / (2 * self.variance) + log(total)
+        return nats
+
+    @staticmethod
+    @override
+    def standard(shape: int | tuple[int, ...], rng: Generator | RandomState) -> NDArray[np.float64]:
+        return rng.normal(size=shape)
+
+    @staticmethod
+    @override
+    def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
+        return rng.normal(scale=np.sqrt(n), size=size)
+
+    @staticmethod
+    @override
+    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        tail: NDArray[np.float64] = 2 * ndtr(-deviations)
+        return tail
+
+
+LAWS: dict[str, type[NoiseLaw]] = {law.name: law for law in (LaplaceLaw, GaussianLaw)}
+"""Every law that a study may ask for, by its name; one that needs no delta first."""
+
+
+def law_for(delta: object | None) -> type[NoiseLaw]:
+    """Gaussian noise where there is a delta, Laplace noise where there is none."""
+    return LaplaceLaw if delta is None else GaussianLaw
+
+
+def _weights(variance: int) -> NDArray[np.float64]:
+    """``exp(-x^2/(2 sigma^2))`` for x from -reach to reach."""
+    reach = _reach(variance)
+    weights: NDArray[np.float64] = np.exp(
+        -(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * variance)
+    )
+    return weights
+
+
+def _reach(variance: int) -> int:
+    return int(_TABLE_REACH * sqrt(variance)) + 1
+
+
+@lru_cache(maxsize=8)
+def _cumulated(variance: int) -> tuple[NDArray[np.float64], int]:
+    """Cumulated probabilities from -reach - 1 (0) to reach."""
+    table = np.concatenate([[0.0], np.cumsum(_weights(variance))])
+    return table / table[-1], _reach(variance)

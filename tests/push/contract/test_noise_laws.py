@@ -1,0 +1,84 @@
+"""Nobody asks which law a release's noise has: what depends on it is a method of the law."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dppca.common.privacy.laws import LAWS
+
+ROOT = Path(__file__).resolve().parents[3]
+SAYS_WHAT_LAWS_ARE = {"common/privacy/laws.py", "common/study.py"}
+CLASSES = {law.__name__ for law in LAWS.values()} | {"LaplacePrivacy", "GaussianPrivacy"}
+
+
+def product() -> Iterator[Path]:
+    for room in ("common", "owner", "curator", "deploy"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if str(path.relative_to(ROOT)) not in SAYS_WHAT_LAWS_ARE:
+                yield path
+
+
+def names_a_law(node: ast.expr) -> bool:
+    """Whether an expression is the name or the class of one law, or holds it."""
+    return any(
+        (isinstance(each, ast.Constant) and each.value in LAWS)
+        or (isinstance(each, ast.Name) and each.id in CLASSES)
+        or (isinstance(each, ast.Attribute) and each.attr in CLASSES)
+        for each in ast.walk(node)
+    )
+
+
+def questions(source: str) -> list[int]:
+    """Lines on which a law is asked for by name, by type, or by the number that only it has."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asks = any(map(names_a_law, (left, *others)))
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass" | "getattr" | "hasattr")):
+                asks = any(map(names_a_law, node.args)) or any(
+                    isinstance(each, ast.Constant) and each.value in ("scale", "variance")
+                    for each in node.args[1:]
+                )
+            case ast.match_case(pattern=pattern):
+                inside = (each for each in ast.walk(pattern) if isinstance(each, ast.expr))
+                asks = any(map(names_a_law, inside))
+            case ast.Dict(keys=keys):
+                asks = any(key is not None and names_a_law(key) for key in keys)
+            case ast.Attribute(value=ast.Attribute(attr="law"), attr="scale" | "variance"):
+                asks = True
+            case _:
+                asks = False
+        if asks:
+            found.append(getattr(node, "lineno", 0))
+    return found
+
+
+def test_no_module_asks_which_law_it_has() -> None:
+    asking = {
+        str(path.relative_to(ROOT)): lines
+        for path in product()
+        if (lines := questions(path.read_text()))
+    }
+    assert not asking
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'x = noise.mechanism == "laplace"',
+        "x = type(law) is GaussianLaw",
+        "x = isinstance(law, laws.LaplaceLaw)",
+        "x = noise.law.scale",
+        'x = hasattr(law, "variance")',
+        'x = {"laplace": 1}[name]',
+        "match law:\n    case LaplaceLaw():\n        pass",
+        'match name:\n    case "gaussian":\n        pass',
+    ],
+)
+def test_every_form_of_the_question_is_seen(question: str) -> None:
+    assert questions(question)
