@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -199,12 +199,14 @@ class GaussianPrivacy(_Privacy):
 
 
 Privacy = Annotated[LaplacePrivacy | GaussianPrivacy, Field(discriminator="mechanism")]
+PRIVACIES: tuple[type[BaseModel], ...] = get_args(get_args(Privacy)[0])
+"""How a study asks for each law of noise."""
 
 
-def make_privacy(**fields: object) -> LaplacePrivacy | GaussianPrivacy:
+def make_privacy(**fields: object) -> Privacy:
     """What a study would say of its noise; None is as if left out."""
     given = {name: value for name, value in fields.items() if value is not None}
-    return TypeAdapter[LaplacePrivacy | GaussianPrivacy](Privacy).validate_python(given)
+    return TypeAdapter[Privacy](Privacy).validate_python(given)
 
 
 class ComponentRule(_Strict):

@@ -94,8 +94,7 @@ what it was. Where all three change, nothing more is charged until the populatio
 """
 _STUDY_MODELS: dict[type[BaseModel], str] = {
     study.Study: "Study",
-    study.LaplacePrivacy: "Laplace privacy",
-    study.GaussianPrivacy: "Gaussian privacy",
+    **{law: law.__name__.replace("Privacy", " privacy") for law in study.PRIVACIES},
     study.ComponentRule: "Components",
     study.FaultRule: "Faults",
     study.OpenerEntry: "Opener",

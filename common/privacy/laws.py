@@ -34,6 +34,7 @@ from scipy.special import gammaincc, ndtr
 from typing_extensions import override
 
 from dppca.common.amounts import round_up
+from dppca.common.errors import SettingError
 from dppca.common.privacy.accounting import (
     PrivacyCost,
     epsilon_from_rho,
@@ -71,6 +72,8 @@ class NoiseLaw(ABC):
         Norm in which it bounds a change, ``L1`` or ``L2``.
     needs_delta
         Whether its epsilon is one at a delta.
+    makes_shares
+        Whether several owners can make it together.
     unit_deviation
         Standard deviation of continuous noise of width 1.
     """
@@ -79,6 +82,7 @@ class NoiseLaw(ABC):
     source: ClassVar[str]
     norm: ClassVar[str]
     needs_delta: ClassVar[bool]
+    makes_shares: ClassVar[bool] = False
     unit_deviation: ClassVar[float]
 
     @classmethod
@@ -136,11 +140,13 @@ class NoiseLaw(ABC):
     def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
         """Noise of so many entries, modulo 2^64."""
 
-    @abstractmethod
+    # Sharing: of so many owners each draws a share of the noise. A law need not allow it.
+
     def draw_share(self, honest: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
         """One owner's share of the noise, of which ``honest`` add up to it, modulo 2^64."""
+        del size, entropy
+        raise self._no_shares(honest)
 
-    @abstractmethod
     def share_variance(self, honest: int) -> int | None:
         """Variance of a share where it is a whole number of squared steps.
 
@@ -149,18 +155,23 @@ class NoiseLaw(ABC):
         SettingError
             It cannot be made of so many shares.
         """
+        raise self._no_shares(honest)
 
-    @abstractmethod
     def share_weight(self, honest: int) -> Fraction:
         """Variance of a share, as a part of the law's."""
+        raise self._no_shares(honest)
 
-    @abstractmethod
     def sum_of_shares(self, honest: int) -> NoiseLaw:
         """The law of so many shares together, up to what no test can tell."""
+        raise self._no_shares(honest)
 
-    @abstractmethod
     def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost | None:
         """What is spent where only ``left`` of the shares are unknown; None: no promise is left."""
+        del charge, left
+        raise self._no_shares(honest)
+
+    def _no_shares(self, honest: int) -> SettingError:
+        return SettingError(f"{self.name} noise cannot be made of {honest} owners' shares")
 
     # What is known of it exactly.
 
@@ -204,6 +215,7 @@ class LaplaceLaw(NoiseLaw):
     source: ClassVar[str] = "discrete Laplace (Ghosh, Roughgarden, Sundararajan 2012)"
     norm: ClassVar[str] = "L1"
     needs_delta: ClassVar[bool] = False
+    makes_shares: ClassVar[bool] = True
     unit_deviation: ClassVar[float] = sqrt(2)
 
     scale: int
@@ -333,6 +345,7 @@ class GaussianLaw(NoiseLaw):
     source: ClassVar[str] = "discrete Gaussian (Canonne, Kamath, Steinke 2020)"
     norm: ClassVar[str] = "L2"
     needs_delta: ClassVar[bool] = True
+    makes_shares: ClassVar[bool] = True
     unit_deviation: ClassVar[float] = 1.0
 
     variance: int

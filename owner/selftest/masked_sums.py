@@ -62,8 +62,9 @@ class _Federation:
 
 
 def audit_shares(*, n_draws: int) -> list[Finding]:
-    """The sum of as many shares as make one mechanism has its law, for both mechanisms."""
-    return [_audit_shares(audit, n_draws) for audit in audits()]
+    """The sum of as many shares as make one mechanism has its law, for each that can be shared."""
+    shared = (audit for audit in audits() if calibrate(audit.study).law.makes_shares)
+    return [_audit_shares(audit, n_draws) for audit in shared]
 
 
 def attack_masked_sums() -> list[Finding]:
