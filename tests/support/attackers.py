@@ -28,8 +28,11 @@ def silent(address: str, *, source: str = "127.0.0.1", first: bytes = b"") -> so
     """TCP from an address of ours; ``first`` is all it will ever say."""
     host, _, port = address.rpartition(":")
     plain = socket.create_connection((host, int(port)), WAIT_S, source_address=(source, 0))
-    if first:
+    try:
         plain.sendall(first)
+    except OSError:
+        plain.close()
+        raise
     return plain
 
 
@@ -42,14 +45,15 @@ class Enrolled:
         )
 
     def __call__(self, address: str, *, source: str = "127.0.0.1") -> socket.socket:
-        plain = silent(address, source=source)
+        open_now = silent(address, source=source)
         try:
-            connection = self._context.wrap_socket(plain, server_hostname="localhost")
-            connection.sendall(_PREFACE + _frame(_SETTINGS, 0))
+            # From here on the plain socket is an empty shell: what is open is the one around it.
+            open_now = self._context.wrap_socket(open_now, server_hostname="localhost")
+            open_now.sendall(_PREFACE + _frame(_SETTINGS, 0))
         except OSError:
-            plain.close()
+            open_now.close()
             raise
-        return connection
+        return open_now
 
 
 class Crowd:
