@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from dppca.common.amounts import spent_text
 from dppca.common.study import Study
 from dppca.common.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
@@ -180,14 +181,17 @@ def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_char
 
 
 def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
 ) -> None:
-    study = curator.begin(site.name, "absent")
+    site = make_enrolled_site(curator, tmp_path, budget='epsilon: "3", delta: "1e-6"')
+    study = curator.begin(site.name, "absent", mechanism="gaussian", delta="1e-6")
     served = serve_site_page(live, site)
     rows = site.folder / "rows.csv"
     head, first, *others = rows.read_text().splitlines()
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
+        charged = Decimal(site.run("review", study.name)[1]["charged_rho"])
+        assert f": {spent_text(charged)} rho (zCDP)." in seen.page.inner_text("main")
         rows.write_text("\n".join([head, *others, others[0], ""]))
         assert first != others[0]
         _agree(seen.page, study.name)
