@@ -35,8 +35,8 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Numeric, Schema
-from dppca.common.schema.coding import Column, encode
+from dppca.common.schema import Numeric
+from dppca.common.schema.coding import Column, encode, histogram_cells
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
@@ -56,10 +56,11 @@ _BATCH = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class CodedStudy:
-    """A study and its coded rows, int32, shape (n, p)."""
+    """A study, its coded rows, int32, shape (n, p), and of each histogram the cells, shape (n,)."""
 
     study: Study
     rows: NDArray[np.int32]
+    cells: list[NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def compare(
     study, rows = subject.study, subject.rows
     layout = study.table.layout
     order = np.random.default_rng(_SEED).permutation(len(rows))
-    parts = [_moments(rows[part], study.table) for part in np.array_split(order, OWNERS)]
+    parts = [_moments(subject, part) for part in np.array_split(order, OWNERS)]
     truth = _covariance([part.packed for part in parts], len(rows), study)
     eigenvalues = np.maximum(np.linalg.eigvalsh(truth)[::-1], 0)
     comparisons = []
@@ -198,10 +199,13 @@ def _covariance(vectors: list[NDArray[np.int64]], n_rows: int, study: Study) -> 
     return pooled_covariance(*unpack(pooled.view(np.int64), n_rows, study.table.layout))
 
 
-def _moments(rows: NDArray[np.int32], schema: Schema) -> Moments:
-    total = Moments(0, np.zeros(schema.layout.n_entries, np.int64))
-    for start in range(0, len(rows), _BATCH):
-        total = total.merge(compute_moments(rows[start : start + _BATCH], schema.layout))
+def _moments(subject: CodedStudy, owned: NDArray[np.intp]) -> Moments:
+    layout = subject.study.table.layout
+    total = Moments(0, np.zeros(layout.n_entries, np.int64))
+    for start in range(0, len(owned), _BATCH):
+        batch = owned[start : start + _BATCH]
+        cells = [each[batch] for each in subject.cells]
+        total = total.merge(compute_moments(subject.rows[batch], layout, cells))
     return total
 
 
@@ -248,7 +252,8 @@ def _coded(study: Study, rows: list[list[str]]) -> CodedStudy:
         else:
             codes = {label: code for code, label in enumerate(attribute.labels)}
             columns.append(np.array([codes[str(value)] for value in values], np.int32))
-    return CodedStudy(study, encode(study.table, columns))
+    table = study.table
+    return CodedStudy(study, encode(table, columns), histogram_cells(table, columns))
 
 
 if __name__ == "__main__":
