@@ -25,7 +25,7 @@ from dppca.common.testbed import LocalFederation, Processes
 from dppca.common.transport.tls import Credentials, load_credentials
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.operator.client import OperatorClient
-from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import StoredRelease
 from dppca.owner.ledger.entries import Reservation, commitment
 from dppca.owner.ledger.populations import Account, Population
@@ -113,7 +113,7 @@ def store(
         receipt=receipt,
     )
     head = hashlib.sha256(release.release_id).digest()
-    return stored, History(length=2 * (before + 1), head=head)
+    return stored, History(heads=[*[FIRST] * (2 * before + 1), head])
 
 
 class CuratorProcess(LocalFederation):

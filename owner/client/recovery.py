@@ -73,14 +73,14 @@ def examine(
         raise ReceiptError(
             f"the receipt for study {study.name} is not of the release that the curator names"
         )
-    reserved = (r for r in history.reservations if r.release_id == held.release_id)
+    reserved = history.reserved.get(held.release_id)
     return RecoveredContribution(
         study=study,
         release_id=held.release_id,
         receipt=receipt,
         received_s=held.received_s,
         unproved=_unproved(held, owner=owner, ca=ca),
-        data_set=next((r.request.data_set for r in reserved), None),
+        data_set=None if reserved is None else reserved.request.data_set,
     )
 
 

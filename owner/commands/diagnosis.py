@@ -327,9 +327,8 @@ def _refusals(
 
 def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
     try:
-        archive = read_archive(site.ledger)
-        history = archive.history
-        require_borne_out(held, history, archive.rows)
+        history = read_archive(site.ledger).history
+        require_borne_out(held, history)
         newest = require_newest(site.ledger)
     except DppcaError as error:
         return [_broken("ledger", error)], None
@@ -346,7 +345,8 @@ def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
             "it with the curator first, so the curator must be reachable"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
-    for request in (r.request for r in history.reservations if not is_finished(history, r)):
+    reserved = history.reservations
+    for request in (each.request for each in reserved if not is_finished(history, each)):
         where = "stored" if request.makes_file else "known to have arrived"
         message = (
             f"{request.title} is charged but not {where}: run {request.resume_command} "

@@ -80,9 +80,8 @@ def charges_text(before: History | None, after: History | None, study: str | Non
     """
     if before is None or after is None:
         return _UNREADABLE
-    known = {each.release_id for each in before.reservations}
     ours = [each for each in after.reservations if study in (None, each.request.study)]
-    new = [each for each in ours if each.release_id not in known]
+    new = [each for each in ours if each.release_id not in before.reserved]
     charged = [_describe_charge(each) for each in new] or ["nothing was charged by this command"]
     waiting = [
         _describe_progress(each, after)

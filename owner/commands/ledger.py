@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -23,11 +22,11 @@ from dppca.owner.client.recovery import (
 from dppca.owner.client.session import compare_ledger, connect
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.interrupt import report_entries_on_interrupt
-from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
-from dppca.owner.ledger.mark import Held, extends, not_borne_out, read_mark
-from dppca.owner.ledger.reading import read_archive, read_history
+from dppca.owner.ledger.mark import Held, not_borne_out, read_mark
+from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import remaining, spent
 from dppca.owner.render.charges import optional_text
 from dppca.owner.render.ledger import RecoveredRelease, RecoveryDocument, recovery_text
@@ -88,8 +87,7 @@ def recover(
     site = load_site(folder)
     with report_entries_on_interrupt(site), connect(site) as client:
         held = client.held()
-        archive = read_archive(site.ledger)
-        history, policy = archive.history, load_policy(site)
+        history, policy = read_history(site.ledger), load_policy(site)
         mark = read_mark(site.ledger)
         before = Held() if mark is None else mark.held
         theirs = {
@@ -100,8 +98,8 @@ def recover(
         missing = _found(site, client, history, disowned=set(disown))
         chosen = assign_data_sets(missing, data_sets, policy)
         entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
-        known = 0 if mark is None or extends(archive.rows, mark.length, mark.head) else mark.length
-        wrong = not_borne_out(held, history, archive.rows)
+        known = 0 if mark is None or history.extends(mark.length, mark.head) else mark.length
+        wrong = not_borne_out(held, history)
         document = _document(site, missing, chosen, refused, history, policy)
         document["entries_known"] = max(known, wrong.length)
         if entries or refused or document["entries_known"]:
@@ -167,11 +165,12 @@ def _document(
     policy: Policy,
 ) -> RecoveryDocument:
     recovered: list[RecoveredRelease] = []
-    entries = {}
+    after = history.copy()
     for each in found:
         data_set = chosen[each.study.name]
         made = make_recovery(each, data_set, now=utc_now())
-        entries[made.release_id], request = made, made.request
+        after.add(made, FIRST)
+        request = made.request
         recovered.append(
             {
                 "study": each.study.name,
@@ -186,7 +185,6 @@ def _document(
                 "unproved": each.unproved,
             }
         )
-    after = replace(history, recoveries={**history.recoveries, **entries})
     totals = {each.name: after.total(each.name, policy.populations) for each in policy.populations}
     return {
         "command": "ledger recover",

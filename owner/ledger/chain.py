@@ -33,8 +33,8 @@ what curators say that they hold (`dppca.owner.ledger.mark`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, fields
 
 from dppca.common.amounts import decimal_text, spent_text
 from dppca.common.errors import (
@@ -57,7 +57,7 @@ from dppca.owner.ledger.entries import (
     Reservation,
 )
 from dppca.owner.ledger.entry_documents import from_document
-from dppca.owner.ledger.openers import Openers, misplaced, with_entry
+from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
 
 FIRST = bytes(32)
@@ -75,34 +75,78 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a verified chain says.
+    """What a verified chain says; not changed once it was handed out.
 
     Attributes
     ----------
-    length, head
-        Number of entries, and the hash of the last (`FIRST` of an empty chain).
-    reservations
-        In order.
-    commitments, deliveries, recoveries, disowned
-        By release.
+    heads
+        The hash of each entry, in order.
+    reserved, commitments, deliveries, recoveries, disowned
+        By release, in order.
     openers
         By opener key.
     """
 
-    length: int = 0
-    head: bytes = FIRST
-    reservations: tuple[Reservation, ...] = ()
-    commitments: Mapping[bytes, Commitment] = field(default_factory=dict)
-    deliveries: Mapping[bytes, Delivery] = field(default_factory=dict)
-    recoveries: Mapping[bytes, Recovery] = field(default_factory=dict)
-    disowned: Mapping[bytes, Disowning] = field(default_factory=dict)
-    openers: Openers = field(default_factory=dict)
+    heads: list[bytes] = field(default_factory=list)
+    reserved: dict[bytes, Reservation] = field(default_factory=dict)
+    commitments: dict[bytes, Commitment] = field(default_factory=dict)
+    deliveries: dict[bytes, Delivery] = field(default_factory=dict)
+    recoveries: dict[bytes, Recovery] = field(default_factory=dict)
+    disowned: dict[bytes, Disowning] = field(default_factory=dict)
+    openers: dict[str, OpenerRecord] = field(default_factory=dict)
+    _reserved: dict[str, Reservation] = field(default_factory=dict)  # by the request's digest
+    _settled: dict[str, Recovery | Disowning] = field(default_factory=dict)  # likewise
+    _spent: dict[Account, PrivacyCost] = field(default_factory=dict)  # the sum of its charges
+
+    @property
+    def length(self) -> int:
+        """Number of entries."""
+        return len(self.heads)
+
+    @property
+    def head(self) -> bytes:
+        """The hash of the last entry; `FIRST` of an empty chain."""
+        return self.heads[-1] if self.heads else FIRST
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All reservations, in order."""
+        return tuple(self.reserved.values())
+
+    def copy(self) -> History:
+        """The same history, to be extended by `add`."""
+        return History(*(getattr(self, each.name).copy() for each in fields(self)))
+
+    def add(self, entry: Entry, head: bytes) -> None:
+        """Extend the history in place by an entry that may follow; ``head`` is its hash."""
+        self.heads.append(head)
+        if isinstance(entry, OpenerEntry):
+            self.openers[entry.key_id] = record_with(self.openers, entry)
+        elif isinstance(entry, Reservation):
+            self.reserved[entry.release_id] = entry
+            self._reserved[entry.request.request_digest] = entry
+            self._charge(entry.request)
+        elif isinstance(entry, Commitment):
+            self.commitments[entry.release_id] = entry
+        elif isinstance(entry, Recovery):
+            self.recoveries[entry.release_id] = entry
+            if not isinstance(self.settled_for(entry.request.request_digest), Recovery):
+                self._settled[entry.request.request_digest] = entry
+            if entry.release_id not in self.reserved:
+                self._charge(entry.request)
+        elif isinstance(entry, Disowning):
+            self.disowned[entry.release_id] = entry
+            self._settled.setdefault(entry.study_digest, entry)
+        else:
+            self.deliveries[entry.release_id] = entry
+
+    def extends(self, length: int, head: bytes) -> bool:
+        """Whether the chain goes on from one of this length and head."""
+        return not length or (length <= self.length and self.heads[length - 1] == head)
 
     def reservation_for(self, request_digest: str) -> Reservation | None:
         """The one reservation under a digest, if there is one."""
-        return next(
-            (r for r in self.reservations if r.request.request_digest == request_digest), None
-        )
+        return self._reserved.get(request_digest)
 
     def commitment_for(self, request_digest: str) -> Commitment | None:
         """The stored release under a digest, if there is one."""
@@ -111,11 +155,7 @@ class History:
 
     def settled_for(self, request_digest: str) -> Recovery | Disowning | None:
         """The recovery or disowning of a release under a digest, if there is one."""
-        recovered = (
-            r for r in self.recoveries.values() if r.request.request_digest == request_digest
-        )
-        disowned = (d for d in self.disowned.values() if d.study_digest == request_digest)
-        return next(recovered, None) or next(disowned, None)
+        return self._settled.get(request_digest)
 
     def contribution_for(self, request_digest: str) -> Commitment | Recovery | None:
         """The release that counts as this site's: the recovered one, or else the stored one."""
@@ -140,9 +180,8 @@ class History:
     @property
     def charges(self) -> tuple[Reservation | Recovery, ...]:
         """What counts: every reservation, and every recovery of a release that has none."""
-        reserved = {r.release_id for r in self.reservations}
-        recovered = (r for r in self.recoveries.values() if r.release_id not in reserved)
-        return (*self.reservations, *recovered)
+        recovered = (r for key, r in self.recoveries.items() if key not in self.reserved)
+        return (*self.reserved.values(), *recovered)
 
     def find_charges(
         self, name: str, populations: Collection[Population] = ()
@@ -161,8 +200,9 @@ class History:
 
     def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
         """The sum of `find_charges`."""
-        charges = (c.request.charge for c in self.find_charges(name, populations))
-        return sum(charges, NO_COST)
+        tied = self._tied(tie(name), populations)
+        costs = (cost for each, cost in self._spent.items() if not tied.isdisjoint(each.ties))
+        return sum(costs, NO_COST)
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
         """The populations of the policy that have all charges with one of them in common."""
@@ -172,8 +212,7 @@ class History:
     def unclaimed(self, populations: Collection[Population]) -> tuple[str, ...]:
         """Names that were charged and are tied to no population of the policy."""
         claimed = self._tied(tie(*(p.name for p in populations)), populations)
-        accounts = (charge.request.account for charge in self.charges)
-        left = (each.population.name for each in accounts if claimed.isdisjoint(each.ties))
+        left = (each.population.name for each in self._spent if claimed.isdisjoint(each.ties))
         return tuple(dict.fromkeys(left))
 
     @property
@@ -182,10 +221,12 @@ class History:
         return tuple(dict.fromkeys(c.request.data_set for c in self.charges))
 
     def _tied(self, start: frozenset[str], populations: Collection[Population]) -> frozenset[str]:
-        accounts = dict.fromkeys(charge.request.account for charge in self.charges)
-        charged = frozenset(account.source for account in accounts)
+        charged = frozenset(account.source for account in self._spent)
         stated = (population.ties(charged) for population in populations)
-        return follow_ties(start, [*(account.ties for account in accounts), *stated])
+        return follow_ties(start, [*(account.ties for account in self._spent), *stated])
+
+    def _charge(self, request: ReleaseRequest) -> None:
+        self._spent[request.account] = self._spent.get(request.account, NO_COST) + request.charge
 
 
 def admit_charge(history: History, request: ReleaseRequest) -> Reservation | None:
@@ -306,12 +347,17 @@ def verify_chain(rows: Iterable[LedgerRow]) -> History:
     """
     history = History()
     for row in rows:
-        entry = _read(row, history)
-        fault = _misplaced(history, entry)
-        if fault is not None:
-            raise damaged(entry.sequence, fault)
-        history = _with(history, entry, hashlib.sha256(_document(row)).digest())
+        enter(history, row)
     return history
+
+
+def enter(history: History, row: LedgerRow) -> None:
+    """Verify the next row of a chain, and extend its history in place; raises likewise."""
+    entry, head = _read(row, history)
+    fault = _misplaced(history, entry)
+    if fault is not None:
+        raise damaged(entry.sequence, fault)
+    history.add(entry, head)
 
 
 def damaged(sequence: int, reason: str) -> LedgerCorruptError:
@@ -322,12 +368,14 @@ def damaged(sequence: int, reason: str) -> LedgerCorruptError:
     )
 
 
-def _read(row: LedgerRow, history: History) -> Entry:
+def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
+    """The entry of a row, and its hash."""
     number = history.length + 1
-    document = _document(row)
+    document = row.document if isinstance(row.document, bytes) else b""
+    head = hashlib.sha256(document).digest()
     if row.sequence != number:
         raise damaged(number, "another entry stands in its place")
-    if hashlib.sha256(document).digest() != row.digest:
+    if head != row.digest:
         raise damaged(number, "its content does not have its hash")
     try:
         entry = from_document(document, previous=history.head)
@@ -335,11 +383,7 @@ def _read(row: LedgerRow, history: History) -> Entry:
         raise damaged(number, "it is not one that follows the entry before it") from error
     if entry.sequence != number:
         raise damaged(number, "it has another number")
-    return entry
-
-
-def _document(row: LedgerRow) -> bytes:
-    return row.document if isinstance(row.document, bytes) else b""
+    return entry, head
 
 
 def _misplaced(history: History, entry: Entry) -> str | None:
@@ -349,12 +393,14 @@ def _misplaced(history: History, entry: Entry) -> str | None:
     if isinstance(entry, Reservation):
         if history.reservation_for(entry.request.request_digest) is not None:
             return "its study has been reserved before"
-        if any(r.release_id == entry.release_id for r in history.reservations):
+        if entry.release_id in history.reserved:
             return "its release has been reserved before"
+        if entry.release_id in history.recoveries:
+            return "its release has been recovered before"
         if history.settled_for(entry.request.request_digest) is not None:
             return "its study has been recovered or disowned before"
     elif isinstance(entry, Commitment):
-        if all(r.release_id != entry.release_id for r in history.reservations):
+        if entry.release_id not in history.reserved:
             return "its release was never reserved"
         if entry.release_id in history.commitments:
             return "its release has been committed before"
@@ -375,7 +421,7 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
     digest = entry.study_digest if isinstance(entry, Disowning) else entry.request.request_digest
     if history.knows(digest, entry.release_id):
         return "its release is known already"
-    reserved = next((r for r in history.reservations if r.release_id == entry.release_id), None)
+    reserved = history.reserved.get(entry.release_id)
     if reserved is None:
         return None
     if isinstance(entry, Disowning):
@@ -387,21 +433,6 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
         theirs.charge,
     )
     return None if same else "its release was reserved otherwise"
-
-
-def _with(history: History, entry: Entry, head: bytes) -> History:
-    grown = replace(history, length=entry.sequence, head=head)
-    if isinstance(entry, OpenerEntry):
-        return replace(grown, openers=with_entry(history.openers, entry))
-    if isinstance(entry, Reservation):
-        return replace(grown, reservations=(*history.reservations, entry))
-    if isinstance(entry, Commitment):
-        return replace(grown, commitments={**history.commitments, entry.release_id: entry})
-    if isinstance(entry, Recovery):
-        return replace(grown, recoveries={**history.recoveries, entry.release_id: entry})
-    if isinstance(entry, Disowning):
-        return replace(grown, disowned={**history.disowned, entry.release_id: entry})
-    return replace(grown, deliveries={**history.deliveries, entry.release_id: entry})
 
 
 def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost) -> None:

@@ -11,8 +11,9 @@ Limits and choices
   no bytes without an entry, and no entry without its bytes. Bytes that a crash kept from being
   stored were never sent; they are drawn again under the same reservation. So are the sums of an
   opener and the entry that says what it opened.
-* Every reading verifies the whole chain, and the digests of all stored bytes
-  (`dppca.owner.ledger.reading`). What the file is made of is in `dppca.owner.ledger.file`.
+* The chain is verified once while the lock is held, and extended by what is appended; stored
+  bytes are compared with their digests when they are read (`dppca.owner.ledger.reading`). What the
+  file is made of is in `dppca.owner.ledger.file`.
 * Nothing is reserved or committed in a ledger that its mark does not know as the newest, or that a
   curator knows better (`dppca.owner.ledger.mark`): `Ledger.compare` and `Ledger.recover` are the
   ways on.
@@ -34,7 +35,7 @@ from dppca.common.aggregation.opening import Sums
 from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import ChainError, LedgerError, OpeningRefusedError
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, verify_chain
+from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (
     Ballot,
     Commitment,
@@ -68,7 +69,6 @@ from dppca.owner.ledger.mark import (
     Mark,
     at_work,
     compared,
-    extends,
     left,
     read_mark,
     require_borne_out,
@@ -76,7 +76,13 @@ from dppca.owner.ledger.mark import (
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
-from dppca.owner.ledger.reading import read_archive, read_rows, read_sums, verified
+from dppca.owner.ledger.reading import (
+    read_history,
+    read_release,
+    read_sums,
+    remember,
+    verified,
+)
 
 LOCK_WAIT_S = 10.0
 OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)
@@ -134,9 +140,9 @@ class Ledger:
             self._leave(Mark(0, FIRST, 0, 0, Held() if self._mark is None else self._mark.held))
 
     def history(self) -> History:
-        """Verify everything and say what it amounts to; `LedgerCorruptError` names the fault."""
-        with sqlite_errors():
-            return verified(self._connection)
+        """What the verified chain amounts to; `LedgerCorruptError` names the fault."""
+        with sqlite_errors(), self._snapshot():
+            return verified(self._connection, self._path)
 
     def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
         """Charge a release to a population, before any noise is drawn; durable when it returns.
@@ -198,17 +204,17 @@ class Ledger:
         return StoredRelease(reservation, made, payload, receipt)
 
     def stored(self, request_digest: str) -> StoredRelease:
-        """The release committed under a digest: the bytes that may leave."""
-        history = self.history()
-        reservation = history.reservation_for(request_digest)
-        committed = history.commitment_for(request_digest)
-        if reservation is None or committed is None:
-            raise LedgerError("nothing is stored for this study or model")
-        with sqlite_errors():
-            receipt, payload = self._connection.execute(
-                "SELECT receipt, payload FROM releases WHERE release_id = ?",
-                (reservation.release_id,),
-            ).fetchone()
+        """The release committed under a digest: the bytes that may leave.
+
+        `LedgerError` where there are none, `LedgerCorruptError` where their digest is another.
+        """
+        with sqlite_errors(), self._snapshot():
+            history = verified(self._connection, self._path)
+            reservation = history.reservation_for(request_digest)
+            committed = history.commitment_for(request_digest)
+            if reservation is None or committed is None:
+                raise LedgerError("nothing is stored for this study or model")
+            receipt, payload = read_release(self._connection, committed)
         return StoredRelease(reservation, committed, payload, receipt)
 
     def mark_sent(self, release_id: bytes, *, now: datetime) -> None:
@@ -272,13 +278,14 @@ class Ledger:
         self._enter(made, sums)
 
     def sums(self, key_id: str) -> Sums:
-        """The sums that an opener key has opened; `LedgerError` where it has not."""
-        opened = self.history().openers.get(key_id)
-        if opened is None or opened.opening is None:
-            raise LedgerError("this opener key has opened nothing")
-        with sqlite_errors():
-            totals = read_sums(self._connection, key_id)
-        return Sums(opened.opening.set_digest, tuple(totals))
+        """The sums that an opener key has opened; raises as `stored`."""
+        with sqlite_errors(), self._snapshot():
+            history = verified(self._connection, self._path)
+            opened = history.openers.get(key_id)
+            if opened is None or opened.opening is None:
+                raise LedgerError("this opener key has opened nothing")
+            totals = read_sums(self._connection, history, key_id)
+        return Sums(opened.opening.set_digest, totals)
 
     def mark_opened(self, key_id: str, *, now: datetime) -> None:
         """Write down that the curator needs nothing more of an opening; once."""
@@ -293,14 +300,14 @@ class Ledger:
             The ledger does not bear it out, or lacks entries that this site has written: the site
             is locked, now and for later commands. Says what to do.
         """
-        rows, history = self._rows(), self.history()
-        mark = compared(self._mark, held, history, rows)
+        history = self.history()
+        mark = compared(self._mark, held, history)
         if (mark.length, mark.head) == (history.length, history.head):
             self._leave(mark)
         else:
             write_mark(self._path, mark)
-        require_own(mark, rows)
-        require_borne_out(mark.held, history, rows)
+        require_own(mark, history)
+        require_borne_out(mark.held, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
         """Enter what the steward has settled, all or nothing; the ledger counts as the newest then.
@@ -320,7 +327,6 @@ class Ledger:
         with self._transaction() as history:
             for entry in entries:
                 self._append(history, replace(entry, sequence=history.length + 1))
-                history = verify_chain(self._rows())
             checkpoint("store")
         checkpoint("commit")
         held = Held() if self._mark is None else self._mark.held
@@ -328,21 +334,16 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file, and mark it as left where it is the newest as far as is known."""
-        mark = self._mark
+        mark = self._mark if self._left else None
+        if mark is not None and mark.changed_ns:
+            mark = None  # nothing was written
         try:
-            if self._left and mark is not None and mark.changed_ns == 0:
-                rows = self._rows()
-                if extends(rows, mark.length, mark.head):
-                    history = verify_chain(rows)
-                    mark = replace(mark, length=history.length, head=history.head)
+            if mark is not None and (history := self.history()).extends(mark.length, mark.head):
+                mark = replace(mark, length=history.length, head=history.head)
         finally:
             self._connection.close()
-        if self._left and mark is not None and mark.changed_ns == 0:
+        if mark is not None:
             write_mark(self._path, left(mark, self._path))
-
-    def _rows(self) -> list[LedgerRow]:
-        with sqlite_errors():
-            return read_rows(self._connection)
 
     def _leave(self, mark: Mark) -> None:
         """Take a mark as that of the newest ledger, while this command is at work."""
@@ -361,9 +362,8 @@ class Ledger:
     def _require_unlocked(self, history: History) -> None:
         if self._mark is None:
             return  # every command compares it before it charges anything
-        rows = self._rows()
-        require_own(self._mark, rows)
-        require_borne_out(self._mark.held, history, rows)
+        require_own(self._mark, history)
+        require_borne_out(self._mark.held, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
         """Enter what an opener key has done, unless the very same is there."""
@@ -389,23 +389,37 @@ class Ledger:
         return made
 
     def _append(self, history: History, entry: Entry) -> None:
+        """Write an entry, and extend the history by what was written."""
         document = to_document(entry, previous=history.head)
+        head = hashlib.sha256(document).digest()
         self._connection.execute(
             "INSERT INTO entries (sequence, document, digest) VALUES (?, ?, ?)",
-            (entry.sequence, document, hashlib.sha256(document).digest()),
+            (entry.sequence, document, head),
         )
+        enter(history, LedgerRow(entry.sequence, document, head))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Read what belongs together."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
 
     @contextmanager
     def _transaction(self) -> Iterator[History]:
-        """All or nothing, on a chain that has just been verified."""
+        """All or nothing: a copy of the verified chain, which `_append` extends with the file."""
         connection = self._connection
         if self._left and self._mark is not None and self._mark.changed_ns:
             self._leave(self._mark)
         with sqlite_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield verified(connection)
+                history = verified(connection, self._path).copy()
+                yield history
                 connection.execute("COMMIT")
+                remember(self._path, history)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -476,10 +490,10 @@ def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
             ledger.compare(held)
         return
     with lock_site(lock, wait_s=LOCK_WAIT_S):
-        mark = compared(read_mark(path), held, History(), ())
+        mark = compared(read_mark(path), held, History())
         write_mark(path, left(mark, path))
-    require_own(mark, ())
-    require_borne_out(mark.held, History(), ())
+    require_own(mark, History())
+    require_borne_out(mark.held, History())
 
 
 def require_newest(path: Path) -> bool:
@@ -490,11 +504,11 @@ def require_newest(path: Path) -> bool:
     ChainError
         The site is locked.
     LedgerError, LedgerCorruptError
-        As `read_archive`.
+        As `read_history`.
     """
-    archive, mark = read_archive(path), read_mark(path)
+    history, mark = read_history(path), read_mark(path)
     if mark is None:
         return False
-    require_own(mark, archive.rows)
-    require_borne_out(mark.held, archive.history, archive.rows)
+    require_own(mark, history)
+    require_borne_out(mark.held, history)
     return mark.is_of(path)

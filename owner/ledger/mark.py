@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dppca.common.errors import ChainError, LedgerError
 from dppca.common.files import HAS_MODES, write_file
-from dppca.owner.ledger.chain import History, LedgerRow
+from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_extends
 
 LOCK_FILE = "site.lock"
@@ -170,14 +169,14 @@ def _witness(ledger: Path) -> Path:
     return ledger if ledger.exists() else ledger.with_name(LOCK_FILE)
 
 
-def not_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -> Held:
+def not_borne_out(held: Held, history: History) -> Held:
     """What of a curator's words a ledger does not bear out; an empty `Held` where all is well."""
     missing = held.unknown_to(history)
-    good = extends(rows, held.length, held.head)
+    good = history.extends(held.length, held.head)
     return Held(missing) if good else Held(missing, held.length, held.head)
 
 
-def compared(mark: Mark | None, held: Held, history: History, rows: Sequence[LedgerRow]) -> Mark:
+def compared(mark: Mark | None, held: Held, history: History) -> Mark:
     """The mark of a ledger after a curator's words.
 
     What was missing before stays missing, whichever curator answers now, until it is known; and
@@ -185,28 +184,23 @@ def compared(mark: Mark | None, held: Held, history: History, rows: Sequence[Led
     """
     before = Held() if mark is None else mark.held
     releases = dict.fromkeys((*before.releases, *held.releases))
-    wrong = not_borne_out(replace(held, releases=tuple(releases)), history, rows)
-    if mark is not None and not extends(rows, mark.length, mark.head):
+    wrong = not_borne_out(replace(held, releases=tuple(releases)), history)
+    if mark is not None and not history.extends(mark.length, mark.head):
         return replace(mark, held=wrong)
     return Mark(history.length, history.head, 0, 0, wrong)
 
 
-def extends(rows: Sequence[LedgerRow], length: int, head: bytes) -> bool:
-    """Whether a chain goes on from one of this length and head."""
-    return not length or (length <= len(rows) and rows[length - 1].digest == head)
-
-
-def require_own(mark: Mark, rows: Sequence[LedgerRow]) -> None:
+def require_own(mark: Mark, history: History) -> None:
     """Raise `ChainError` unless a ledger has all entries that this site's mark knows."""
     try:
-        require_extends(rows, length=mark.length, head=mark.head)
+        require_extends(history, length=mark.length, head=mark.head)
     except ChainError as error:
         raise ChainError(
             f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
         ) from error
 
 
-def require_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -> None:
+def require_borne_out(held: Held, history: History) -> None:
     """Raise `ChainError` unless a ledger bears out what a curator has said."""
     missing = held.unknown_to(history)
     if missing:
@@ -218,7 +212,7 @@ def require_borne_out(held: Held, history: History, rows: Sequence[LedgerRow]) -
             f"or somebody else has used this site's key. {WHAT_TO_DO}"
         )
     try:
-        require_extends(rows, length=held.length, head=held.head)
+        require_extends(history, length=held.length, head=held.head)
     except ChainError as error:
         raise ChainError(
             f"the curator has seen another ledger of this site: {error}. Either this ledger is an "

@@ -96,18 +96,16 @@ def _misbound(openers: Openers, found: OpenerRecord, entry: Ballot | SetOpening)
     return None
 
 
-def with_entry(openers: Openers, entry: OpenerEntry) -> Openers:
-    """The records after an entry that is not misplaced."""
+def record_with(openers: Openers, entry: OpenerEntry) -> OpenerRecord:
+    """The record of a key after an entry that is not misplaced."""
     if isinstance(entry, Offer):
-        return {**openers, entry.key_id: OpenerRecord(entry)}
+        return OpenerRecord(entry)
     opener = openers[entry.key_id]
     if isinstance(entry, Ballot):
-        opener = replace(opener, vote=entry)
-    elif isinstance(entry, SetOpening):
-        opener = replace(opener, opening=entry)
-    else:
-        opener = replace(opener, delivery=entry)
-    return {**openers, entry.key_id: opener}
+        return replace(opener, vote=entry)
+    if isinstance(entry, SetOpening):
+        return replace(opener, opening=entry)
+    return replace(opener, delivery=entry)
 
 
 def digest_sums(totals: Iterable[tuple[int, bytes]]) -> str:

@@ -1,16 +1,23 @@
-"""Reading a ledger: every reading verifies the whole chain, and the digests of all stored bytes."""
+"""Reading a ledger: its chain is verified before anything is said of it, and stored bytes with use.
+
+A chain that this process has verified is not verified again while the file is the same: inode,
+size, change time, number of entries and last hash. So a command verifies it once, however often it
+asks, and a page that is open for days verifies it when it has grown. Stored bytes, which are long,
+are compared with their digests where they are sent or shown, and all of them by `read_archive`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dppca.common.errors import LedgerCorruptError
-from dppca.owner.ledger.chain import History, LedgerRow, damaged, verify_chain
+from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_chain
+from dppca.owner.ledger.entries import Commitment
 from dppca.owner.ledger.file import (
     BUSY_MS,
     check_form,
@@ -20,10 +27,15 @@ from dppca.owner.ledger.file import (
 from dppca.owner.ledger.openers import digest_sums
 
 _ALL_ENTRIES = "SELECT sequence, document, digest FROM entries ORDER BY sequence"
+_LAST_ENTRY = "SELECT sequence, digest FROM entries ORDER BY sequence DESC LIMIT 1"
+
+_Stamp = tuple[object, ...]
+_verified: dict[Path, tuple[_Stamp, History]] = {}
+"""The chain that this process verified last, by the path of its file."""
 
 
 def read_history(path: Path) -> History:
-    """Verify a site's ledger and say what it amounts to; nothing is written or locked.
+    """Verify the chain of a site's ledger and say what it amounts to; nothing is written or locked.
 
     Raises
     ------
@@ -34,7 +46,8 @@ def read_history(path: Path) -> History:
     LedgerCorruptError
         It does not verify; the message names the first damaged entry.
     """
-    return read_archive(path).history
+    with _reading(path) as connection:
+        return History() if connection is None else verified(connection, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,82 +68,126 @@ class LedgerArchive:
 
 
 def read_archive(path: Path) -> LedgerArchive:
-    """Verify a site's ledger and read all of it but the payloads; raises as `read_history`."""
+    """Verify a site's ledger, all stored bytes included; raises as `read_history`."""
+    with _reading(path) as connection:
+        if connection is None:
+            return LedgerArchive(History())
+        history = verified(connection, path)
+        _require_stored(connection, history)
+        return LedgerArchive(
+            history,
+            tuple(_rows(connection)),
+            dict(connection.execute("SELECT release_id, receipt FROM releases")),
+        )
+
+
+def verified(connection: sqlite3.Connection, path: Path) -> History:
+    """Verify what a transaction reads of a ledger, or find it verified; `LedgerCorruptError`."""
+    stamp = _stamp(path, *(connection.execute(_LAST_ENTRY).fetchone() or (0, FIRST)))
+    known = _verified.get(path)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    history = verify_chain(_rows(connection))
+    _require_same_keys(connection, history)
+    _keep(path, stamp, history)
+    return history
+
+
+def remember(path: Path, history: History) -> None:
+    """Take a chain as verified that this process has extended, when it has reached the disk."""
+    _keep(path, _stamp(path, history.length, history.head), history)
+
+
+def read_release(connection: sqlite3.Connection, committed: Commitment) -> tuple[bytes, bytes]:
+    """The stored receipt and payload of a release; `LedgerCorruptError` if they were changed."""
+    query = "SELECT receipt, payload FROM releases WHERE release_id = ?"
+    receipt, payload = connection.execute(query, (committed.release_id,)).fetchone()
+    if _digest(payload) != committed.payload_sha256:
+        raise damaged(committed.sequence, "the stored bytes do not have their digest")
+    if _digest(receipt) != committed.receipt_sha256:
+        raise damaged(committed.sequence, "the stored receipt does not have its digest")
+    return receipt, payload
+
+
+def read_sums(
+    connection: sqlite3.Connection, history: History, key_id: str
+) -> tuple[tuple[int, bytes], ...]:
+    """The stored sums of a key that has opened a set, streams ascending; raises likewise."""
+    opening = history.openers[key_id].opening
+    assert opening is not None  # noqa: S101 - callers have seen to it
+    query = "SELECT stream, total FROM sums WHERE opener_key = ? ORDER BY stream"
+    sums = tuple(connection.execute(query, (bytes.fromhex(key_id),)))
+    sound = all(isinstance(s, int) and isinstance(total, bytes) for s, total in sums)
+    if not sound or digest_sums(sums) != opening.sums_sha256:
+        raise damaged(opening.sequence, "the stored sums do not have their digest")
+    return sums
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """A transaction that reads a ledger, which was checked for its form; None where none is."""
     if not path.exists():
-        return LedgerArchive(History())
+        yield None
+        return
     with sqlite_errors():
         # Not mode=ro: after a crash, reading means rolling back first.
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)
     with closing(connection), sqlite_errors():
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         if is_empty(connection):
-            return LedgerArchive(History())
+            yield None
+            return
         check_form(connection)
         # One transaction: a command at work in between would look like a damaged chain.
         connection.execute("BEGIN")
-        history = verified(connection)
-        return LedgerArchive(
-            history,
-            tuple(read_rows(connection)),
-            dict(connection.execute("SELECT release_id, receipt FROM releases")),
-        )
+        yield connection
 
 
-def read_rows(connection: sqlite3.Connection) -> list[LedgerRow]:
+def _rows(connection: sqlite3.Connection) -> Iterator[LedgerRow]:
     """Every entry as it stands in the file; nothing about it is believed."""
-    return [LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES)]
+    return (LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES))
 
 
-def verified(connection: sqlite3.Connection) -> History:
-    """Verify what a connection reads, entries and stored bytes; `LedgerCorruptError`."""
-    history = verify_chain(read_rows(connection))
-    waiting = dict(history.commitments)
-    stored = connection.execute("SELECT release_id, receipt, payload FROM releases")
-    faults = []
-    for release_id, receipt, payload in stored:
-        committed = waiting.pop(release_id, None)
-        if committed is None:
-            raise LedgerCorruptError(
-                "the ledger is damaged: it stores bytes of a release that it never committed"
-            )
-        if _digest(payload) != committed.payload_sha256:
-            faults.append((committed.sequence, "the stored bytes do not have their digest"))
-        if _digest(receipt) != committed.receipt_sha256:
-            faults.append((committed.sequence, "the stored receipt does not have its digest"))
-    faults += [(each.sequence, "its bytes are gone") for each in waiting.values()]
-    faults += _faults_of_sums(connection, history)
-    if faults:
-        raise damaged(*min(faults))
-    return history
+def _require_same_keys(connection: sqlite3.Connection, history: History) -> None:
+    """Refuse a ledger that stores what it never committed or opened, or has lost what it did."""
+    stored = {key for (key,) in connection.execute("SELECT release_id FROM releases")}
+    if stored - history.commitments.keys():
+        raise LedgerCorruptError(
+            "the ledger is damaged: it stores bytes of a release that it never committed"
+        )
+    opened = {bytes.fromhex(k) for k, each in history.openers.items() if each.opening is not None}
+    if any(key not in opened for (key,) in connection.execute("SELECT opener_key FROM sums")):
+        raise LedgerCorruptError(
+            "the ledger is damaged: it stores sums of masks that it never opened"
+        )
+    for release_id, committed in history.commitments.items():
+        if release_id not in stored:
+            raise damaged(committed.sequence, "its bytes are gone")
 
 
-def read_sums(connection: sqlite3.Connection, key_id: str) -> list[tuple[int, bytes]]:
-    """The stored sums of an opener key, streams ascending."""
-    query = "SELECT stream, total FROM sums WHERE opener_key = ? ORDER BY stream"
-    return connection.execute(query, (bytes.fromhex(key_id),)).fetchall()
-
-
-def _faults_of_sums(connection: sqlite3.Connection, history: History) -> list[tuple[int, str]]:
+def _require_stored(connection: sqlite3.Connection, history: History) -> None:
+    """Compare all stored bytes with their digests, in the order of their entries."""
     opened = {
-        bytes.fromhex(key_id): each.opening
+        each.opening.sequence: key_id
         for key_id, each in history.openers.items()
         if each.opening is not None
     }
-    for (key,) in connection.execute("SELECT DISTINCT opener_key FROM sums"):
-        if key not in opened:
-            raise LedgerCorruptError(
-                "the ledger is damaged: it stores sums of masks that it never opened"
-            )
-    return [
-        (opening.sequence, "the stored sums do not have their digest")
-        for key, opening in opened.items()
-        if _digest_stored(read_sums(connection, key.hex())) != opening.sums_sha256
-    ]
+    committed = {each.sequence: each for each in history.commitments.values()}
+    for sequence in sorted({*opened, *committed}):
+        if sequence in committed:
+            read_release(connection, committed[sequence])
+        else:
+            read_sums(connection, history, opened[sequence])
 
 
-def _digest_stored(sums: Sequence[tuple[object, object]]) -> str:
-    good = [(s, t) for s, t in sums if isinstance(s, int) and isinstance(t, bytes)]
-    return digest_sums(good) if len(good) == len(sums) else ""
+def _stamp(path: Path, length: object, head: object) -> _Stamp:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_ctime_ns, length, head
+
+
+def _keep(path: Path, stamp: _Stamp, history: History) -> None:
+    _verified.clear()  # one ledger at a time: a process works for one site
+    _verified[path] = stamp, history
 
 
 def _digest(content: object) -> str:

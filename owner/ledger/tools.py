@@ -87,18 +87,18 @@ def as_csv(entries: Iterable[LedgerEntry]) -> str:
     return text.getvalue()
 
 
-def require_extends(rows: Iterable[LedgerRow], *, length: int, head: bytes) -> None:
+def require_extends(history: History, *, length: int, head: bytes) -> None:
     """Raise `ChainError` unless the chain goes on from one that was noted earlier."""
-    entries = list(rows)
-    if length > len(entries):
+    if history.extends(length, head):
+        return
+    if length > history.length:
         raise ChainError(
-            f"the ledger has {len(entries)} entries where {length} were noted: it is an old copy, "
-            "or another one"
+            f"the ledger has {history.length} entries where {length} were noted: it is an old "
+            "copy, or another one"
         )
-    if length and entries[length - 1].digest != head:
-        raise ChainError(
-            f"entry {length} of the ledger is not the one that was noted: it is another ledger"
-        )
+    raise ChainError(
+        f"entry {length} of the ledger is not the one that was noted: it is another ledger"
+    )
 
 
 def check_receipt(reservation: Reservation, history: History, receipt: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import FIRST, LedgerRow
+from dppca.owner.ledger.chain import FIRST, History, LedgerRow
 from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation
 from dppca.owner.ledger.entry_documents import to_document
 from dppca.owner.ledger.populations import Account, Population
@@ -62,3 +63,25 @@ def rows_of(entries: Iterable[Entry]) -> list[LedgerRow]:
         head = hashlib.sha256(document).digest()
         rows.append(LedgerRow(sequence, document, head))
     return rows
+
+
+def history_of(*entries: Entry) -> History:
+    """What entries say together; nothing about them is verified."""
+    history = History()
+    for entry in entries:
+        history.add(entry, FIRST)
+    return history
+
+
+def tamper(path: Path, *statements: str) -> None:
+    """Change the file as somebody would who knows how: triggers off and on again."""
+    direct = sqlite3.connect(path, isolation_level=None)
+    triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+    guards = triggers.fetchall()
+    for name, _ in guards:
+        direct.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        direct.execute(statement)
+    for _, sql in guards:
+        direct.execute(sql)
+    direct.close()

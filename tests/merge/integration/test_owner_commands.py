@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 import dppca
-from dppca.common.errors import StudyStateError
+from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
@@ -198,24 +199,65 @@ def test_a_study_that_does_not_name_this_owner_is_no_study(
 def test_a_study_that_ends_while_the_steward_is_asked_costs_nothing(
     curator: Curator, site: OwnerSite, study: Study
 ) -> None:
-    class Slow(Terminal):
-        """A steward who agrees once an operator has aborted the study."""
-
-        def require_consent(self, *shown: Any) -> bool:
-            curator.operator().admin.AbortStudy(
-                pb.AbortStudyRequest(name=study.name, reason="x"), timeout=WAIT_S
-            )
-            return super().require_consent(*shown)
+    def abort() -> None:
+        request = pb.AbortStudyRequest(name=study.name, reason="x")
+        curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
 
     with pytest.raises(StudyStateError, match="aborted and takes no contribution any more"):
-        contribute(
-            load_site(site.folder),
-            study.name,
-            Slow(yes=True, quiet=True),
-            data_set_name=None,
-            digest=None,
-        )
+        _contribute_while(site, study, abort)
     assert not (site.folder / "ledger.sqlite").exists()
+
+
+def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], None]) -> None:
+    """Contribute as a steward who agrees once something has happened."""
+
+    class Slow(Terminal):
+        def require_consent(self, *shown: Any) -> bool:
+            happens()
+            return super().require_consent(*shown)
+
+    steward = Slow(yes=True, quiet=True)
+    contribute(load_site(site.folder), study.name, steward, data_set_name=None, digest=None)
+
+
+def test_another_process_that_charges_while_the_steward_is_asked_leaves_less_of_the_budget(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study, other = (curator.begin(site.name, epsilon=epsilon) for epsilon in ("1.5", "2"))
+
+    def charge() -> None:
+        site.run("contribute", other.name, "--yes", die_at="acknowledge")
+
+    with pytest.raises(BudgetExceededError, match="2 is spent"):
+        _contribute_while(site, study, charge)
+    assert site.history.total("survey").epsilon == 2
+
+    def draw() -> None:
+        site.run("contribute", third.name, "--yes", die_at="draw")
+
+    third = curator.begin(site.name, epsilon="1")
+    _contribute_while(site, third, draw)
+    assert site.history.total("survey").epsilon == 3, "one charge for both commands"
+
+
+def test_a_ledger_that_is_swapped_while_the_steward_is_asked_is_charged_nothing(
+    curator: Curator, site: OwnerSite
+) -> None:
+    first, second, third = (curator.begin(site.name, epsilon="0.1") for _ in range(3))
+    ledger = site.folder / "ledger.sqlite"
+    assert site.run("contribute", first.name, "--yes")[0] == 0
+    old = ledger.read_bytes()
+    assert site.run("contribute", second.name, "--yes")[0] == 0
+
+    def swap() -> None:
+        copy = site.folder / "copy"
+        copy.write_bytes(old)
+        copy.chmod(0o600)
+        copy.replace(ledger)
+
+    with pytest.raises(ChainError, match="not the one this site used last"):
+        _contribute_while(site, third, swap)
+    assert ledger.read_bytes() == old
 
 
 def test_data_without_the_studys_columns_cost_nothing(curator: Curator, site: OwnerSite) -> None:

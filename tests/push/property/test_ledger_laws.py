@@ -33,7 +33,7 @@ from dppca.owner.ledger.entries import (
     commitment,
     time_text,
 )
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.reading import read_archive, read_history
 from dppca.owner.release.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
@@ -250,7 +250,12 @@ def test_stored_bytes_that_change_are_caught(tmp_path: Path) -> None:
     for place in range(start, start + len(payload), 13):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(LedgerCorruptError, match="entry 2"):
-            read_history(path)
+            read_archive(path)
+        with (
+            open_ledger(path, lock=lock) as ledger,
+            pytest.raises(LedgerCorruptError, match="entry 2"),
+        ):
+            ledger.stored(STUDIES[0].digest)
 
 
 CENTS = st.integers(1, 200).map(lambda cents: Decimal(cents) / 100)
@@ -286,4 +291,4 @@ def test_what_is_admitted_never_exceeds_the_budget_and_what_is_refused_would(
             continue
         assert covered
         made = Reservation(number, time_text(NOW), bytes([number]) * 16, request)
-        history = replace(history, reservations=(*history.reservations, made))
+        history.add(made, bytes(32))

@@ -17,7 +17,7 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery, ReleaseKind
 from dppca.owner.ledger.reading import read_history
-from tests.support.ledgers import NOW, drawn, ledger_files, request_of
+from tests.support.ledgers import NOW, drawn, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
 
@@ -185,7 +185,7 @@ def test_an_interrupted_recovery_says_what_it_entered() -> None:
     charged = Recovery(1, "", bytes(16), request, n_rows=5, payload_sha256="")
     refused = Disowning(2, "", bytes([1] * 16), "other", "", "Key stolen.")
     before = History()
-    after = History(recoveries={bytes(16): charged}, disowned={refused.release_id: refused})
+    after = history_of(charged, refused)
     assert entered_text(before, before).endswith("nothing was charged")
     assert entered_text(after, after).endswith("nothing was charged")
     text = entered_text(before, after)

@@ -24,8 +24,8 @@ from dppca.owner.ledger.entries import ReleaseKind, Reservation
 from dppca.owner.ledger.entry_documents import from_document, to_document
 from dppca.owner.ledger.file import VERSION
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.ledger.reading import read_history
-from tests.support.ledgers import BUDGET, NOW, drawn, ledger_files, request_of
+from dppca.owner.ledger.reading import read_archive, read_history
+from tests.support.ledgers import BUDGET, NOW, drawn, ledger_files, request_of, tamper
 from tests.support.studies import make_study
 
 ID = bytes(range(16))
@@ -248,20 +248,6 @@ def test_what_is_written_cannot_be_changed(ledger: Ledger, path: Path, statement
     assert ledger.history() == before
 
 
-def _tamper(path: Path, *statements: str) -> None:
-    """Change the file as somebody would who knows how: triggers off and on again."""
-    direct = sqlite3.connect(path, isolation_level=None)
-    triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    guards = triggers.fetchall()
-    for name, _ in guards:
-        direct.execute(f"DROP TRIGGER {name}")
-    for statement in statements:
-        direct.execute(statement)
-    for _, sql in guards:
-        direct.execute(sql)
-    direct.close()
-
-
 @pytest.mark.parametrize(
     ("statement", "place"),
     [
@@ -270,11 +256,8 @@ def _tamper(path: Path, *statements: str) -> None:
         ("DELETE FROM entries WHERE sequence = 1", "entry 1"),
         ("DELETE FROM entries WHERE sequence = 4", "entry 4"),
         ("UPDATE entries SET sequence = -sequence WHERE sequence = 3", "entry 1"),
-        ("UPDATE releases SET payload = zeroblob(length(payload))", "entry 2"),
-        ("UPDATE releases SET receipt = x'7b7d'", "entry 2"),
         ("DELETE FROM releases", "entry 2"),
         ("INSERT INTO releases VALUES (x'00', x'00', x'00')", "never committed"),
-        ("UPDATE releases SET payload = 'text'", "entry 2"),
     ],
 )
 def test_a_changed_ledger_says_where_and_reserves_nothing(
@@ -284,7 +267,7 @@ def test_a_changed_ledger_says_where_and_reserves_nothing(
     with open_ledger(path, lock=lock) as ledger:
         _finished(ledger)
         _finished(ledger, "study-2", OTHER)
-    _tamper(path, statement)
+    tamper(path, statement)
     before = path.read_bytes()
     with pytest.raises(LedgerCorruptError, match=place):
         read_history(path)
@@ -294,6 +277,30 @@ def test_a_changed_ledger_says_where_and_reserves_nothing(
     ):
         ledger.reserve(request_of(make_study("small", name="study-3")), release_id=ID, now=NOW)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE releases SET payload = zeroblob(length(payload))",
+        "UPDATE releases SET receipt = x'7b7d'",
+        "UPDATE releases SET payload = 'text'",
+    ],
+)
+def test_stored_bytes_that_were_changed_are_not_sent_and_a_full_reading_names_them(
+    tmp_path: Path, statement: str
+) -> None:
+    path, lock = ledger_files(tmp_path)
+    with open_ledger(path, lock=lock) as ledger:
+        _finished(ledger)
+    tamper(path, statement)
+    with pytest.raises(LedgerCorruptError, match="entry 2"):
+        read_archive(path)
+    with (
+        open_ledger(path, lock=lock) as ledger,
+        pytest.raises(LedgerCorruptError, match="entry 2"),
+    ):
+        ledger.stored(make_study("small", name="study-1").digest)
 
 
 def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
@@ -315,8 +322,8 @@ def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
             LedgerCorruptError,
         ),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), LedgerCorruptError),
-        (lambda path: _tamper(path, f"PRAGMA user_version = {VERSION + 1}"), LedgerVersionError),
-        (lambda path: _tamper(path, "PRAGMA application_id = 7"), LedgerError),
+        (lambda path: tamper(path, f"PRAGMA user_version = {VERSION + 1}"), LedgerVersionError),
+        (lambda path: tamper(path, "PRAGMA application_id = 7"), LedgerError),
     ],
 )
 def test_a_file_that_is_no_ledger_is_refused(
@@ -339,8 +346,8 @@ def test_a_ledger_of_another_version_is_refused_by_name_and_left_alone(
     path, lock = ledger_files(tmp_path)
     with open_ledger(path, lock=lock) as ledger:
         _finished(ledger)
-    _tamper(path, "PRAGMA journal_mode = WAL")
-    _tamper(path, f"PRAGMA user_version = {version}")
+    tamper(path, "PRAGMA journal_mode = WAL")
+    tamper(path, f"PRAGMA user_version = {version}")
     before = path.read_bytes()
     with (
         pytest.raises(LedgerVersionError, match=f"version {version}; this"),

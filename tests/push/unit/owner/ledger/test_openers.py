@@ -22,9 +22,9 @@ from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, req
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
 from dppca.owner.ledger.mark import Held, mark_path
 from dppca.owner.ledger.openers import digest_sums
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.reading import read_archive, read_history
 from dppca.owner.ledger.tools import as_csv, exported
-from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
+from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, tamper
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
@@ -200,16 +200,11 @@ def test_changed_sums_are_found(tmp_path: Path, statement: str, reason: str) -> 
     path, lock = ledger_files(tmp_path)
     with open_ledger(path, lock=lock) as ledger:
         _opened(ledger)
-    direct = sqlite3.connect(path, isolation_level=None)
-    guards = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-    for name, _ in guards:
-        direct.execute(f"DROP TRIGGER {name}")
-    direct.execute(statement)
-    for _, sql in guards:
-        direct.execute(sql)
-    direct.close()
+    tamper(path, statement)
     with pytest.raises(LedgerCorruptError, match=reason):
-        read_history(path)
+        read_archive(path)
+    with open_ledger(path, lock=lock) as ledger, pytest.raises(LedgerCorruptError, match=reason):
+        ledger.sums(KEY)
 
 
 def test_a_disk_that_is_full_at_the_opening_leaves_no_half(tmp_path: Path) -> None:

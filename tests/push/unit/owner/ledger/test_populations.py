@@ -12,7 +12,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
-from tests.support.ledgers import request_of
+from tests.support.ledgers import history_of, request_of
 from tests.support.studies import make_study
 
 FILE, OTHER_FILE = "f" * 64, "0" * 64
@@ -39,7 +39,7 @@ def _charged(*accounts: Account) -> History:
         )
         for number, each in enumerate(accounts)
     ]
-    return History(reservations=tuple(made))
+    return history_of(*made)
 
 
 OLD = Account("survey", _people("survey"))

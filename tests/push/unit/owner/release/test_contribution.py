@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -32,23 +31,18 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.render.review import review_text
 from tests.support.examples import examples
-from tests.support.ledgers import BUDGET, NOW, account_of, request_of
+from tests.support.ledgers import BUDGET, NOW, account_of, history_of, request_of
 from tests.support.studies import make_study
 
 ID = bytes(16)
 STUDY = make_study("small")
 EMPTY = History()
-RESERVED = replace(
-    EMPTY, length=1, reservations=(Reservation(1, time_text(NOW), ID, request_of(STUDY)),)
+STEPS = (
+    Reservation(1, time_text(NOW), ID, request_of(STUDY)),
+    commitment(sequence=2, now=NOW, release_id=ID, n_rows=9, payload=b"", receipt=b""),
+    Delivery(3, time_text(NOW), ID),
 )
-COMMITTED = replace(
-    RESERVED,
-    length=2,
-    commitments={
-        ID: commitment(sequence=2, now=NOW, release_id=ID, n_rows=9, payload=b"", receipt=b"")
-    },
-)
-SENT = replace(COMMITTED, length=3, deliveries={ID: Delivery(3, time_text(NOW), ID)})
+RESERVED, COMMITTED, SENT = (history_of(*STEPS[:n]) for n in (1, 2, 3))
 
 
 def _review(history: History = EMPTY, *, budget: Budget = BUDGET, n_rows: int = 1000) -> Any:

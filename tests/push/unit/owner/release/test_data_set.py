@@ -18,7 +18,7 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.locations import local_files
 from dppca.owner.release.contribution import choose_data_set, request_contribution
 from dppca.owner.site.policy import DataSet, Policy
-from tests.support.ledgers import BUDGET, NOW, account_of, ledger_files, request_of
+from tests.support.ledgers import BUDGET, NOW, account_of, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
 
@@ -36,7 +36,7 @@ def _policy(names: list[str]) -> Policy:
 
 def _charged(data_set: str) -> History:
     request = request_of(STUDY, data_set=data_set)
-    return History(length=1, reservations=(Reservation(1, "", bytes(16), request),))
+    return history_of(Reservation(1, "", bytes(16), request))
 
 
 @given(names=st.lists(NAMES, unique=True, min_size=1), charged=NAMES)
@@ -58,7 +58,7 @@ def test_a_study_that_was_charged_needs_no_name_and_takes_no_other(
 def test_a_data_set_with_another_name_is_found_by_its_source_if_it_is_the_only_one() -> None:
     made = _charged("old").reservations[0]
     account = replace(made.request.account, source="f" * 64)
-    history = History(reservations=(replace(made, request=replace(made.request, account=account)),))
+    history = history_of(replace(made, request=replace(made.request, account=account)))
     policy = _policy(["a", "b"])
     a, b = policy.data_sets
     renamed = replace(a, account=replace(account, data_set="a"))

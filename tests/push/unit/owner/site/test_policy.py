@@ -12,7 +12,7 @@ import pytest
 
 from dppca.common.errors import BudgetExceededError, NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
-from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
 from dppca.owner.records.locations import local_files
@@ -20,7 +20,7 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import Policy, load_policy
 from tests.support.checkout import ROOT
-from tests.support.ledgers import request_of
+from tests.support.ledgers import history_of, request_of
 from tests.support.studies import make_study
 
 BUDGET = 'epsilon: "1", delta: "0"'
@@ -355,7 +355,7 @@ def test_one_place_has_no_second_budget_in_another_population(
     )
     policy = _policy(folder, people + "data_sets:\n" + "".join(sets))
     one, other = (policy.data_sets[n].account for n in (first, 1 - first))
-    charged = History(reservations=(Reservation(0, "", bytes(16), _charge(1, one)),))
+    charged = history_of(Reservation(0, "", bytes(16), _charge(1, one)))
     with pytest.raises(BudgetExceededError):
         admit_charge(charged, _charge(2, other))
 
