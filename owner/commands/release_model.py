@@ -1,26 +1,50 @@
-"""What ``dppca-owner train`` does for a model that may leave: DP-SVM on the study's components."""
+"""What ``dppca-owner train`` does for a model that may leave: DP-SVM on the study's components.
+
+As in `contribute`: review, consent, rows read and all done that can fail, and only then the release
+path of `dppca.owner.release.path`. A model that is stored already is written again as it is, for
+which neither rows nor consent are needed.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from dppca.common.attestation.models import sealed_archive
-from dppca.common.estimators.base.weight_noise import split_over
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.clock import utc_now
+from dppca.common.console import progress, say
+from dppca.common.documents import CodedByRule
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
-from dppca.owner.commands.release_file import make_file
+from dppca.common.verification.models import sealed_archive
+from dppca.owner.client.session import load_site_credentials, require_newest_ledger
+from dppca.owner.commands.budget_totals import find_left
+from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.counting import counted_faults
+from dppca.owner.engines.engine import LocalEngine
+from dppca.owner.ledger.chain import admit_charge
+from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
-from dppca.owner.records import Table
-from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
-from dppca.owner.render.models import ReleasedModelDocument
-from dppca.owner.render.releases import LeavingFile
+from dppca.owner.records import open_table
+from dppca.owner.release.contribution import (
+    NextStep,
+    choose_data_set,
+    compute_budget_status,
+    decide_step,
+)
+from dppca.owner.release.path import store_release
+from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
+from dppca.owner.render.faults import with_counts
+from dppca.owner.render.models import ReleasedModelDocument, model_offer_text
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import kept_result, model_path
-from dppca.owner.site.policy import load_policy
+from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
+from dppca.owner.site.policy import DataSet, load_policy
 
 
 def release_model(
@@ -44,7 +68,6 @@ def release_model(
     started = time.perf_counter()
     policy, history = load_policy(site), read_history(site.ledger)
     data_set = choose_data_set(study, history, policy, data_set_name)
-
     asked = request_weights(
         study,
         data_set=data_set.name,
@@ -53,32 +76,41 @@ def release_model(
         delta=options.delta,
         C=resolved.C,
     )
-
-    def plan(table: Table) -> tuple[WeightRelease, LeavingFile]:
-        result, digest = kept_result(site, study)
-        release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
-        return release, _describe(release)
-
-    made = make_file(
-        site,
-        study,
-        data_set,
-        asked.digest,
-        plan,
-        command=options.command(study.name, target=target, data_set=data_set.name),
-        path=output or model_path(site, study.name, target, resolved.method.name),
-        yes=options.yes,
-        quiet=quiet,
-    )
-    write_model(sealed_archive(made.stored.payload, made.signer), made.path)
-    receipt = json.loads(made.stored.receipt)
+    path = output or model_path(site, study.name, target, resolved.method.name)
+    # Both before the charge: where they fail, nothing was spent.
+    signer = make_signer(load_site_credentials(site))
+    make_folder(path.parent)
+    already_stored = decide_step(history, asked.digest) is NextStep.SEND
+    if already_stored:
+        with open_ledger(site.ledger, lock=site.lock) as ledger:
+            stored, counts = ledger.stored(asked.digest), None
+    else:
+        command = options.command(study.name, target=target, data_set=data_set.name)
+        stored, counts = _release(
+            site, asked, data_set, command=command, yes=options.yes, quiet=quiet
+        )
+    write_model(sealed_archive(stored.payload, signer), path)
+    request, receipt = stored.reservation.request, json.loads(stored.receipt)
+    population, left = find_left(site, request)
     return {
         "command": "train",
-        **made.document(),
+        "study": request.study,
+        "data_set": request.data_set,
+        "population": population,
+        "remaining": left,
+        "label": Label(receipt["label"]),
+        "rows": stored.commitment.n_rows,
+        "mechanism": request.mechanism,
+        **request.cost_fields(),
+        "release_id": stored.reservation.release_id.hex(),
+        "bytes": len(stored.payload),
+        "receipt": receipt,
+        "already_stored": already_stored,
+        "coded_by_rule": counts,
         "target": receipt["target"],
         "method": receipt["method"],
         "kernel": resolved.kernel,
-        "model": str(made.path),
+        "model": str(path),
         "training_accuracy": None,  # would be computed from rows, without noise
         "n_components": receipt["n_components"],
         "split": receipt["split"],
@@ -86,15 +118,34 @@ def release_model(
     }
 
 
-def _describe(release: WeightRelease) -> LeavingFile:
-    machines, k = release.weights.n_machines, release.weights.D - 1
-    return LeavingFile(
-        title=f"A classifier of {release.model_request.terms.target}",
-        noun="model",
-        leaves=f"noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
-        "components, which are released already",
-        beside="on top of the components",
-        work="train",
-        max_rows_per_person=release.model_request.study.max_rows_per_person,
-        split=split_over(machines),
+def _release(
+    site: Site, asked: WeightRequest, data_set: DataSet, *, command: str, yes: bool, quiet: bool
+) -> tuple[StoredRelease, CodedByRule]:
+    """Review, ask, charge, draw and store; the second is what was coded by rule."""
+    require_newest_ledger(site)
+    history, study = read_history(site.ledger), asked.study
+    table = open_table(data_set.source, study.table)
+    result, digest = kept_result(site, study)
+    release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
+    request = replace(
+        release.request(account=data_set.account, command=command),
+        query_sha256=table.query_sha256,
     )
+    admit_charge(history, request)
+    status, step = compute_budget_status(history, request), decide_step(history, asked.digest)
+    text = model_offer_text(release, request, status, step)
+    if not yes:
+        require_terminal(look="look at `dppca-owner budget`")
+    counted = counted_faults(table, LocalEngine(), progress=partial(progress, enabled=not quiet))
+    text = with_counts(text, counted, study.faults)
+    if not yes:
+        ask(text, "Make this model?")
+    elif not quiet:
+        say(text, err=True)
+    with progress("Reading rows", table.n_rows, enabled=not quiet) as bar:
+        prepared = release.prepare(table, progress=bar.advance)
+    with open_ledger(site.ledger, lock=site.lock) as ledger:
+        stored = store_release(
+            ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
+        )
+    return stored, counted.counts_document(study.faults)

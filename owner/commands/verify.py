@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from dppca.common.attestation.verify_command import verification_options, verify
 from dppca.common.console import prints
 from dppca.common.files import CA, REVOKED
+from dppca.common.verification.command import verification_options, verify
 
 
 @click.command("verify")

@@ -16,14 +16,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.attestation.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
-from dppca.common.attestation.weights import WeightClaims, WeightReceipt, weights_digest
 from dppca.common.errors import ArtefactError, InputError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.weight_noise import count_machines
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import read_receipt
 from dppca.common.schema import Binary, Categorical, Schema
+from dppca.common.verification.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
+from dppca.common.verification.weights import WeightClaims, WeightReceipt, weights_digest
 from dppca.owner.models.catalogue import LINEAR, METHODS
 from dppca.owner.models.estimators import KINDS, StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, list_features

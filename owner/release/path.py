@@ -22,34 +22,25 @@ bytes are written again as often as asked for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
 from dppca.common.aggregation.terms import Terms
 from dppca.common.checkpoints import checkpoint
-from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.messages import RELEASE_ID_BYTES
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.receipts import SOFTWARE, ClaimsT, NoiseSection, Receipt
 from dppca.common.privacy.release import Release, draw
-from dppca.common.schema import Binary, Categorical, Schema
-from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import Ledger, NoisedRelease, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
-from dppca.owner.ledger.populations import Account
-from dppca.owner.records import Table
 
 _Answer = TypeVar("_Answer")
 _Prepared = TypeVar("_Prepared")
@@ -71,21 +62,6 @@ class ReleasePlan(Protocol[_PreparedIn]):
         entropy
             `OperatingSystemEntropy`; anything else is for tests.
         """
-
-
-class FilePlan(Protocol[_Prepared]):
-    """A `ReleasePlan` of a release that the steward hands over as a file."""
-
-    def request(self, *, account: Account, command: str) -> ReleaseRequest:
-        """The charge that it asks for; ``command`` is the one that makes the file."""
-
-    def prepare(self, table: Table, *, progress: Callable[[int], None]) -> _Prepared:
-        """Read all rows and do whatever can fail. *Not* private: for `draw` alone."""
-
-    def draw(
-        self, prepared: _Prepared, reservation: Reservation, *, entropy: EntropySource
-    ) -> NoisedRelease:
-        """As `ReleasePlan.draw`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,79 +120,6 @@ class MaskedPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FileRelease(Generic[ClaimsT]):
-    """What may leave as a file, with its noise, as the ledger stores it: a `NoisedRelease`.
-
-    ``digest`` is that of the request it was reserved under, ``content`` the file.
-    """
-
-    digest: str
-    release_id: bytes
-    n_rows: int
-    receipt: Receipt[ClaimsT]
-    content: bytes
-
-    def payload(self) -> bytes:
-        """The file."""
-        return self.content
-
-
-def make_file_release(
-    study: Study,
-    reservation: Reservation,
-    *,
-    digest: str,
-    n_rows: int,
-    claims: ClaimsT,
-    noise: NoiseSection,
-    pack: Callable[[Receipt[ClaimsT]], bytes],
-) -> FileRelease[ClaimsT]:
-    """The release of a file: its receipt, and the bytes that ``pack`` makes with that."""
-    receipt = Receipt(
-        study_digest=study.digest,
-        schema_digest=study.table.digest,
-        release_id=reservation.release_id.hex(),
-        n_rows=n_rows,
-        claims=claims,
-        noise=noise,
-        ledger_sequence=reservation.sequence,
-        software=SOFTWARE,
-    )
-    return FileRelease(digest, reservation.release_id, n_rows, receipt, pack(receipt))
-
-
-def digest_request(kind: str, study: Study, data_set: str, **settings: object) -> str:
-    """SHA-256, hexadecimal, of the one form of a request; never that of a study."""
-    document = {
-        "kind": kind,
-        "version": 1,
-        "study_digest": study.digest,
-        "data_set": data_set,
-        **settings,
-    }
-    return hashlib.sha256(canonical_json(document)).hexdigest()
-
-
-def require_reserved(reservation: Reservation, digest: str) -> None:
-    """Refuse to draw under the reservation of another release; `SettingError`."""
-    if reservation.request.request_digest != digest:
-        raise SettingError("the reservation is of another release; nothing was drawn")
-
-
-def require_planned(table: Table, schema: Schema, n_rows: int) -> None:
-    """Refuse a table that a release was not planned for; `SchemaMismatchError`."""
-    if table.schema.digest != schema.digest or table.n_rows != n_rows:
-        raise SchemaMismatchError("the table is not the one that the release was planned for")
-
-
-def code_missing_targets(
-    codes: NDArray[np.int64], target: Binary | Categorical
-) -> NDArray[np.int64]:
-    """Codes of labels where those that are missing or unknown have the schema's public code."""
-    return np.where(codes < 0, target.missing_code, codes)
-
-
 def store_release(
     ledger: Ledger,
     request: ReleaseRequest,
@@ -230,8 +133,6 @@ def store_release(
 
     Parameters
     ----------
-    calibration
-        The study's: the noise that is charged.
     request
         The charge, to the population of the rows that ``prepared`` was computed from.
     prepared

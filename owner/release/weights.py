@@ -30,6 +30,7 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -37,16 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
-from dppca.common.attestation.weights import (
-    METHOD,
-    WeightClaims,
-    WeightReceipt,
-    WeightTerms,
-    claim_weights,
-    plan_study_weights,
-    weights_digest,
-)
-from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
 from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_grid
@@ -54,10 +46,19 @@ from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.receipts import NoiseSection
+from dppca.common.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.results import Result
 from dppca.common.schema import Column
+from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
+from dppca.common.verification.weights import (
+    METHOD,
+    WeightReceipt,
+    WeightTerms,
+    claim_weights,
+    plan_study_weights,
+    weights_digest,
+)
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
 from dppca.owner.models.catalogue import LINEAR
@@ -66,14 +67,6 @@ from dppca.owner.models.features import FeatureSpace, find_target
 from dppca.owner.models.model import Model, pack_model
 from dppca.owner.models.training import feature_space, read_rows, require_rows
 from dppca.owner.records import Table
-from dppca.owner.release.path import (
-    FileRelease,
-    code_missing_targets,
-    digest_request,
-    make_file_release,
-    require_planned,
-    require_reserved,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +84,38 @@ class WeightRequest:
     def digest(self) -> str:
         """SHA-256, hexadecimal, of the request's one form; never that of a study."""
         terms = self.terms
-        return digest_request(
-            "model",
-            self.study,
-            self.data_set,
-            method=METHOD,
-            target=terms.target,
-            epsilon=decimal_text(terms.epsilon),
-            delta=None if terms.delta is None else decimal_text(terms.delta),
-            C=terms.C,
-            intercept_scaling=terms.intercept_scaling,
-            solver_tolerance=terms.solver_tolerance,
-        )
+        document = {
+            "kind": "model",
+            "version": 1,
+            "study_digest": self.study.digest,
+            "data_set": self.data_set,
+            "method": METHOD,
+            "target": terms.target,
+            "epsilon": decimal_text(terms.epsilon),
+            "delta": None if terms.delta is None else decimal_text(terms.delta),
+            "C": terms.C,
+            "intercept_scaling": terms.intercept_scaling,
+            "solver_tolerance": terms.solver_tolerance,
+        }
+        return hashlib.sha256(canonical_json(document)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class NoisedModel:
+    """A model with its noise, as the ledger stores it: a `NoisedRelease`.
+
+    ``digest`` is that of its request, ``content`` the archive.
+    """
+
+    digest: str
+    release_id: bytes
+    n_rows: int
+    receipt: WeightReceipt
+    content: bytes
+
+    def payload(self) -> bytes:
+        """The archive."""
+        return self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +143,7 @@ class WeightRelease:
     weights: WeightPlan
 
     def request(self, *, account: Account, command: str) -> ReleaseRequest:
-        """As `dppca.owner.release.path.FilePlan.request`."""
+        """The charge that it asks for; ``command`` is the one that makes the model."""
         return ReleaseRequest.from_calibration(
             ReleaseKind.MODEL,
             self.weights.calibration,
@@ -159,43 +172,30 @@ class WeightRelease:
             The solver cannot certify what the noise is calibrated for.
         """
         schema, terms = self.model_request.study.table, self.model_request.terms
-        require_planned(table, schema, self.n_rows)
+        if table.schema.digest != schema.digest or table.n_rows != self.n_rows:
+            raise SchemaMismatchError("the table is not the one that the release was planned for")
         target = find_target(schema, terms.target)
 
         def features_of_batch(columns: list[Column]) -> NDArray[np.float64]:
             return append_constant(self.space.project(schema, columns), terms.intercept_scaling)
 
         features, codes = read_rows(table, terms.target, features_of_batch, progress=progress)
-        codes = code_missing_targets(codes, target)
+        codes = np.where(codes < 0, target.missing_code, codes)  # missing or unknown labels
         return weights_on_grid(features, make_signs(codes, len(target.labels)), self.weights)
 
     def draw(
         self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource
-    ) -> FileRelease[WeightClaims]:
+    ) -> NoisedModel:
         """As `dppca.owner.release.path.ReleasePlan.draw`."""
         model_request, weights, header = self.model_request, self.weights, self.result.header
-        require_reserved(reservation, model_request.digest)
+        if reservation.request.request_digest != model_request.digest:
+            raise SettingError("the reservation is of another release; nothing was drawn")
         if prepared.shape != (weights.n_machines * weights.D,):
             raise SettingError(
                 f"weights of {prepared.size} entries for {weights.n_machines} x {weights.D}"
             )
         noised = add_noise(prepared, weights.calibration, entropy=entropy)
         noised = noised.reshape(weights.n_machines, weights.D)
-
-        def pack(receipt: WeightReceipt) -> bytes:
-            model = Model(
-                study_digest=model_request.study.digest,
-                schema=model_request.study.table,
-                target=model_request.terms.target,
-                method=METHOD,
-                kernel=LINEAR,
-                estimator=self._store(noised),
-                label=Label.RELEASED,
-                space=self.space,
-                receipt=receipt,
-                components_receipt=self.result.receipt,
-            )
-            return pack_model(model)
 
         claims = claim_weights(
             model_request.study,
@@ -207,14 +207,30 @@ class WeightRelease:
             assumptions=header.assumptions,
             weights_sha256=weights_digest(noised),
         )
-        return make_file_release(
-            model_request.study,
-            reservation,
-            digest=model_request.digest,
+        receipt = Receipt(
+            study_digest=model_request.study.digest,
+            schema_digest=model_request.study.table.digest,
+            release_id=reservation.release_id.hex(),
             n_rows=self.n_rows,
             claims=claims,
             noise=NoiseSection.from_calibration(weights.calibration),
-            pack=pack,
+            ledger_sequence=reservation.sequence,
+            software=SOFTWARE,
+        )
+        model = Model(
+            study_digest=model_request.study.digest,
+            schema=model_request.study.table,
+            target=model_request.terms.target,
+            method=METHOD,
+            kernel=LINEAR,
+            estimator=self._store(noised),
+            label=Label.RELEASED,
+            space=self.space,
+            receipt=receipt,
+            components_receipt=self.result.receipt,
+        )
+        return NoisedModel(
+            model_request.digest, reservation.release_id, self.n_rows, receipt, pack_model(model)
         )
 
     def _store(self, noised: NDArray[np.int64]) -> StoredDPSVM:

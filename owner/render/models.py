@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from dppca.common.documents import CodedByRule, Document, PathText
+from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
+from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.privacy.labels import Label
-from dppca.owner.render.charges import charge_text, charged_text
-from dppca.owner.render.releases import ReleasedFile
+from dppca.common.privacy.receipts import CostFields
+from dppca.owner.ledger.entries import ReleaseRequest
+from dppca.owner.release.contribution import BudgetStatus, NextStep
+from dppca.owner.release.weights import WeightRelease
+from dppca.owner.render.charges import charge_text, charged_text, standing_lines
 
 
 class PredictionDocument(Document):
@@ -43,9 +48,25 @@ class TrainedDocument(Document):
     seconds: Annotated[float, "time that the command took"]
 
 
-class ReleasedModelDocument(Document, ReleasedFile):
-    """A model that may leave."""
+class ReleasedModelDocument(Document, CostFields):
+    """A model that may leave, as the ledger stores it."""
 
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
+    label: Annotated[Label, "where the file may go"]
+    rows: Annotated[int, "rows that it was computed from"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    bytes: Annotated[int, "size of the file without its seal"]
+    receipt: Annotated[Mapping[str, object], "the receipt that the file holds"]
+    already_stored: Annotated[bool, "whether it was made and charged before"]
+    coded_by_rule: Annotated[
+        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+    ]
     target: Annotated[str, "attribute that it predicts"]
     method: Annotated[str, "the method"]
     kernel: Annotated[str, "kernel of the SVM"]
@@ -67,6 +88,35 @@ def training_text(document: TrainedDocument) -> str:
     if not document["converged"]:
         lines.append("  the solver stopped before it converged: try a smaller --C")
     lines.append(f"  saved (SITE-ONLY, it must not leave): {document['model']}")
+    return "\n".join(lines)
+
+
+def model_offer_text(
+    release: WeightRelease, request: ReleaseRequest, status: BudgetStatus, step: NextStep
+) -> str:
+    """What a model that may leave would hold, and what it costs; before anybody is asked."""
+    machines, k = release.weights.n_machines, release.weights.D - 1
+    person, n_rows = release.model_request.study.max_rows_per_person, release.n_rows
+    split = split_over(machines)
+    again = "" if step is NextStep.RESERVE else ", at no further charge: it was charged before"
+    cost = request.cost_fields()
+    lines = [
+        f"A classifier of {release.model_request.terms.target} that may leave, study "
+        f"{request.study}, data set {request.data_set}, {n_rows} rows",
+        "",
+        "What could leave this site, once:",
+        f"  noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
+        "components, which are released already",
+        f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
+        "What that costs, on top of the components:",
+        f"  {request.mechanism} noise: epsilon {cost['epsilon']}, delta {cost['delta']}; "
+        f"charged: {charge_text(cost)}",
+        *([f"  epsilon is split: {split}"] if split else []),
+        *standing_lines(status),
+        "The guarantee holds if:",
+        f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
+        f"Next: train, charge, draw the noise, and store the model{again}",
+    ]
     return "\n".join(lines)
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dppca.common.attestation.acknowledgements import read_acknowledgement
-from dppca.common.attestation.model_archives import open_archive
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.verify import read_authority, verify_file
+from dppca.common.attestation.verify import read_authority
 from dppca.common.errors import DppcaError
 from dppca.common.privacy.labels import Label
 from dppca.common.study_document import study_from_canonical
+from dppca.common.verification.files import verify_file
+from dppca.common.verification.model_archives import open_archive
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 

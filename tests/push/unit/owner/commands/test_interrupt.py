@@ -88,7 +88,7 @@ def test_an_interrupt_before_the_charge_says_that_nothing_was_charged(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dppca.owner.commands.release_file.counted_faults", stopped)
+    monkeypatch.setattr("dppca.owner.commands.release_model.counted_faults", stopped)
     message = _interrupted(site.run(*shlex.split(RELEASES["dp-svm"]), "--yes"))
     assert message == "interrupted: nothing was charged by this command"
     assert site.history == History()
