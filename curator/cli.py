@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 import click
 
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.attestation.verify_command import verification_options
-from dppca.common.attestation.verify_command import verify as verify_and_print
 from dppca.common.console import CommandGroup, emit, prints, run_and_end
 from dppca.common.documents import Document, PathText
 from dppca.common.files import CredentialFolder
 from dppca.common.packages import require_package
+from dppca.common.verification.command import verification_options
+from dppca.common.verification.command import verify as verify_and_print
 from dppca.curator.commands.backup import backup, restore
 from dppca.curator.commands.certificates import pki
 from dppca.curator.commands.owners import owner

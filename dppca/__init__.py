@@ -14,8 +14,6 @@ from dppca.common.study_document import study_from_yaml
 
 if TYPE_CHECKING:
     __version__: str
-    from dppca.common.attestation.verified_components import Components, read_result
-    from dppca.common.attestation.verify import verify_file
     from dppca.common.estimators import (
         AGSVM,
         DPPCASVM,
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from dppca.common.privacy.release import calibrate
     from dppca.common.results import Result
     from dppca.common.schema.frames import decode, encode
+    from dppca.common.verification.components import Components, read_result
+    from dppca.common.verification.files import verify_file
     from dppca.curator.planning.notebook import plan
     from dppca.deploy.simulation.notebook import Simulation, simulate
 
@@ -83,7 +83,7 @@ __all__ = [
     "verify_file",
 ]
 _ELSEWHERE = {
-    "Components": "dppca.common.attestation.verified_components",
+    "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
     "Result": "dppca.common.results",
@@ -93,9 +93,9 @@ _ELSEWHERE = {
     "decode": "dppca.common.schema.frames",
     "encode": "dppca.common.schema.frames",
     "plan": "dppca.curator.planning.notebook",
-    "read_result": "dppca.common.attestation.verified_components",
+    "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",
-    "verify_file": "dppca.common.attestation.verify",
+    "verify_file": "dppca.common.verification.files",
 }
 
 

@@ -155,6 +155,7 @@ TOUCHES: Mapping[str, str] = {
     "common/aggregation/*": "laws audits",
     "common/archives.py": "laws fuzz",
     "common/attestation/*": "laws fuzz",
+    "common/verification/*": "laws fuzz",
     "common/estimators/*": "laws audits papers",
     "common/numerics/*": "laws audits papers accuracy benchmarks spark",
     "common/pages/*": "pictures",

@@ -105,7 +105,7 @@ def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Ac
     Parameters
     ----------
     report
-        What `dppca.common.attestation.verify.verify_file` returned.
+        What `dppca.common.verification.files.verify_file` returned.
 
     Returns
     -------

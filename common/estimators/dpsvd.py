@@ -19,9 +19,9 @@ one is the control that belongs beside every result of this form.
 
 Sound: ``D + N`` by the exact discrete Gaussian for a sensitivity of 2 is itself a released data
 set, each row private on its own. Labels are part of a row: each is kept or replaced by randomised
-response (`dppca.common.privacy.randomized_response`). The machine is trained on noised rows and
-noised labels, so it may leave, at (epsilon, delta) plus label_epsilon. Without a label_epsilon it
-is trained on the true labels and is `site-only`.
+response (`dppca.common.estimators.base.randomized_response`). The machine is trained on noised rows
+and noised labels, so it may leave, at (epsilon, delta) plus label_epsilon. Without a label_epsilon
+it is trained on the true labels and is `site-only`.
 
 Limits: noise on every entry of every row is the most expensive way to release anything.
 
@@ -49,6 +49,7 @@ from dppca.common.estimators.base.projection import (
     project,
     select_components,
 )
+from dppca.common.estimators.base.randomized_response import randomised_response
 from dppca.common.estimators.base.releasable import ReleasableClassifier
 from dppca.common.estimators.base.settings import (
     check_row_norm,
@@ -63,7 +64,6 @@ from dppca.common.estimators.base.settings import (
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho
 from dppca.common.privacy.labels import Label
-from dppca.common.privacy.randomized_response import randomised_response
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

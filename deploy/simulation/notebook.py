@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
-from dppca.common.attestation.verified_components import Components, make_components
 from dppca.common.clock import utc_now
 from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.errors import DataError, SettingError
@@ -35,6 +34,7 @@ from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.study import Study
 from dppca.common.tables import html_table, html_text
+from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.evaluate import (
     Utility,

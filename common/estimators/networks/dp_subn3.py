@@ -15,7 +15,7 @@ the parties release. Everything a party gives out is private by itself, with
    attribute with two or more candidates in the frontier, C attributes in all, chooses its
    parents anew by the exponential mechanism, with the score of its own rows and
    ``epsilon_2 / C`` a choice (`dppca.common.estimators.networks.dependence` has its sensitivity,
-   `dppca.common.privacy.exponential` draws).
+   `dppca.common.estimators.base.exponential` draws).
 4. *Tables.* Every party counts its rows in the families of the last network and adds noise: S
    tables, L1 sensitivity 2 S, epsilon_3. A family that another one holds has no table of its own.
    The curator adds them up, makes conditional tables of them and draws rows.
@@ -46,6 +46,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from dppca.common.estimators.base.exponential import choice_scale, choose
 from dppca.common.estimators.base.settings import (
     check_positive,
     check_positive_int,
@@ -73,7 +74,6 @@ from dppca.common.estimators.networks.noised_counts import (
     Codes,
     release_counts,
 )
-from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
 
 Frontier = tuple[tuple[Attributes, ...], ...]

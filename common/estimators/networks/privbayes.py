@@ -30,6 +30,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from dppca.common.estimators.base.exponential import choice_scale, choose
+from dppca.common.estimators.base.randomized_response import draw_below
 from dppca.common.estimators.base.settings import (
     check_positive,
     check_positive_int,
@@ -47,9 +49,7 @@ from dppca.common.estimators.networks.fitting import (
 from dppca.common.estimators.networks.frontier import largest_sets
 from dppca.common.estimators.networks.network import Family, Network
 from dppca.common.estimators.networks.noised_counts import Codes
-from dppca.common.privacy.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.randomized_response import draw_below
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

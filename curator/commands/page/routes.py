@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dppca.common.attestation.documents import Verification
-from dppca.common.attestation.verify import verified_result, verify_file
+from dppca.common.attestation.verify import verified_result
 from dppca.common.clock import utc_now
 from dppca.common.documents import ComponentFigures
 from dppca.common.loadings import component_figures
@@ -23,6 +23,7 @@ from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import Pages
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical
+from dppca.common.verification.files import verify_file
 from dppca.curator.operator.answers import OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
 

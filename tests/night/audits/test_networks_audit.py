@@ -3,7 +3,7 @@
 One row without a value in common with its neighbour: that moves counts as far as it can. The event
 is a threshold on the log-likelihood ratio of all noised counts of a fit, step after step. A single
 row has no dependence, so choices tell nothing here; their law has tests of its own
-(``tests/push/unit/common/privacy/test_exponential.py``). False alarms: of each of both as
+(``tests/push/unit/common/estimators/base/test_exponential.py``). False alarms: of each of both as
 in `test_methods_audit`.
 """
 

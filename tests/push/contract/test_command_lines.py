@@ -100,7 +100,7 @@ def test_help_loads_none_of_the_heavy_libraries(module: str) -> None:
 
 
 def test_reading_a_ledger_and_verifying_components_load_no_scikit_learn() -> None:
-    modules = "dppca.owner.commands.budget_totals, dppca.common.attestation.verify"
+    modules = "dppca.owner.commands.budget_totals, dppca.common.verification.files"
     code = f"import sys, {modules}; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

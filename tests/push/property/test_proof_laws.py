@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.tables import sealed_writer
-from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.verification.files import verify_file
 from dppca.owner.client.session import load_site_credentials
 from dppca.owner.site.config import load_site
 from tests.support.documents import require_documented

@@ -31,7 +31,6 @@ from dppca.common.attestation.signatures import (
 )
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.tables import ColumnDigests
-from dppca.common.attestation.verify import verify_file
 from dppca.common.console import run
 from dppca.common.errors import (
     AlteredError,
@@ -46,6 +45,7 @@ from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
+from dppca.common.verification.files import verify_file
 from dppca.owner.cli import cli
 from dppca.owner.synthesis.tables import write_sealed
 from tests.support.certificates import Authority, new_authority

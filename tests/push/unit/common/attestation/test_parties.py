@@ -23,7 +23,6 @@ from dppca.common.attestation.acknowledgements import (
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import load_certificate, make_signer
-from dppca.common.attestation.verify import verification_text, verify_file
 from dppca.common.errors import (
     ContradictionError,
     IdentityError,
@@ -33,6 +32,7 @@ from dppca.common.errors import (
 )
 from dppca.common.transport.revoked import RevocationList, read_list
 from dppca.common.transport.tls import Role, parse_certificate
+from dppca.common.verification.files import verification_text, verify_file
 from tests.support.certificates import Authority, new_authority
 from tests.support.sites import OwnerSite, ProvedSite, make_proved_site
 

@@ -18,7 +18,6 @@ from dppca.common.attestation.components import Checked, check_envelope, sealed_
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SumEvidence, require_sum
-from dppca.common.attestation.verify import verify_file
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import draw
@@ -26,6 +25,7 @@ from dppca.common.results import largest_result, result_from_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
+from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
 from tests.support.certificates import Authority

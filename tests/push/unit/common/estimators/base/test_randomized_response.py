@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from dppca.common.errors import SettingError
+from dppca.common.estimators.base.randomized_response import keep_threshold, randomised_response
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
-from dppca.common.privacy.randomized_response import keep_threshold, randomised_response
 
 FALSE_ALARMS = 0.0  # all draws have seeds
 

@@ -74,12 +74,8 @@ def verify(
     """
     from dppca.common.attestation.acknowledgements import compare, read_study_digest
     from dppca.common.attestation.parties import KnownParties
-    from dppca.common.attestation.verify import (
-        read_authority,
-        read_revoked,
-        verification_text,
-        verify_file,
-    )
+    from dppca.common.attestation.verify import read_authority, read_revoked
+    from dppca.common.verification.files import verification_text, verify_file
 
     authority = read_authority(ca)
     revoked = read_revoked(crl, ca=authority)

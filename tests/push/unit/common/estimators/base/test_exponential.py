@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dppca.common.errors import SettingError
-from dppca.common.privacy.exponential import choice_scale, choose
+from dppca.common.estimators.base.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import SeededEntropy
 
 LEVEL = 1e-7

@@ -11,11 +11,11 @@ import pytest
 import skops.io
 
 from dppca.common.attestation import seal
-from dppca.common.attestation.models import sealed_archive
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.verify import verification_text, verify_file
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.transport.tls import Role
+from dppca.common.verification.files import verification_text, verify_file
+from dppca.common.verification.models import sealed_archive
 from dppca.owner.models.loader import load_model
 from tests.support.documents import require_documented
 from tests.support.sites import ProvedSite, make_proved_site

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
+from dppca.common.estimators.base.randomized_response import draw_below
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.noise.sampler import laplace_histogram, propose_magnitudes
-from dppca.common.privacy.randomized_response import draw_below
 
 _LARGEST_BATCH = 1 << 12
 

@@ -21,24 +21,8 @@ from dppca.common.amounts import parse_decimal
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_envelope
-from dppca.common.attestation.model_archives import (
-    ARCHIVE_ERRORS,
-    ModelArchive,
-    open_archive,
-    read_comment,
-)
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.weights import (
-    METHOD,
-    WeightClaims,
-    WeightReceipt,
-    WeightTerms,
-    claim_weights,
-    describe_target,
-    plan_study_weights,
-    weights_digest,
-)
 from dppca.common.errors import (
     AlteredError,
     DppcaError,
@@ -50,6 +34,22 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.schema import Schema
 from dppca.common.transport.tls import Identity, Role
+from dppca.common.verification.model_archives import (
+    ARCHIVE_ERRORS,
+    ModelArchive,
+    open_archive,
+    read_comment,
+)
+from dppca.common.verification.weights import (
+    METHOD,
+    WeightClaims,
+    WeightReceipt,
+    WeightTerms,
+    claim_weights,
+    describe_target,
+    plan_study_weights,
+    weights_digest,
+)
 
 
 def sealed_archive(payload: bytes, signer: Signer) -> bytes:

@@ -1,0 +1,261 @@
+"""Verify a released file: one entry for all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dppca.common.attestation.claims import describe_left
+from dppca.common.attestation.components import Checked
+from dppca.common.attestation.documents import (
+    Acknowledged,
+    ProvedGuarantee,
+    ProvedModel,
+    Verification,
+    VerifiedClaims,
+)
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.sums import require_sum
+from dppca.common.attestation.verify import verify_result
+from dppca.common.clock import utc_now
+from dppca.common.errors import (
+    ArtefactError,
+    SettingError,
+)
+from dppca.common.names import one_line
+from dppca.common.transport.revoked import RevocationList
+from dppca.common.transport.tls import Identity
+
+if TYPE_CHECKING:
+    from dppca.common.verification.weights import WeightReceipt
+
+_MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
+_SUFFIXES = {
+    ".npz": _COMPONENTS,
+    ".parquet": _TABLE,
+    ".arrow": _TABLE,
+    ".skops": _MODEL,
+}
+
+
+def verify_file(
+    path: Path,
+    *,
+    ca: bytes | None,
+    revoked: RevocationList | None = None,
+    held_since: datetime | None = None,
+    now: datetime | None = None,
+    uploads: Path | None = None,
+) -> Verification:
+    """Check every signature, digest and claim of a released file.
+
+    Parameters
+    ----------
+    ca
+        PEM of the authority that certified the parties; None to take the certificates in the file
+        as they are, which shows that the file is whole and consistent but not who made it.
+    revoked
+        The authority's revocation list.
+    held_since
+        Aware: since when the holder has the file, which excuses certificates revoked later.
+    now
+        Aware; the clock's by default. Dates are shown against it, and decide nothing.
+    uploads
+        Folder of what was sent, to add it up again (`dppca.common.attestation.sums.require_sum`);
+        for components alone, `SettingError` otherwise.
+
+    Returns
+    -------
+    Verification
+        What was found to hold, as it is printed as JSON.
+
+    Raises
+    ------
+    ArtefactError
+        The file cannot be read, or is none of this software's.
+    ReceiptError, SignatureError, AlteredError
+        Names the part at fault.
+    """
+    parties = KnownParties(ca, revoked=revoked, held_since=held_since)
+    kind = _SUFFIXES.get(path.suffix)
+    if kind is None:
+        raise ArtefactError(
+            f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
+            ".parquet or .arrow, models in .skops. Keep rows that others are to check as .parquet, "
+            "not as CSV"
+        )
+    if uploads is not None and kind != _COMPONENTS:
+        raise SettingError(f"--uploads adds up a sum, and {path.name} holds none: leave it out")
+    try:
+        checked, claims = _verify_kind(kind, path, parties, uploads)
+    except OSError as error:
+        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
+    deadline = checked.study.deadline
+    certificates = parties.documents(now=now or utc_now(), deadline=deadline)
+    return {**claims, "certificates": certificates}
+
+
+def _verify_kind(
+    kind: str, path: Path, parties: KnownParties, uploads: Path | None
+) -> tuple[Checked, VerifiedClaims]:
+    """The components' receipt, and what the file claims."""
+
+    def begin(who: Identity, label: str, software: str, study: str, schema: str) -> VerifiedClaims:
+        return {
+            "kind": kind,
+            "label": label,
+            "sealed_by": f"{who.role.value} {who.name}",
+            "authority": parties.authority(),
+            "software": software,
+            "study": None,
+            "study_digest": study,
+            "schema_digest": schema,
+            "guarantee": None,
+        }
+
+    if kind == _TABLE:
+        from dppca.common.attestation.tables import verify_table
+
+        if path.stat().st_size == 0:
+            raise ArtefactError(f"the container: {path.name} is empty")
+        checked, table, who = verify_table(path, parties)
+        digests = table["study_digest"], table["schema_digest"]
+        claims = begin(who, table["label"], table["software"], *digests)
+        claims["form"], claims["rows"] = table["form"], table["n_rows"]
+        claims["columns"] = len(table["parts"])
+    elif kind == _COMPONENTS:
+        checked, who, result = verify_result(path.read_bytes(), parties)
+        own = checked.document
+        digests = own["study_digest"], own["schema_digest"]
+        claims = begin(who, own["label"], own["software"], *digests)
+        if uploads is not None:
+            require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
+        claims["added_up"] = uploads is not None
+    else:
+        from dppca.common.verification.models import verify_model
+
+        checked, model, who = verify_model(path.read_bytes(), parties)
+        digests = model.study_digest, model.schema_digest
+        claims = begin(who, model.label, model.software, *digests)
+        claims["model"] = _describe_model(model)
+    _add_components(claims, checked)
+    return checked, claims
+
+
+def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
+    """Add what is claimed of components, to the claims of whatever was made of them."""
+    document = checked.document
+    claims["study"] = checked.study.name
+    claims["owners"] = [
+        {
+            "owner": each["owner"],
+            "rows": each["receipt"]["n_rows"],
+            "release_id": each["receipt"]["release_id"],
+            "payload_sha256": each["receipt"]["payload_sha256"],
+        }
+        for each in document["releases"]
+    ]
+    claims["missing"] = document["missing"]
+    claims["guarantee"] = checked.guarantee
+    claims["mechanism"] = document["mechanism"]
+    claims["countersigned_by"] = checked.curator.name
+    if checked.evidence is not None:
+        claims["opened_by"] = sorted({each.opener for each in checked.evidence.openings})
+    left = describe_left(checked.study, checked.calibration)
+    if left is not None:
+        claims["if_more_collude"] = left
+
+
+def _describe_model(receipt: WeightReceipt) -> ProvedModel:
+    return {
+        "method": receipt.claims.method,
+        "target": receipt.claims.target,
+        "n_rows": receipt.n_rows,
+        "epsilon": receipt.noise.epsilon,
+        "delta": receipt.noise.delta,
+        "release_id": receipt.release_id,
+    }
+
+
+def verification_text(
+    report: Verification, acknowledged: Sequence[Acknowledged] = (), *, ca: Path | None = None
+) -> str:
+    """What was checked, for people; ``ca`` is where the authority's certificate was found."""
+    model, authority = report.get("model"), report["authority"]
+    what = (
+        f"{report['kind']} of study {report['study'] or report['study_digest'][:16]}, "
+        f"{report['label']}"
+    )
+    if authority is None:
+        lines = [
+            f"CONSISTENT, BUT NOBODY VOUCHES FOR IT: {what}",
+            "  anybody can make such a file under any names: give the authority's certificate "
+            "with --ca",
+        ]
+    else:
+        lines = [
+            f"VERIFIED: {what}",
+            f"  all parties were certified by authority {authority['name']}, SHA-256 "
+            f"{authority['fingerprint']}" + ("" if ca is None else f", from {ca.resolve()}"),
+        ]
+    lines.append(f"  every byte is as {report['sealed_by']} sealed it")
+    if report["guarantee"] is not None:
+        lines += _together_lines(report, report["guarantee"])
+    if model is not None:
+        lines.append(
+            f"  {model['method']} for {model['target']}, on top: epsilon {model['epsilon']}, delta "
+            f"{model['delta']}, from {model['n_rows']} rows; computed again from its settings"
+        )
+    lines += [
+        f"  acknowledged by curator {each['curator']} and listed: {each['owner']}"
+        for each in acknowledged
+    ]
+    lines += [
+        f"  the certificate of {each['party']}, {each['serial']}, {remark}"
+        for each in report["certificates"]
+        for remark in each["remarks"]
+    ]
+    return "\n".join(map(one_line, lines))
+
+
+def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[str]:
+    noise = report["mechanism"]
+    amount = ", ".join(f"{name} {value}" for name, value in noise["parameters"].items())
+    owners = ", ".join(f"{each['owner']} ({each['rows']} rows)" for each in report["owners"])
+    missing, left = [], []
+    if "if_more_collude" in report:
+        left.append(f"  if more owners collude: {report['if_more_collude']['words']}")
+    if report["missing"]:
+        missing.append(
+            f"  took no part, by the curator's word: {', '.join(report['missing'])} (counted in "
+            "the guarantee all the same: it cannot be checked that a release was not used)"
+        )
+    return [
+        f"  receipts signed by: {owners}",
+        *missing,
+        *_sum_lines(report),
+        f"  countersigned by curator {report['countersigned_by']}",
+        f"  computed again from the study: {noise['name']} noise, {amount} for L1 {noise['l1']}, "
+        f"squared L2 {noise['l2_squared']}, at {noise['resolution_bits']} bits",
+        f"  guarantee of the components: epsilon {guarantee['epsilon']}, delta "
+        f"{guarantee['delta']}, provided that:",
+        *(f"    {assumption}" for assumption in guarantee["assumptions"]),
+        *left,
+    ]
+
+
+def _sum_lines(report: VerifiedClaims) -> list[str]:
+    """What is known of the pooled sum: who opened it, whether it was added up again."""
+    lines, noise = [], report["mechanism"]
+    if "opened_by" in report:
+        lines += [
+            f"  one masked sum, opened by {', '.join(report['opened_by'])}; all statements, votes "
+            "and openings signed by the keys in the study",
+            f"  shares of the noise: {noise['honest']} of them make all of it "
+            f"({noise['quorum']} owners at least, {noise['colluders']} of whom may collude)",
+        ]
+    if report.get("added_up"):
+        lines.append("  added up again: the sum is that of what was sent")
+    return lines

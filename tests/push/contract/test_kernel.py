@@ -1,0 +1,64 @@
+"""The page that leads through the kernel names every file of it once, and tests that exist."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+
+from tests.support.checkout import ROOT
+
+PAGE = ROOT / "docs/explanation/read-the-kernel.md"
+MOST_LINES = 17_500
+
+
+def _files() -> set[Path]:
+    rules = configparser.ConfigParser()
+    rules.read(ROOT / ".importlinter")
+    places = (
+        ROOT / name.removeprefix("dppca.").replace(".", "/")
+        for name in rules["importlinter:contract:kernel"]["modules"].split()
+    )
+    return {
+        file
+        for place in places
+        for file in (place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")])
+        if len(file.read_text().splitlines()) > 1
+    }
+
+
+def _named(cell: str) -> list[Path]:
+    """The files of a cell; a name alone stands in the folder of the one before it."""
+    found: list[Path] = []
+    folder = ROOT
+    for name in re.findall(r"`([^`]+)`", cell):
+        place = ROOT / name if "/" in name else folder / name
+        folder = place if place.is_dir() else place.parent
+        if name.endswith("/"):
+            found += place.rglob("*.py")
+        elif "/" in name or place.is_file():
+            found.append(place)
+    return found
+
+
+def _cells() -> list[tuple[str, str]]:
+    rows = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if "| `" in line]
+    return [(cells[0], cells[2]) for cells in rows]
+
+
+def test_every_file_of_the_kernel_has_a_place_on_the_page() -> None:
+    named = [path for files, _ in _cells() for path in _named(files)]
+    assert _files() - set(named) == set(), "not on the page"
+    others = {path for path in set(named) - _files() if path.name != "__init__.py"}
+    assert not others, "not of the kernel"
+
+
+def test_every_row_names_tests_that_exist() -> None:
+    for files, tests in _cells():
+        places = _named(tests)
+        assert places, files
+        assert all(place.exists() for place in places), tests
+
+
+def test_the_kernel_can_be_read_in_two_days() -> None:
+    assert sum(len(file.read_text().splitlines()) for file in _files()) <= MOST_LINES

@@ -1,0 +1,56 @@
+"""A contract of import-linter that its own lack: modules that import what is named, and no more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from grimp import ImportGraph
+from importlinter.application import output
+from importlinter.domain import fields
+from importlinter.domain.contract import Contract, ContractCheck
+
+
+class AllowedContract(Contract):
+    """Modules may import each other, the standard library, and what is allowed.
+
+    Options
+    -------
+    modules
+        Modules and packages.
+    allowed
+        What each of them may import besides.
+    allowed_in
+        What some may import: ``module -> what``.
+    """
+
+    type_name = "allowed"
+
+    modules = fields.ListField(subfield=fields.ModuleField())
+    allowed = fields.SetField(subfield=fields.StringField())
+    allowed_in = fields.SetField(subfield=fields.ImportExpressionField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        """Find the imports that no option allows, and the options that allow nothing."""
+        del verbose
+        named: Any = self.modules
+        inside = {m for each in named for m in (each.name, *graph.find_descendants(each.name))}
+        missing = sorted(inside - graph.modules)
+        exceptions: Any = self.allowed_in
+        pairs = {(str(each.importer), str(each.imported)) for each in exceptions}
+        allowed: Any = self.allowed
+        met = {
+            (module, imported)
+            for module in inside - set(missing)
+            for imported in graph.find_modules_directly_imported_by(module)
+            if imported not in inside | set(allowed) | sys.stdlib_module_names
+        }
+        faults = [f"{module} is no module" for module in missing]
+        faults += [f"{module} imports {imported}" for module, imported in sorted(met - pairs)]
+        faults += [f"{module} does not import {what}" for module, what in sorted(pairs - met)]
+        return ContractCheck(kept=not faults, metadata={"faults": faults})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Print each of them."""
+        for fault in check.metadata["faults"]:
+            output.print_error(f"- {fault}")
