@@ -48,15 +48,6 @@ def test_every_option_is_explained(name: str) -> None:
             assert parameter.help, f"{name} {parameter.opts[0]}"
 
 
-@pytest.mark.parametrize("program", programs())
-def test_no_list_of_commands_is_cut_in_the_middle_of_a_sentence(program: str) -> None:
-    for context in walk(program, programs()[program]):
-        if isinstance(context.command, click.Group):
-            _, _, listed = context.command.get_help(context).partition("Commands:")
-            assert listed.strip()
-            assert "..." not in listed
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_takes_a_short_h(name: str) -> None:
     assert "-h, --help" in COMMANDS[name].command.get_help(COMMANDS[name])

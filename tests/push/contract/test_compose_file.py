@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +15,8 @@ from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
-from dppca.deploy.simulation.demo_rows import write_rows
 from tests.support.checkout import ROOT
-from tests.support.compose_folder import N_OWNERS, N_ROWS, OWNERS, write_folder
+from tests.support.compose_folder import N_OWNERS, N_ROWS, write_folder
 
 FILE = ROOT / "docker-compose.yml"
 
@@ -93,11 +91,6 @@ def test_a_judge_of_models_sees_no_site_no_owners_rows_and_no_network(
     }
 
 
-def test_only_certificates_sees_the_authoritys_key(services: dict[str, dict[str, Any]]) -> None:
-    seen = [name for name, service in services.items() if "authority" in volumes_of(service)]
-    assert seen == ["certificates"]
-
-
 def test_no_environment_variable_holds_more_than_a_name_or_a_place(
     services: dict[str, dict[str, Any]],
 ) -> None:
@@ -125,11 +118,6 @@ def test_every_service_is_confined_and_limited(services: dict[str, dict[str, Any
         assert "ports" not in service, name
 
 
-def test_owners_start_once_the_curator_is_healthy(services: dict[str, dict[str, Any]]) -> None:
-    for name in ("study", *owners_in(services)):
-        assert services[name]["depends_on"]["curator"] == {"condition": "service_healthy"}
-
-
 def test_a_folder_holds_the_study_every_row_once_and_a_readme(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     written = {"README.md", ".env", "docker-compose.yml", "results", "rows", "study.yaml"}
@@ -142,13 +130,6 @@ def test_a_folder_holds_the_study_every_row_once_and_a_readme(folder: Path) -> N
     assert len(set(rows)) == len(rows) == N_ROWS
     assert len(apart.read_text().splitlines()) - 1 == round(0.2 * N_ROWS)
     assert (folder / "rows").stat().st_mode & 0o077 == 0
-
-
-def test_what_may_be_changed_stands_in_one_file_that_compose_reads(folder: Path) -> None:
-    settings = re.findall(r"^(DPPCA_\w+)=", (folder / ".env").read_text(), re.MULTILINE)
-    text = (folder / "docker-compose.yml").read_text()
-    assert set(settings) == {"DPPCA_IMAGE", "DPPCA_MEMORY"}
-    assert all(f"${{{name}:-" in text for name in settings)
 
 
 def test_an_answer_needs_a_study_that_ran_in_such_a_folder(folder: Path, tmp_path: Path) -> None:
@@ -181,12 +162,3 @@ def test_two_to_twenty_owners_get_a_folder_of_their_own(
     options += ["--owners", str(owners), "--output", str(root / output)]
     assert says in str(CliRunner().invoke(cli, ["compose", *options]).exception)
     assert not (root / "new").exists()
-
-
-def test_the_demos_rows_are_divided_among_its_owners(tmp_path: Path) -> None:
-    counts = write_rows(tmp_path)
-    assert tuple(counts) == OWNERS
-    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv")} == {
-        f"{owner}/rows.csv" for owner in OWNERS
-    }
-    assert sum(counts.values()) == 20_190 - round(0.2 * 20_190)

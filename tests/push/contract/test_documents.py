@@ -13,11 +13,10 @@ import yaml
 import dppca
 from dppca.common.schema import Schema
 from tools.decisions import read_decisions
-from tools.markdown import ROOT, find_anchors, find_links, find_loaded
+from tools.markdown import ROOT, find_anchors, find_links
 from tools.pages import PAGES
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 FOLDERS = ("benchmarks", "deploy", "docs", "tests")
 
 
@@ -59,28 +58,6 @@ def test_every_schema_on_a_page_is_one() -> None:
         Schema.from_document(schema)
 
 
-@pytest.mark.parametrize(
-    ("link", "whole"),
-    [
-        ("other.md", True),
-        ("other.md#first-heading", True),
-        ("#of-this-page", True),
-        ("https://example.org/anything", True),
-        ("missing.md", False),
-        ("other.md#no-such-heading", False),
-        ("#first-heading", False),
-        ("../../outside.md", False),
-    ],
-)
-def test_a_broken_link_is_found(tmp_path: Path, link: str, whole: bool) -> None:
-    root = tmp_path / "root"
-    (root / "docs").mkdir(parents=True)
-    (tmp_path / "outside.md").write_text("# Outside\n")
-    (root / "docs/other.md").write_text("# First `heading`\n\n```sh\n# no heading [x](y)\n```\n")
-    (root / "docs/page.md").write_text(f"# Of this page\n\n[a link]({link}) and `[code](code)`\n")
-    assert (list(_broken_links(root)) == []) == whole
-
-
 def test_the_paths_that_the_architecture_sends_to_are_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     section = text[text.index("## Where do I put ...") :].split("\n## ")[0]
@@ -99,27 +76,6 @@ def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> 
     assert citation["version"] == PROJECT["project"]["version"]
     assert citation["cff-version"] == "1.2.0"
     assert all(citation[field] for field in ("authors", "message", "title"))
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_of_the_wheel_says_that_it_is_typed(package: str) -> None:
-    assert (ROOT / package / "py.typed").is_file()
-
-
-@pytest.mark.parametrize(
-    ("html", "loaded"),
-    [
-        ('<script async src="https://cdn.example/a.js"></script>', ["https://cdn.example/a.js"]),
-        ("<script src=//cdn.example/a.js></script>", ["//cdn.example/a.js"]),
-        ('<link rel="stylesheet" href="https://cdn.example/a.css">', ["https://cdn.example/a.css"]),
-        ('<img alt="x" src="http://example.org/a.png">', ["http://example.org/a.png"]),
-        ('<pre class="mermaid">', ["mermaid"]),
-        ('<script src="../assets/a.js"></script><a href="https://example.org">x</a>', []),
-        ('<img src="data:image/svg+xml;base64,aHR0cHM6Ly8=">', []),
-    ],
-)
-def test_what_a_page_would_load_from_elsewhere_is_found(html: str, loaded: list[str]) -> None:
-    assert list(find_loaded(html)) == loaded
 
 
 def test_a_status_names_decisions_that_exist_and_later_ones() -> None:

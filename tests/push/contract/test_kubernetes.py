@@ -11,8 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from dppca.curator.cli import health, serve
-from dppca.curator.config import DaemonConfig, parse_address
+from dppca.curator.cli import serve
 from dppca.owner.cli import cli as owner
 from tests.support.checkout import ROOT
 from tests.support.proxy import ADDRESSES, CONFIGURATION
@@ -20,7 +19,6 @@ from tests.support.proxy import ADDRESSES, CONFIGURATION
 FOLDER = ROOT / "deploy/kubernetes"
 OLDEST = "1.29"
 SHIPPED = CONFIGURATION.relative_to(ROOT)
-LISTENS = parse_address(ADDRESSES["CURATOR"])[1]
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml"))
 Document = dict[str, Any]
 
@@ -64,36 +62,6 @@ def test_no_file_holds_a_secret() -> None:
         text = (FOLDER / name).read_text()
         assert "PRIVATE KEY" not in text
         assert not re.search(r"(password|token)\s*:\s*\S", text.replace("ServiceAccountToken", ""))
-
-
-def test_everything_named_is_there() -> None:
-    curator = [doc for name, doc in EVERY if "site/" not in name]
-    assert {doc["metadata"].get("namespace", "dppca") for doc in curator} == {"dppca"}
-    labels = at(only("StatefulSet"), "spec.template.metadata.labels").items()
-    for kind, path in (
-        ("StatefulSet", "spec.selector.matchLabels"),
-        ("Service", "spec.selector"),
-        ("NetworkPolicy", "spec.podSelector.matchLabels"),
-    ):
-        assert at(only(kind), path).items() <= labels
-    volumes = {volume["name"]: volume for volume in POD["volumes"]}
-    both = CONTAINER["volumeMounts"] + PROXY["volumeMounts"]
-    assert {mount["name"] for mount in both} == set(volumes)
-    claim = volumes["state"]["persistentVolumeClaim"]["claimName"]
-    assert claim == only("PersistentVolumeClaim")["metadata"]["name"]
-    assert CONTAINER["envFrom"] == [
-        {"configMapRef": {"name": only("ConfigMap")["metadata"]["name"]}}
-    ]
-    ports = {port["name"] for port in CONTAINER["ports"] + PROXY["ports"]}
-    assert {port["targetPort"] for port in at(only("Service"), "spec.ports")} <= ports
-    rules = at(only("NetworkPolicy"), "spec.ingress")
-    assert {port["port"] for rule in rules for port in rule["ports"]} == ports
-    assert only("StatefulSet")["spec"]["serviceName"] == only("Service")["metadata"]["name"]
-
-
-def test_there_is_one_writer() -> None:
-    assert only("StatefulSet")["spec"]["replicas"] == 1
-    assert only("PersistentVolumeClaim")["spec"]["accessModes"] == ["ReadWriteOncePod"]
 
 
 @pytest.mark.parametrize(
@@ -148,19 +116,6 @@ def test_the_proxy_has_the_configuration_that_is_shipped_and_is_where_owners_dia
     assert ADDRESSES["OWNERS"] == f":{port['containerPort']}"
     (served,) = at(only("Service"), "spec.ports")
     assert (served["port"], served["targetPort"]) == (port["containerPort"], port["name"])
-
-
-def test_the_probes_ask_what_the_daemon_answers() -> None:
-    for name in ("startupProbe", "readinessProbe"):
-        program, command, *arguments = CONTAINER[name]["exec"]["command"]
-        assert (program, command) == ("dppca-curator", "health")
-        with health.make_context("health", arguments) as context:
-            assert context.params["timeout"] < CONTAINER[name]["timeoutSeconds"]
-            assert not context.params["live"]
-            assert parse_address(context.params["curator"])[1] == LISTENS
-    assert CONTAINER["livenessProbe"]["httpGet"] == {"path": "/live", "port": "metrics"}
-    grace_s = DaemonConfig.__dataclass_fields__["grace_s"].default
-    assert POD["terminationGracePeriodSeconds"] > grace_s
 
 
 def test_the_owners_example_is_called_as_it_takes_it() -> None:

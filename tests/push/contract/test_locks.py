@@ -32,22 +32,6 @@ def test_a_lock_is_of_the_requirements_in_pyproject(lock: str) -> None:
     assert requirements_digest() in head, "pyproject.toml has changed: run `make lock`"
 
 
-def test_every_kind_of_requirement_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "pyproject.toml").read_text()
-    before = requirements_digest()
-    for asked in (
-        "hatchling>=1.27",
-        "numpy>=2.0",
-        "matplotlib>=3.9",
-        "hypothesis>=6.120",
-        "uv>=0.8",
-    ):
-        changed = tomllib.loads(text.replace(f'"{asked}"', f'"{asked},<99"', 1))
-        monkeypatch.setattr("tools.lock.tomllib.loads", lambda _, changed=changed: changed)
-        assert requirements_digest() != before, asked
-        monkeypatch.undo()
-
-
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_pin_has_digests_and_nothing_names_a_registry(lock: str) -> None:
     pins = read_pins(lock)

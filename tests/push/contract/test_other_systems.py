@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import signal
-
-import pytest
 
 from tests.support.checkout import ROOT
 
@@ -57,18 +53,3 @@ def test_no_module_of_a_site_names_what_other_systems_lack() -> None:
         for name in find_names(path.read_text(encoding="utf-8"))
     }
     assert found == ALLOWED.keys()
-
-
-@pytest.mark.parametrize(
-    "text", ["import os\nos.fork()", "from signal import SIGHUP", "x = os.O_CLOEXEC | 1"]
-)
-def test_a_name_that_is_used_is_found(text: str) -> None:
-    assert find_names(text)
-
-
-def test_the_names_are_names_of_this_system() -> None:
-    modules = {"os": os, "signal": signal}
-    unknown = [
-        n for where, names in ABSENT.items() for n in names if not hasattr(modules[where], n)
-    ]
-    assert unknown == [], "a name that is misspelt finds nothing"

@@ -121,21 +121,3 @@ def test_every_example_in_a_help_text_is_one(program: str) -> None:
     ]
     assert len(examples) > 5
     assert [f"{shlex.join(each)}: {said}" for each in examples if (said := _fault(each))] == []
-
-
-def test_commands_are_found_and_wrong_ones_are_refused() -> None:
-    text = (
-        "# dppca-owner doctor\nA=b dppca-owner review s --yess | tee log\nmake demos && make demo"
-    )
-    found = list(_commands(text))
-    assert found == [
-        ["dppca-owner", "doctor"],
-        ["dppca-owner", "review", "s", "--yess"],
-        ["make", "demos"],
-        ["make", "demo"],
-    ]
-    assert [_fault(each) is None for each in found] == [True, False, False, True]
-    assert _fault(["dppca-owner", "review"]) is not None
-    assert _fault(["dppca-owner", "review"], whole=False) is None
-    assert _fault(["dppca-owner", "review", "--yess"], whole=False) is not None
-    assert sum(len(list(_commands(text))) for page in _pages() for text in _shell_texts(page)) > 150

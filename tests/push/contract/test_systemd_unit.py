@@ -47,31 +47,6 @@ def service() -> dict[str, list[str]]:
     return read_unit(UNIT.read_text())["Service"]
 
 
-def test_the_service_may_do_little(service: dict[str, list[str]]) -> None:
-    for name in (
-        *("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers"),
-        *("ProtectClock", "ProtectControlGroups", "ProtectHostname", "ProtectKernelLogs"),
-        *("ProtectKernelModules", "ProtectKernelTunables", "LockPersonality"),
-        *("MemoryDenyWriteExecute", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID"),
-    ):
-        assert service[name] == ["yes"], name
-    assert service["ProtectSystem"] == ["strict"]
-    assert service["CapabilityBoundingSet"] == service["AmbientCapabilities"] == [""]
-    assert service["SystemCallFilter"] == ["@system-service", "~@privileged @resources"]
-    assert service["User"] == ["dppca-curator"]
-    assert "ReadWritePaths" not in service
-
-
-def test_the_proxy_runs_what_is_shipped_without_an_account_or_a_capability() -> None:
-    text = PROXY.read_text()
-    service = read_unit(text)["Service"]
-    assert service["DynamicUser"] == service["NoNewPrivileges"] == ["yes"]
-    assert service["CapabilityBoundingSet"] == [""]
-    program, option, configuration = shlex.split(service["ExecStart"][0])
-    assert (program, option) == ("/usr/sbin/haproxy", "-f")
-    assert f"{CONFIGURATION.relative_to(ROOT)} {configuration}\n" in text
-
-
 def test_each_service_has_descriptors_for_all_its_connections(
     service: dict[str, list[str]],
 ) -> None:
@@ -119,10 +94,3 @@ def test_every_setting_of_the_example_is_one_that_is_read() -> None:
     read = {str(option.envvar) for option in options if option.envvar}
     read |= {"DPPCA_LISTEN", "DPPCA_METRICS_PORT", "OPENBLAS_NUM_THREADS"}
     assert shown <= read
-
-
-def test_the_account_is_the_one_that_the_service_runs_as(service: dict[str, list[str]]) -> None:
-    lines = (FOLDER / "dppca-curator.sysusers.conf").read_text().splitlines()
-    (account,) = [shlex.split(line) for line in lines if not line.startswith("#")]
-    assert account[:2] == ["u", service["User"][0]]
-    assert service["Group"] == service["User"]

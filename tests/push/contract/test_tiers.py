@@ -156,31 +156,5 @@ def test_a_suite_runs_where_it_has_not_passed_since_what_touches_it_changed(git:
     assert is_touched("spark", spark), "a file that the table lacks"
 
 
-@pytest.mark.parametrize(("code", "result"), [(0, "passed"), (1, "failed")])
-def test_a_suite_that_ran_on_committed_files_is_written_down(
-    git: Path, monkeypatch: pytest.MonkeyPatch, code: int, result: str
-) -> None:
-    (git / "docs/reference").mkdir(parents=True)
-    monkeypatch.setattr(night, "REPORTS", git / ".git/night")
-    monkeypatch.setattr(night, "_loud", lambda *_, **__: code == 0)
-    assert night.main(["audits"]) == code
-    rows = read_rows((git / night.PAGE).read_text())
-    assert f"| {result} |" in rows["audits"]
-    assert is_touched("audits", rows["audits"]) == (result == "failed")
-    (git / "README.md").write_text("changed")
-    night.main(["papers"])
-    assert read_rows((git / night.PAGE).read_text()) == rows, "README.md is not committed"
-    commit(git)
-
-    def change(*_: str, **__: str) -> bool:
-        (git / "more.py").touch()
-        commit(git)
-        return True
-
-    monkeypatch.setattr(night, "_loud", change)
-    night.main(["papers"])
-    assert read_rows((git / night.PAGE).read_text()) == rows, "its files were changed"
-
-
 def _test_files(folder: Path) -> Iterator[Path]:
     return folder.rglob("test_*.py")
