@@ -166,15 +166,6 @@ def test_nltcs_runs_end_to_end(survey: PublicData, tmp_path: Path) -> None:
     assert report["utility"]["tstr_accuracy_decoded"] >= 0.79
 
 
-def test_ten_owners_of_adult_run_end_to_end(census: PublicData, tmp_path: Path) -> None:
-    options = ("--target", "income", "--seed", "1")
-    privacy = {"mechanism": "gaussian", "epsilon": "1.0", "delta": "1e-9"}
-    report = run_study(census, tmp_path, *options, owners=10, **privacy)
-    assert len(report["owners"]) == 10
-    assert all((o["epsilon"], o["delta"]) == (1.0, 1e-9) for o in report["owners"])
-    assert len(report["components"]["eigenvalues"]) == 104
-
-
 def test_products_of_bins_let_decoded_rows_keep_a_peak_in_the_middle(
     tmp_path: Path,
 ) -> None:
@@ -264,20 +255,6 @@ def test_adult_reaches_its_accuracy(
     document = study_document(census, owners=3, mechanism=mechanism, epsilon="1.0", delta=delta)
     means = mean_accuracies(census, study_from_mapping(document), "income")
     assert means["income"][0] >= least
-
-
-def test_adult_is_the_table_that_the_sensitivity_was_computed_for(census: PublicData) -> None:
-    document = study_document(census, owners=3, mechanism="laplace", epsilon="1.0", delta=None)
-    study = study_from_mapping(document)
-    assert len(census.rows) == 45_222
-    assert study.table.layout.n_columns == 104
-    assert rows_of(census, study).shape == (45_222, 104)
-
-
-def test_nltcs_is_all_three_files(survey: PublicData) -> None:
-    assert len(survey.rows) == 21_574
-    outside = [row[4] for row in survey.rows].count("1")
-    assert outside == 11_965
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")

@@ -15,21 +15,16 @@ they are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.base import clone
 
 from dppca.common.estimators import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
-from dppca.common.estimators.base.party_tables import group_rows
-from dppca.common.estimators.ppca.party_moments import publish_moments
 from dppca.common.privacy.labels import Label
-from dppca.common.study import Covariance
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.support.estimators import ALL, PUBLISHED, SITE_ONLY
 
@@ -130,54 +125,6 @@ def test_support_vectors_are_rows() -> None:
     assert attacked_epsilon(make, first) > 1.0
 
 
-class ScaleOfNoise:
-    """In place of a generator: no noise, and the scale that was asked for."""
-
-    def laplace(self, *, scale: float, size: int) -> Vector:
-        self.scale = scale
-        return np.zeros(size)
-
-
-@pytest.mark.parametrize("noise", ["mirrored", "independent"])
-@pytest.mark.parametrize("p", [2, 12, 100])
-def test_the_printed_noise_of_gu_spends_more_than_its_epsilon(p: int, noise: str) -> None:
-    """The likelihood ratio of mean and second moment, wherever all noises point one way.
-
-    Not sampled: that happens with probability ``2^-D``, which is above zero, and pure epsilon
-    allows no exception.
-    """
-    both = noise == "independent"
-    i, j = np.indices((p, p)).reshape(2, -1) if both else np.triu_indices(p)
-    silent = ScaleOfNoise()
-
-    def moments_of(rows: Vector) -> Vector:
-        drawn = publish_moments(
-            rows,
-            group_rows(None, len(rows)),
-            epsilon=1.0,
-            covariance=Covariance.WITHIN,
-            both_triangles=both,
-            rng=silent,  # type: ignore[arg-type]
-        )
-        return np.append(drawn.mean, drawn.second[i, j])
-
-    table = np.zeros((4, p))
-    other = np.vstack([np.ones(p), table[1:]])
-    spent = np.abs(moments_of(table) - moments_of(other)).sum() / silent.scale
-    assert spent == pytest.approx((p + 1) / 2 if both else (p + 3) / 4)
-    assert spent > 1.0
-    model = PPCADPMH(
-        epsilon=1,
-        max_rows_per_person=1,
-        variant="published",
-        noise=noise,
-        bounds=(0, 1),
-        random_state=0,
-    )
-    rows = np.random.default_rng(0).uniform(size=(2 * p, p))
-    assert float(model.fit(rows).guarantee_.epsilon) == pytest.approx(spent)
-
-
 @pytest.mark.parametrize("latents", ["whitened", "literal"])
 def test_latents_of_raw_rows_tell_which_rows(latents: str) -> None:
     """Gu's step 15: a synthetic row made from a row's own scores stays beside it."""
@@ -214,22 +161,6 @@ def test_latents_of_raw_rows_tell_which_rows(latents: str) -> None:
 
     answers = [sum(first(model_of(rows, seed)) for seed in range(N_GAMES)) for rows in both]
     assert epsilon_at_least(answers[0], answers[1], N_GAMES, 0.0) > 1.0
-
-
-@pytest.mark.parametrize(
-    ("change", "what"), [(math.sqrt(2), "AG-SVM: one triangle"), (2.0, "DPSVD: the rows")]
-)
-def test_gaussian_noise_for_adding_a_row_does_not_cover_replacing_one(
-    change: float, what: str
-) -> None:
-    """The exact delta of Gaussian noise at the printed epsilon (Balle and Wang 2018, theorem 8)."""
-    epsilon, delta = 1.0, 1e-5
-    sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    ratio = change / sigma
-    exact = norm.cdf(ratio / 2 - epsilon / ratio) - math.exp(epsilon) * norm.cdf(
-        -ratio / 2 - epsilon / ratio
-    )
-    assert exact > 2 * delta, what
 
 
 def test_printed_guarantees_say_what_the_noise_spends() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from math import exp
 
 import pytest
 
@@ -43,12 +42,3 @@ def test_many_rows_give_what_the_page_says(shell: PageShell) -> None:
 
 def test_few_rows_give_what_the_page_says(shell: PageShell) -> None:
     require_same("few", shell.run("few"))
-
-
-def test_the_odds_are_those_of_the_formula() -> None:
-    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \| (\d+) \| 500 \|$", PAGE.read_text(), re.M)
-    assert len(rows) == 7
-    for epsilon, percent, right in rows:
-        sure = exp(float(epsilon)) / (1 + exp(float(epsilon)))
-        assert float(percent) == pytest.approx(100 * sure, abs=0.05)
-        assert int(right) == round(1000 * sure)

@@ -22,10 +22,6 @@ ASSIGNMENTS = re.compile(r"(?:(?:export )?[A-Z_]+=\S+ *#.*\n)+")
 """The block of a page that its reader changes; a test has variables of its own."""
 
 
-def test_pages_are_found() -> None:
-    assert len(PAGES) == 11
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_is_run(page: Path) -> None:
     blocks = read_blocks(page)

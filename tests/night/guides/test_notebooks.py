@@ -21,10 +21,6 @@ def _code(notebook: Any) -> list[str]:
     return [line for source in cells for line in source.splitlines() if line.strip()]
 
 
-def test_there_are_notebooks() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["choose-epsilon.ipynb", "simulate-a-study.ipynb"]
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_outputs_are_not_kept(path: Path) -> None:
     cells = [cell for cell in read_notebook(path).cells if cell.cell_type == "code"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 import pytest
 
@@ -18,11 +17,7 @@ from benchmarks.papers.gu import (
     CENTRAL,
     DELTA,
     GAUSSIAN,
-    INDEPENDENT,
-    METHOD,
     NETWORK,
-    NO_NOISE,
-    ONCE,
 )
 from benchmarks.papers.gu import compute as synthesised
 from benchmarks.papers.rows import PaperSource
@@ -148,51 +143,7 @@ def test_table_4s_machines_are_met_to_the_digit(
     assert abs(accuracy - float(printed(cell)["accuracy"])) < one_row + 0.005
 
 
-PROTOTYPE_RUNS = 3.5
 """The figures below are means of three to four runs."""
-RUNS = 8
-
-
-@pytest.mark.parametrize(
-    ("target", "method", "figures"),
-    [
-        ("outside", METHOD, {"0.1": 0.792, "0.2": 0.801, "0.5": 0.807, "1": 0.807}),
-        ("money", METHOD, {"0.1": 0.831, "0.2": 0.846, "0.5": 0.858, "1": 0.861}),
-        ("outside", SOUND, {"0.1": 0.745, "0.2": 0.784, "0.5": 0.803, "1": 0.809}),
-        ("money", SOUND, {"0.1": 0.804, "0.2": 0.830, "0.5": 0.851, "1": 0.856}),
-        ("outside", ONCE, {"0.1": 0.781, "0.2": 0.793, "0.5": 0.803, "1": 0.808}),
-        ("money", ONCE, {"0.1": 0.841, "0.2": 0.851, "0.5": 0.858, "1": 0.860}),
-        ("outside", GAUSSIAN, {"0.1": 0.782, "0.2": 0.798, "0.5": 0.812, "1": 0.814}),
-        ("money", GAUSSIAN, {"0.1": 0.832, "0.2": 0.844, "0.5": 0.856, "1": 0.858}),
-    ],
-)
-def test_nltcs_is_as_accurate_as_an_independent_prototype_was(
-    target: str, method: str, figures: dict[str, float], data_folder: Path
-) -> None:
-    """Within two standard errors of the difference; seeds are fixed, so nothing is left to luck."""
-    variant = PUBLISHED if method == METHOD else SOUND
-    delta = DELTA if method == GAUSSIAN else ""
-    name = METHOD if method == SOUND else method
-    for epsilon, figure in figures.items():
-        cell = Trial(PaperSource("nltcs"), name, variant, epsilon, delta, owners=3, target=target)
-        runs = [synthesised(replace(cell, seed=seed)) for seed in range(1, RUNS + 1)]
-        accuracies = [run.accuracy for run in runs]
-        error = stdev(accuracies) * math.sqrt(1 / RUNS + 1 / PROTOTYPE_RUNS)
-        assert fmean(accuracies) > figure - 2 * error
-        true_epsilon = 19 / 4 * float(epsilon) if variant == PUBLISHED else float(epsilon)
-        for each in runs:
-            assert float(each.true_epsilon) == pytest.approx(true_epsilon, rel=1e-9)
-
-
-@pytest.mark.parametrize(("target", "figure"), [("outside", 0.815), ("money", 0.862)])
-def test_the_model_on_exact_moments_is_as_accurate_as_the_prototypes(
-    target: str, figure: float, data_folder: Path
-) -> None:
-    """Two standard errors of the test set alone are 1.2 points here; seeds are fixed."""
-    cells = [
-        Trial(PaperSource("nltcs"), NO_NOISE, target=target, seed=seed) for seed in (1, 2, 3, 4)
-    ]
-    assert fmean(synthesised(cell).accuracy for cell in cells) == pytest.approx(figure, abs=0.012)
 
 
 def test_decoded_rows_of_nltcs_teach_no_less_than_coded_ones(data_folder: Path) -> None:
@@ -212,13 +163,6 @@ def test_networks_learn_nltcs_at_the_epsilon_that_is_asked(method: str, data_fol
     assert fmean(run.accuracy for run in runs) > 0.72
     assert {run.true_epsilon for run in runs} == {"0.5"}
     assert all(run.decoded_accuracy == run.accuracy for run in runs)
-
-
-def test_p_squared_draws_cost_more_and_are_said_to(data_folder: Path) -> None:
-    cell = Trial(PaperSource("nltcs"), INDEPENDENT, PUBLISHED, "0.1", owners=3, target="outside")
-    run = synthesised(cell)
-    assert float(run.true_epsilon) == pytest.approx(0.85)
-    assert run.decoded_accuracy is None
 
 
 @pytest.mark.parametrize(

@@ -242,12 +242,6 @@ def pages(
         yield _Pages(windows)
 
 
-@pytest.mark.parametrize("name", ["steward-components", "operator-study"])
-def test_edges_that_are_drawn_otherwise_make_no_difference(pages: _Pages, name: str) -> None:
-    style = "* { -webkit-text-stroke: .15px; text-rendering: geometricPrecision }"
-    _require_as_stored(pages.picture(name, "light", style=style), f"{name}-800-light.png", TEXTS)
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
     ("name", "width"),
