@@ -72,14 +72,6 @@ def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> N
     assert {"ill=yes", "colour=red", "x0"} <= {text.get_text() for text in axes.texts}
 
 
-def test_a_biplot_shows_two_tables_with_two_signs() -> None:
-    rows = np.random.default_rng(5).normal(size=(10, 8))
-    figure = biplot_figure(SCHEMA, _vectors(2), None, [("own", rows), ("synthetic", -rows)])
-    first, second = figure.axes[0].collections
-    assert np.allclose(np.asarray(first.get_offsets()), -np.asarray(second.get_offsets()))
-    assert len(first.get_paths()[0].vertices) != len(second.get_paths()[0].vertices)
-
-
 def test_names_of_arrows_lie_inside_the_axes_and_not_on_each_other() -> None:
     directions = np.array(
         [[1, 0.99, 0.98, -1, 0.2, 0.21, 0.22, 0.1], [0, 0.01, 0.02, 0, 1, 1, 1, 1]]

@@ -9,7 +9,6 @@ import pytest
 from dppca.common.plotting import (
     new_figure,
     shortened,
-    whole_numbers,
     write_figures,
 )
 
@@ -25,23 +24,9 @@ def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:
     assert "<script" not in drawn
 
 
-def test_a_notebook_shows_a_figure_as_an_image() -> None:
-    assert new_figure(2, 1)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("name", "fits"),
     [("short", "short"), ("exactly ten", "exactly t…"), ("two\nlines", "two\\x0alines")],
 )
 def test_a_name_fits_and_says_that_it_was_cut(name: str, fits: str) -> None:
     assert shortened(name, 10) == fits
-
-
-@pytest.mark.parametrize("n_components", [2, 3, 7, 40])
-def test_ticks_are_at_whole_components(n_components: int) -> None:
-    axes = new_figure(7, 4).subplots()
-    axes.plot(range(1, n_components + 1), range(n_components))
-    whole_numbers(axes.xaxis)
-    ticks = axes.get_xticks()
-    assert len(ticks) > 1
-    assert all(float(tick).is_integer() for tick in ticks)

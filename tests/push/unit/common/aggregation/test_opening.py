@@ -175,10 +175,6 @@ def test_a_seal_of_another_study_does_not_open() -> None:
         _open(PLAIN, _signed(shown, sealed))
 
 
-def test_without_spares_no_vote_is_asked_for() -> None:
-    assert _open(PLAIN, PLAIN.shown(OPENER, NAMES[:4])).totals
-
-
 def test_with_spares_a_set_is_opened_on_enough_votes() -> None:
     shown = SPARE.shown(OPENER, NAMES[:4])
     votes = _votes(SPARE, SPARE.terms.openers, NAMES[:4])

@@ -58,10 +58,6 @@ def _masked(**vectors: int) -> list[Upload]:
     ]
 
 
-def test_the_sum_of_the_masked_and_the_openings_is_the_sum_of_the_vectors() -> None:
-    assert unmask(TERMS, UPLOADS[::-1], _openings()).tolist() == PLAIN.summed(SET).tolist()
-
-
 @pytest.mark.parametrize(
     ("n_openers", "spares", "colluders", "n_owners"),
     [(2, 0, 1, 6), (3, 0, 1, 6), (4, 1, 1, 6), (5, 1, 1, 6), (5, 1, 2, 6), (6, 2, 1, 7)],

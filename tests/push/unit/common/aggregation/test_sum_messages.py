@@ -11,12 +11,9 @@ from dppca.common.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedSeal,
-    Statement,
     Upload,
     require_same_set,
-    require_signed,
     require_vote,
-    seal_bytes,
     set_digest,
 )
 from dppca.common.errors import (
@@ -26,7 +23,6 @@ from dppca.common.errors import (
     SignatureError,
     UploadError,
 )
-from dppca.common.signing import Purpose
 from tests.support.aggregation import federation
 
 SPARE = federation(n_openers=4, spares=1)
@@ -81,13 +77,6 @@ def test_a_message_of_other_terms_is_refused(message: Upload) -> None:
         type(message).from_bytes(message.to_bytes(), replace(TERMS, quorum=5))
 
 
-def test_seals_have_one_length() -> None:
-    assert {len(seal) for each in SPARE.uploads.values() for seal in each.seals} == {
-        seal_bytes(TERMS)
-    }
-    assert seal_bytes(federation().terms) == 1168
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -139,21 +128,6 @@ def test_a_sets_digest_is_of_statements_in_their_order_and_not_of_signatures() -
     other = SignedSeal(first, b"another", b"")
     assert replace(SHOWN, entries=(other, *SHOWN.entries[1:])).digest == SHOWN.digest
     assert SPARE.shown(NAMES[2], NAMES[:5]).digest == SHOWN.digest
-
-
-def test_everything_that_an_owner_says_is_signed() -> None:
-    said = UPLOAD.statement
-    others = [
-        replace(said, terms=bytes(32)),
-        replace(said, owner=NAMES[1]),
-        replace(said, payload_sha256=bytes(32)),
-        replace(said, seals_sha256=said.seals_sha256[::-1]),
-    ]
-    require_signed(TERMS, NAMES[0], Purpose.UPLOAD, said.to_bytes(), UPLOAD.signature)
-    for other in others:
-        with pytest.raises(SignatureError, match="a masked upload of owner-000 was changed"):
-            require_signed(TERMS, NAMES[0], Purpose.UPLOAD, other.to_bytes(), UPLOAD.signature)
-    assert Statement.from_bytes(said.to_bytes(), TERMS) == said
 
 
 def test_a_vote_is_of_an_opener_for_one_set() -> None:

@@ -113,19 +113,6 @@ def test_a_published_form_without_a_norm_promises_nothing() -> None:
         assert "not held to the norm" in guarantee.not_private
 
 
-def test_a_guarantee_reads_as_sentences() -> None:
-    text = str(DPPCASVM(epsilon=1, max_rows_per_person=1).fit(*table(400)).guarantee_)
-    assert "DPPCA-SVM, sound (Huang et al. 2021, algorithm 1): site-only" in text
-    assert "epsilon 1" in text
-    assert "not private: machine_" in text
-
-
-def test_the_machine_without_privacy_promises_nothing() -> None:
-    guarantee = SVM().fit(*table(400)).guarantee_
-    assert guarantee.private == ""
-    assert guarantee.epsilon is None
-
-
 def test_more_rows_per_person_cost_as_many_times_more_noise() -> None:
     X, y = table(400)
     one, five = (

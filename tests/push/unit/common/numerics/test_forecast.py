@@ -109,13 +109,6 @@ def test_the_assumed_mean_is_what_the_schema_and_the_variance_leave() -> None:
     assert assumed_mean_square(_layout(_BALL, row_norm={"include_sums": False}), 0.4) == 0
 
 
-def test_binary_rows_leave_exactly_that_mean() -> None:
-    rows = np.where(np.random.default_rng(1).random((200, 4)) < [0.1, 0.3, 0.6, 0.9], 0.5, -0.5)
-    mean = rows.mean(axis=0)
-    left = assumed_mean_square(_layout(_BINARY), float(rows.var(axis=0).sum()))
-    assert left == pytest.approx(float(mean @ mean))
-
-
 def test_no_table_has_more_variance_than_the_largest() -> None:
     assert largest_total_variance(_layout(_NUMERIC + _BINARY)) == pytest.approx(2.0)
     assert largest_total_variance(_layout(_CATEGORICAL)) == pytest.approx(0.75)

@@ -52,11 +52,6 @@ def test_a_person_at_g_owners_is_promised_g_squared_rho_by_gaussian_noise(
     assert log_delta.min() == pytest.approx(np.log(1e-6), abs=1e-6)
 
 
-def test_two_owners_at_epsilon_1_are_2_112_and_not_2() -> None:
-    assert _guarantee(False)[0] == 1
-    assert round(_guarantee(PAIR)[0], 3) == Decimal("2.112")
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -121,15 +121,6 @@ def test_coordinates_and_values_are_each_others_inverse() -> None:
         assert np.allclose(scale.values(scale.coordinates(values)), values)
 
 
-def test_older_documents_keep_their_bytes() -> None:
-    document = _schema(lower=0, upper=1).canonical_bytes().decode()
-    unsaid = ("score", "bins", "histogram", "integer", "zero", "products")
-    for word in (*unsaid, "targets", "target_weight"):
-        assert word not in document
-    again = _schema(lower=0, upper=1, bins=None, score="linear", histogram=False)
-    assert again.canonical_bytes().decode() == document
-
-
 @pytest.mark.parametrize(
     ("fields", "settings", "words"),
     [

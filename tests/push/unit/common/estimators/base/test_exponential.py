@@ -59,16 +59,6 @@ def test_draws_past_64_bits_are_past_every_gap() -> None:
     assert chisquare(found, n * weights / weights.sum()).pvalue > LEVEL
 
 
-def test_the_stream_decides() -> None:
-    scores = np.arange(50, dtype=np.int64)
-    first, again = (
-        [choose(scores, scale=20, entropy=entropy) for _ in range(30)]
-        for entropy in (SeededEntropy(4), SeededEntropy(4))
-    )
-    assert first == again
-    assert len(set(first)) > 5
-
-
 @pytest.mark.parametrize(
     "scores", [np.array([], np.int64), np.array([0.5, 1.0]), np.zeros((2, 2), np.int64)]
 )

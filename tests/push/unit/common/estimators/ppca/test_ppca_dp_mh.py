@@ -223,26 +223,6 @@ def test_what_the_printed_noise_costs_depends_on_the_columns(
     assert float(fitted(people(), **settings).guarantee_.epsilon) == pytest.approx(float(of_people))
 
 
-def test_printed_noise_on_many_indicators_costs_less_than_was_printed() -> None:
-    """p counts indicators, of which a row has one: Adult's schema, 6 + 2 + 7 attributes."""
-    labels = (8, 16, 7, 14, 6, 5, 40)
-    schema = make_schema(
-        [
-            *(numeric_of(f"n{i}", 0, 1) for i in range(6)),
-            *(binary_of(f"b{i}", [0, 1]) for i in range(2)),
-            *(categorical_of(f"c{i}", list(range(n))) for i, n in enumerate(labels)),
-        ]
-    )
-    rng = np.random.default_rng(0)
-    rows = [rng.random((300, 6)), rng.integers(0, 2, (300, 2))]
-    rows += [rng.integers(0, n, (300, 1)) for n in labels]
-    model = fitted(
-        np.hstack(rows), schema=schema, epsilon=1, max_rows_per_person=1, variant="published"
-    )
-    assert len(model.mean_) == 104
-    assert 0.89 < float(model.guarantee_.epsilon) < 0.90
-
-
 def test_a_schema_that_says_no_row_limit_takes_the_estimators() -> None:
     silent = make_schema(BINARY.model_dump(mode="json")["attributes"])
     with pytest.raises(SettingError, match="max_rows_per_person is not given and has no default"):
@@ -251,11 +231,6 @@ def test_a_schema_that_says_no_row_limit_takes_the_estimators() -> None:
     assert model.guarantee_.max_rows_per_person == 3
     assert model.schema_.max_rows_per_person == 3
     assert model.schema_.digest != silent.digest
-
-
-def test_a_row_limit_that_contradicts_the_schemas_is_refused() -> None:
-    with pytest.raises(SettingError, match="is 3, but the schema says 1"):
-        fitted(binaries(), schema=BINARY, max_rows_per_person=3)
 
 
 def test_rows_of_one_person_multiply_what_the_printed_noise_costs() -> None:

@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import linalg
-from sklearn.decomposition import PCA
 
 from dppca.common.numerics.spectrum.pca import (
     count_components,
@@ -30,16 +29,6 @@ def _owners(seed: int = 0) -> list[np.ndarray]:
 
 def _moments(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows.mean(axis=0), rows.T @ rows / len(rows)
-
-
-def test_components_are_those_of_scikit_learn_on_the_pooled_rows() -> None:
-    rows = np.concatenate(_owners())
-    found = decompose(pooled_covariance(*_moments(rows)))
-    oracle = PCA().fit(rows)
-    degrees = (len(rows) - 1) / len(rows)
-    np.testing.assert_allclose(found.eigenvalues, oracle.explained_variance_ * degrees, rtol=1e-9)
-    for ours, theirs in zip(found.vectors, oracle.components_, strict=True):
-        assert abs(ours @ theirs) == pytest.approx(1, abs=1e-9)
 
 
 def test_the_covariance_within_owners_is_the_mean_of_their_own_weighted_by_rows() -> None:

@@ -64,11 +64,6 @@ def test_beside_a_cell_of_nearly_all_rows_no_part_is_left_empty() -> None:
     assert np.diff(np.sort(values[values < 3.8])).max() < 0.1
 
 
-def test_equal_shares_are_spread_evenly() -> None:
-    values = _drawn(_held(lower=0, upper=1, bins=4), np.full(4, 0.25))
-    assert _distance(values, np.linspace(0, 1, 101), np.full(100, 0.01)) < 0.008
-
-
 def test_an_empty_neighbour_takes_nothing() -> None:
     """All rows in one cell: they are in it, and thin out to both its edges."""
     shares = np.array([1e-12, 1 - 2e-12, 1e-12])

@@ -108,12 +108,6 @@ def test_rows_of_a_field_have_the_second_moments_of_the_release(
     np.testing.assert_allclose(drawn_second, second, atol=0.015)
 
 
-def test_a_relation_inside_a_categorical_is_kept() -> None:
-    drawn = _coded(MIXED, _fit(MIXED, _mixed_rows()), 20_000)
-    of_the_rare_plan = drawn[drawn[:, 4] > 0]
-    assert (of_the_rare_plan[:, 5] > 0).mean() > 0.9
-
-
 def test_every_marginal_is_met_to_within_a_row_over_all_blocks() -> None:
     fit = _fit(MIXED, _mixed_rows())
     n = 10_001  # no multiple of a block

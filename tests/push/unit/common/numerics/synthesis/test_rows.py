@@ -199,10 +199,3 @@ def test_codes_of_cells_become_values_in_them(codes: list[int]) -> None:
     assert cells.index(np.asarray(drawn[1], np.float64)).tolist() == expected
     np.testing.assert_array_equal(np.asarray(drawn[0]) // 5, columns[0])
     np.testing.assert_array_equal(drawn[2], columns[2])
-
-
-def test_without_histograms_two_humps_are_one() -> None:
-    """What a histogram adds; a release without one is fitted all the same."""
-    fit = _fit(_schema(histogram=False), 0.002)
-    assert fit.converged
-    assert _distances(_rows(fit))[0] > 0.3

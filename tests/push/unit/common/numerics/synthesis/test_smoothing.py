@@ -66,18 +66,6 @@ def test_what_is_not_known_is_spread_by_width() -> None:
     np.testing.assert_allclose(found, widths / 8, atol=1e-6)
 
 
-def test_how_cells_are_cut_hardly_matters() -> None:
-    """A normal law on 40 equal cells, and where each second pair of cells is one."""
-    merged = np.repeat(np.arange(30), np.tile([1, 1, 2], 10))
-    join = (merged == np.arange(30)[:, None]).astype(float)
-    released = NORMAL + np.random.default_rng(3).normal(scale=0.003, size=40)
-    fine = smooth_marginal(released, np.full(40, 0.003), np.eye(40), widths=WIDTHS)
-    coarse = smooth_marginal(
-        join @ released, 0.003 * np.sqrt(join.sum(axis=1)), np.eye(30), widths=join @ WIDTHS
-    )
-    assert _distance(join @ fine, coarse) < 0.003
-
-
 def test_a_spike_does_not_pull_at_its_neighbours() -> None:
     """Intervals are smoothed as well beside a spike that holds most rows as without one."""
     shares = np.append(0.2 * NORMAL, 0.8)

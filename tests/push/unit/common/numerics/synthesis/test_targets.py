@@ -165,20 +165,3 @@ def test_pairs_with_numerics_do_not_widen_the_prior_of_pairs_without() -> None:
     found = coupling_scales(replace(targets, products=tied), schema.layout.groups)
     assert (found[0, 1:4] > 2 * alone[0, 1:4]).all()
     np.testing.assert_array_equal(found[1:, 1:], alone[1:, 1:])
-
-
-def test_labels_do_not_fall_on_one_where_the_noise_exceeds_everything() -> None:
-    schema, noise = _schema(), 30.0
-    layout, rng = schema.layout, np.random.default_rng(9)
-    half = np.triu(rng.normal(scale=noise, size=(5, 5)))
-    for _ in range(5):
-        found = field_targets(
-            schema,
-            mean=rng.normal(scale=noise, size=5),
-            second=half + half.T,
-            histograms=[None if each is None else np.full(20, 0.05) for each in schema.cells],
-            entry_noise=noise,
-        )
-        assert layout.groups[1:] == ((1, 4), (4, 5))
-        assert found.marginals[1].max() < 0.6
-        assert found.marginals[2].max() < 0.75

@@ -252,14 +252,6 @@ def test_divergence_of_shifted_sums_is_within_the_bound(
     assert 0.9 * bound < divergence <= bound + _tau(1, honest)
 
 
-def test_gap_at_the_least_variance_is_what_is_said() -> None:
-    # Of the docstring: tau below h 10^-273, and paid for by the + 1 for every rho above 10^-250.
-    tau_exponent = math.log10(10) - math.pi**2 * shares.LEAST_SHARE_VARIANCE / math.log(10)
-    assert tau_exponent < -273
-    most, least = shares.MOST_HONEST, shares.LEAST_SHARE_VARIANCE
-    assert tau_exponent + math.log10(most) + 12 + math.log10(least) < -250
-
-
 def _taken(
     total: int, words: NDArray[np.uint16], owners: NDArray[np.uint16], *, honest: int
 ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
