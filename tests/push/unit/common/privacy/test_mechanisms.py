@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,50 +141,42 @@ def test_a_person_with_k_rows_costs_k_times_as_much() -> None:
         assert float(real_variance) == pytest.approx(float(expected), rel=1e-9)
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_fewer_than_one_row_per_person_is_refused(k: int) -> None:
-    with pytest.raises(SettingError, match="max_rows_per_person"):
-        calibrate_laplace(SIXTEEN_BINARY, epsilon=Decimal(1), max_rows_per_person=k)
-    with pytest.raises(SettingError, match="max_rows_per_person"):
-        calibrate_gaussian(SIXTEEN_BINARY, epsilon=Decimal(1), delta=DELTA, max_rows_per_person=k)
+CALIBRATED: dict[str, Any] = {"epsilon": Decimal(1), "max_rows_per_person": 1}
+FIXED: dict[str, Any] = {"scale": Decimal(9), "max_rows_per_person": 1, "nominal_epsilon": None}
+NO_EPSILON = [Decimal(text) for text in ("0", "-1", "NaN", "Infinity")]
+GAUSSIAN = {"delta": DELTA}
 
 
-@pytest.mark.parametrize("epsilon", [Decimal(0), Decimal(-1), Decimal("NaN"), Decimal("Infinity")])
-def test_an_epsilon_that_is_not_positive_and_finite_is_refused(epsilon: Decimal) -> None:
-    with pytest.raises(SettingError, match="epsilon"):
-        calibrate_laplace(SIXTEEN_BINARY, epsilon=epsilon, max_rows_per_person=1)
-    with pytest.raises(SettingError, match="epsilon"):
-        calibrate_gaussian(SIXTEEN_BINARY, epsilon=epsilon, delta=DELTA, max_rows_per_person=1)
-    for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
-        with pytest.raises(SettingError, match="epsilon"):
-            fixed(SIXTEEN_BINARY, scale=Decimal(9), max_rows_per_person=1, nominal_epsilon=epsilon)
-
-
-@pytest.mark.parametrize("delta", [Decimal(0), Decimal(1), Decimal("NaN")])
-def test_a_delta_outside_0_to_1_is_refused(delta: Decimal) -> None:
-    with pytest.raises(SettingError, match="delta"):
-        calibrate_gaussian(SIXTEEN_BINARY, epsilon=Decimal(1), delta=delta, max_rows_per_person=1)
-    with pytest.raises(SettingError, match="delta"):
-        fixed_gaussian(
-            SIXTEEN_BINARY,
-            scale=Decimal(9),
-            delta=delta,
-            max_rows_per_person=1,
-            nominal_epsilon=None,
-        )
-
-
-@pytest.mark.parametrize("scale", [Decimal(0), Decimal(-2), Decimal("NaN"), Decimal("1e-9")])
-def test_a_scale_below_one_step_is_refused(scale: Decimal) -> None:
-    for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
-        with pytest.raises(SettingError, match=f"scale.*{scale}"):
-            fixed(SIXTEEN_BINARY, scale=scale, max_rows_per_person=1, nominal_epsilon=None)
+@pytest.mark.parametrize(
+    ("calibrate", "given"),
+    [
+        (calibrate_laplace, CALIBRATED),
+        (calibrate_gaussian, CALIBRATED | GAUSSIAN),
+        (fixed_laplace, FIXED),
+        (fixed_gaussian, FIXED | GAUSSIAN),
+    ],
+    ids=["laplace", "gaussian", "fixed laplace", "fixed gaussian"],
+)
+def test_a_setting_out_of_range_is_refused_by_name(
+    calibrate: Callable[..., Calibration], given: dict[str, Any]
+) -> None:
+    wrong = {
+        "epsilon": NO_EPSILON,
+        "nominal_epsilon": NO_EPSILON,
+        "max_rows_per_person": [0, -1],
+        "delta": [Decimal(0), Decimal(1), Decimal("NaN")],
+        "scale": [Decimal(0), Decimal(-2), Decimal("NaN"), Decimal("1e-9")],
+    }
+    calibrate(SIXTEEN_BINARY, **given)
+    for name in given:
+        for value in wrong[name]:
+            with pytest.raises(SettingError, match=name.removeprefix("nominal_")):
+                calibrate(SIXTEEN_BINARY, **{**given, name: value})
 
 
 def test_a_scale_of_one_step_is_taken() -> None:
     for fixed in (fixed_laplace, partial(fixed_gaussian, delta=DELTA)):
-        step = Decimal(1) / 4**10
-        found = fixed(SIXTEEN_BINARY, scale=step, max_rows_per_person=1, nominal_epsilon=None)
+        found = fixed(SIXTEEN_BINARY, **{**FIXED, "scale": Decimal(1) / 4**10})
         assert found.law.width == 1
 
 
@@ -221,23 +215,9 @@ def test_sums_that_are_not_a_vector_of_int64_are_refused() -> None:
             add_noise(values, laplace_of(5), entropy=SeededEntropy(1))  # type: ignore[arg-type]
 
 
-def in_range(
-    found: Calibration,
-    *,
-    max_rows: int,
-    n_entries: int = 5000,
-    n_owners: int = 1,
-    weight: Fraction = Fraction(1),
-    resolution_bits: int = 10,
-) -> None:
-    check_range(
-        found,
-        resolution_bits=resolution_bits,
-        max_rows=max_rows,
-        n_entries=n_entries,
-        n_owners=n_owners,
-        largest_weight=weight,
-    )
+def in_range(found: Calibration, *, weight: Fraction = Fraction(1), **given: Any) -> None:
+    fields = {"resolution_bits": 10, "n_entries": 5000, "n_owners": 1, **given}
+    check_range(found, largest_weight=weight, **fields)
 
 
 @pytest.mark.parametrize("laplace", [True, False])
@@ -252,30 +232,26 @@ def test_the_range_ends_at_one_integer_whatever_the_decimal_context(laplace: boo
             in_range(found, max_rows=1, weight=Fraction(2**62 - noise, 4**10))
 
 
-def test_a_study_of_one_entry_is_in_range() -> None:
-    in_range(laplace_of(1), max_rows=1, n_entries=1)
-
-
-def test_heavier_sums_leave_room_for_fewer_rows() -> None:
-    in_range(laplace_of(1), max_rows=2**41)
-    in_range(laplace_of(1), max_rows=2**41, weight=Fraction(1, 2))
-    with pytest.raises(RangeError):
-        in_range(laplace_of(1), max_rows=2**41, weight=Fraction(2))
-
-
-def test_every_owner_brings_noise_of_its_own_to_the_pooled_sum() -> None:
-    scale = 10**15
-    in_range(laplace_of(scale), max_rows=1, n_owners=40)
-    with pytest.raises(RangeError):
-        in_range(laplace_of(scale), max_rows=1, n_owners=100)
+@pytest.mark.parametrize(
+    ("scale", "fits", "exceeds"),
+    [
+        (1, {"max_rows": 2**41, "weight": Fraction(1, 2)}, {"max_rows": 2**41, "weight": 2}),
+        (10**15, {"max_rows": 1, "n_owners": 40}, {"max_rows": 1, "n_owners": 100}),
+    ],
+    ids=["heavier sums", "every owner's own noise"],
+)
+def test_what_is_added_up_leaves_less_room(
+    scale: int, fits: dict[str, Any], exceeds: dict[str, Any]
+) -> None:
+    in_range(laplace_of(scale), **fits)
+    with pytest.raises(RangeError, match="take fewer rows, a coarser grid or a larger epsilon"):
+        in_range(laplace_of(scale), **exceeds)
 
 
 def test_a_range_for_another_grid_or_for_nothing_is_refused() -> None:
+    in_range(laplace_of(1), max_rows=1, n_entries=1)
     with pytest.raises(SettingError, match="resolution_bits"):
         in_range(laplace_of(1), resolution_bits=9, max_rows=1)
-    with pytest.raises(SettingError, match="rows, entries and owners"):
-        in_range(laplace_of(1), max_rows=0)
-    with pytest.raises(SettingError, match="rows, entries and owners"):
-        in_range(laplace_of(1), max_rows=1, n_entries=0)
-    with pytest.raises(SettingError, match="rows, entries and owners"):
-        in_range(laplace_of(1), max_rows=1, n_owners=0)
+    for nothing in ({"max_rows": 0}, {"n_entries": 0}, {"n_owners": 0}):
+        with pytest.raises(SettingError, match="rows, entries and owners"):
+            in_range(laplace_of(1), **{"max_rows": 1, **nothing})

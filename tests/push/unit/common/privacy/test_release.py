@@ -11,8 +11,18 @@ from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.release import calibrate, draw, receipt_from_bytes, sensitivity_shape
+from dppca.common.privacy.noise.entropy import (
+    EntropySource,
+    OperatingSystemEntropy,
+    SeededEntropy,
+)
+from dppca.common.privacy.release import (
+    Release,
+    calibrate,
+    draw,
+    receipt_from_bytes,
+    sensitivity_shape,
+)
 from dppca.common.privacy.sensitivity import real_l1, sensitivity
 from dppca.common.schema import encode
 from dppca.common.study import Study
@@ -35,32 +45,26 @@ def _moments(study: Study) -> Moments:
     return compute_moments(rows, study.table.layout)
 
 
+def _draw(study: Study, moments: Moments, entropy: EntropySource) -> Release:
+    return draw(
+        study, calibrate(study), moments, release_id=bytes(16), ledger_sequence=7, entropy=entropy
+    )
+
+
 def test_a_release_is_the_exact_sums_plus_one_draw_of_the_calibrated_noise() -> None:
     study = _study()
     moments = _moments(study)
-    release = draw(
-        study,
-        calibrate(study),
-        moments,
-        release_id=bytes(16),
-        ledger_sequence=7,
-        entropy=SeededEntropy(1),
-    )
+    release = _draw(study, moments, SeededEntropy(1))
     expected = add_noise(moments.packed, calibrate(study), entropy=SeededEntropy(1))
     assert np.array_equal(release.packed, expected)
     assert release.n_rows == 50
+    first, second = (_draw(study, moments, OperatingSystemEntropy()) for _ in range(2))
+    assert not np.array_equal(first.packed, second.packed)
 
 
 def test_a_receipt_lets_a_third_party_recompute_the_claim() -> None:
     study = _study()
-    release = draw(
-        study,
-        calibrate(study),
-        _moments(study),
-        release_id=bytes(range(16)),
-        ledger_sequence=7,
-        entropy=OperatingSystemEntropy(),
-    )
+    release = _draw(study, _moments(study), SeededEntropy(1))
     receipt = receipt_from_bytes(release.receipt.canonical_bytes())
     assert receipt == release.receipt
     law = receipt.noise
@@ -72,33 +76,9 @@ def test_a_receipt_lets_a_third_party_recompute_the_claim() -> None:
     assert receipt.label == Label.RELEASED
 
 
-def test_two_releases_of_the_same_rows_differ() -> None:
-    study = _study()
-    moments = _moments(study)
-    first, second = (
-        draw(
-            study,
-            calibrate(study),
-            moments,
-            release_id=bytes(16),
-            ledger_sequence=1,
-            entropy=OperatingSystemEntropy(),
-        )
-        for _ in range(2)
-    )
-    assert not np.array_equal(first.packed, second.packed)
-
-
 def test_moments_of_another_schema_are_refused() -> None:
     with pytest.raises(SchemaMismatchError):
-        draw(
-            _study(),
-            calibrate(_study()),
-            Moments(1, np.zeros(3, np.int64)),
-            release_id=bytes(16),
-            ledger_sequence=1,
-            entropy=SeededEntropy(1),
-        )
+        _draw(_study(), Moments(1, np.zeros(3, np.int64)), SeededEntropy(1))
 
 
 def test_the_weight_of_unit_ball_sums_is_part_of_the_sensitivity() -> None:
@@ -134,15 +114,7 @@ def test_a_noise_scale_set_by_hand_is_charged_what_it_costs() -> None:
 
 def test_a_damaged_receipt_is_refused() -> None:
     study = _study()
-    release = draw(
-        study,
-        calibrate(study),
-        _moments(study),
-        release_id=bytes(16),
-        ledger_sequence=7,
-        entropy=SeededEntropy(1),
-    )
-    good = release.receipt.canonical_bytes()
+    good = _draw(study, _moments(study), SeededEntropy(1)).receipt.canonical_bytes()
     for content in (
         b"",
         b"[]",

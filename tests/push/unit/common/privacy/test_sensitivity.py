@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import comb, sqrt
+from typing import Any
 
 import pytest
 
@@ -23,14 +25,13 @@ NLTCS = BoxShape(n_scalars=16, n_numeric=0, n_categoricals=0)
 ADULT = BoxShape(n_scalars=8, n_numeric=6, n_categoricals=7)
 
 
-def test_sixteen_binary_attributes_move_the_sums_by_40_and_a_half() -> None:
-    assert real_l1(NLTCS) == Fraction(81, 2)
-    assert real_l2_squared(NLTCS) == 25
-
-
-def test_adult_moves_the_sums_by_124_and_a_half() -> None:
-    assert real_l1(ADULT) == Fraction(249, 2)
-    assert real_l2_squared(ADULT) == 94
+@pytest.mark.parametrize(
+    ("shape", "l1", "l2_squared"),
+    [(NLTCS, Fraction(81, 2), 25), (ADULT, Fraction(249, 2), 94)],
+    ids=["sixteen binaries", "Adult"],
+)
+def test_the_sums_move_as_documented(shape: BoxShape, l1: Fraction, l2_squared: int) -> None:
+    assert (real_l1(shape), real_l2_squared(shape)) == (l1, l2_squared)
 
 
 @pytest.mark.parametrize(("columns", "printed"), [(10, 19.2), (100, 1313)])
@@ -131,28 +132,21 @@ def test_a_resolution_outside_1_to_14_is_refused(bits: int) -> None:
         sensitivity(NLTCS, resolution_bits=bits)
 
 
-@pytest.mark.parametrize("ball", [False, True])
-def test_a_weight_off_the_grid_is_refused(ball: bool) -> None:
-    third = Fraction(1, 3)
-    shape = BallShape(2, with_sums=True, sum_weight=third) if ball else BoxShape(2, 0, 0, third)
+BOX, BALL = partial(BoxShape, 2, 0, 0), partial(BallShape, 2, with_sums=True)
+
+
+@pytest.mark.parametrize("shape", [BOX, BALL], ids=["box", "ball"])
+def test_sums_without_weight_or_with_one_off_the_grid_are_refused(shape: Any) -> None:
+    for weight in (Fraction(0), Fraction(-1)):
+        with pytest.raises(SettingError, match="above 0"):
+            shape(sum_weight=weight)
     with pytest.raises(SettingError, match="must be a multiple of 2\\^-10"):
-        sensitivity(shape, resolution_bits=10)
+        sensitivity(shape(sum_weight=Fraction(1, 3)), resolution_bits=10)
 
 
-@pytest.mark.parametrize("weight", [Fraction(0), Fraction(-1)])
-def test_sums_without_weight_are_refused(weight: Fraction) -> None:
-    with pytest.raises(SettingError, match="above 0"):
-        BoxShape(2, 0, 0, sum_weight=weight)
-    with pytest.raises(SettingError, match="above 0"):
-        BallShape(2, with_sums=True, sum_weight=weight)
-
-
-@pytest.mark.parametrize("counts", [(0, 0, 0), (1, 2, 0), (2, -1, 0), (2, 0, -1)])
-def test_impossible_counts_are_refused(counts: tuple[int, int, int]) -> None:
-    with pytest.raises(SettingError, match="schema"):
-        BoxShape(*counts)
-
-
-def test_a_ball_of_no_columns_is_refused() -> None:
+def test_impossible_counts_are_refused() -> None:
+    for counts in ((0, 0, 0), (1, 2, 0), (2, -1, 0), (2, 0, -1)):
+        with pytest.raises(SettingError, match="schema"):
+            BoxShape(*counts)
     with pytest.raises(SettingError, match="at least one column"):
         BallShape(0, with_sums=False)
