@@ -75,40 +75,27 @@ def test_words_and_codes_in_a_study_file_are_labels(scalar: str) -> None:
     assert study.table.attributes[1].model_dump()["values"] == (f"{scalar}z", scalar)
 
 
-def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
-    text = json.dumps(document()).replace('["No", "Yes"]', "[True, 1.0]")
-    assert study_from_yaml(text).table.attributes[1].model_dump()["values"] == ("true", "1")
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"name": None}, "study: name is missing"),
         ({"name": "Big Study"}, "name: a name has 1 to 64"),
-        ({"name": "../x"}, "name: a name has 1 to 64"),
         ({"owners": []}, "owners: must not be empty"),
         ({"owners": ["a", "a"]}, "study: owners must differ"),
         ({"owners": ["a", "B"]}, "owners entry 2: a name"),
         ({"quorum": 4}, "quorum 4 is above the number of owners, 3"),
         ({"quorum": 2}, "needs a deadline"),
-        ({"quorum": 0}, "quorum: "),
         ({"deadline": "2030-01-01T00:00:00"}, "deadline: must have a zone"),
         ({"max_rows": 0}, "max_rows: "),
         ({"max_rows": 2}, "max_rows is 2, but there are 3 owners"),
         ({"overlap": "true"}, "overlap: must be false, true, or a list of groups"),
-        ({"overlap": []}, "overlap: must be false, true, or a list of groups"),
         ({"overlap": [["a"]]}, "overlap: a group is a list of the names of two or more"),
         ({"overlap": [["a", "a"]]}, "overlap: a group is a list of the names of two or more"),
-        ({"overlap": [["a", {}]]}, "overlap: a group is a list of the names of two or more"),
         ({"overlap": [["a", "b"], ["b", "a"]]}, "overlap: groups must differ"),
         ({"overlap": [["a", "z"]]}, "overlap names z, who are not among owners"),
-        ({"version": 3}, "version: "),
-        ({"colour": "red"}, "study: there is no field `colour`"),
         ({"privacy": {"mechanism": "laplace"}}, "laplace needs either epsilon"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "0"}}, "epsilon: must be a decimal"),
-        ({"privacy": {"mechanism": "laplace", "epsilon": "-1"}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "nan"}}, "epsilon: must be a decimal"),
-        ({"privacy": {"mechanism": "laplace", "epsilon": "one"}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": True}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "1e-31"}}, "more digits"),
         (
@@ -126,11 +113,8 @@ def test_true_false_and_numbers_in_a_study_file_are_canonical_labels() -> None:
             "privacy: mechanism must be one of laplace, gaussian",
         ),
         ({"components": {}}, "one of contribution_rate, count"),
-        ({"components": {"count": 1, "above_noise": True}}, "one of contribution_rate, count"),
         ({"components": {"count": 2}}, "count 2 is above 1"),
         ({"components": {"contribution_rate": 1}}, "components.contribution_rate: "),
-        ({"components": {"above_noise": False}}, "components.above_noise: "),
-        ({"covariance": "total"}, "covariance: "),
         ({"schema": {"attributes": []}}, "schema.attributes: "),
     ],
 )

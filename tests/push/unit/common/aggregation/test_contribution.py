@@ -26,12 +26,14 @@ from tests.support.masked import MaskedStudy, make_masked_study
 TEXTS = [{"name": f"x{n}", "type": "binary", "values": ["no", "yes"]} for n in range(30)]
 
 
-def contribute(made: MaskedStudy, owner: str, *, seed: int, n_rows: int = 10) -> MaskedRelease:
-    size = made.study.table.layout.n_entries
+def contribute(
+    made: MaskedStudy, owner: str, *, seed: int, n_entries: int | None = None
+) -> MaskedRelease:
+    size = n_entries or made.study.table.layout.n_entries
     return draw_masked(
         made.study,
         calibrate(made.study),
-        Moments(n_rows, np.full(size, 1000, np.int64)),
+        Moments(10, np.full(size, 1000, np.int64)),
         terms=made.terms,
         owner=owner,
         key=made.keys[owner],
@@ -106,16 +108,5 @@ def test_the_head_of_an_upload_is_read_without_its_vector() -> None:
 
 
 def test_moments_of_another_schema_are_refused() -> None:
-    made = make_masked_study(3, 2)
     with pytest.raises(SchemaMismatchError):
-        draw_masked(
-            made.study,
-            calibrate(made.study),
-            Moments(1, np.zeros(1, np.int64)),
-            terms=made.terms,
-            owner="owner-1",
-            key=made.keys["owner-1"],
-            release_id=bytes(16),
-            ledger_sequence=1,
-            entropy=SeededEntropy(1),
-        )
+        contribute(make_masked_study(3, 2), "owner-1", seed=1, n_entries=1)

@@ -6,11 +6,8 @@ from dppca.common.aggregation.framing import frame, unframe
 from dppca.common.errors import LimitError, UploadError
 
 
-def test_parts_come_back() -> None:
+def test_parts_come_back_and_where_one_ends_is_said() -> None:
     assert unframe("vote", frame("vote", b"ab", b"", b"c"), (2, 0, 1)) == [b"ab", b"", b"c"]
-
-
-def test_where_one_part_ends_is_said() -> None:
     assert frame("vote", b"ab", b"c") != frame("vote", b"a", b"bc")
     assert frame("vote", b"", b"") != frame("vote", b"")
 

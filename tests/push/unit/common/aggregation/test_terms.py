@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -93,27 +94,31 @@ def _with_last(last: Member) -> Terms:
     return replace(TERMS, members=(*TERMS.members[:-1], last))
 
 
-def test_one_key_is_not_two_owners() -> None:
-    with pytest.raises(StudyError, match="same key"):
-        _with_last(replace(TERMS.members[-1], key=TERMS.members[0].key))
-    compressed = signing_key(0).public_key()
-    point = compressed.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
-    der = bytes.fromhex("3039301306072a8648ce3d020106082a8648ce3d030107032200") + point
-    with pytest.raises(StudyError, match="uncompressed"):
-        _with_last(replace(TERMS.members[-1], key=der))
+COMPRESSED = bytes.fromhex("3039301306072a8648ce3d020106082a8648ce3d030107032200") + signing_key(
+    0
+).public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
 
 
 @pytest.mark.parametrize(
-    "key", [b"", bytes(91), key_bytes(ec.generate_private_key(ec.SECP384R1()).public_key())]
+    ("changes", "message"),
+    [
+        ({"name": "p q"}, "not a name"),
+        ({"key": TERMS.members[0].key}, "same key"),
+        ({"key": COMPRESSED}, "uncompressed"),
+        ({"key": b""}, "the key of owner-005"),
+        ({"key": bytes(91)}, "the key of owner-005"),
+        (
+            {"key": key_bytes(ec.generate_private_key(ec.SECP384R1()).public_key())},
+            "the key of owner-005",
+        ),
+    ],
+    ids=["name", "twice", "compressed", "empty", "zeros", "another curve"],
 )
-def test_keys_are_on_p256(key: bytes) -> None:
-    with pytest.raises(StudyError, match="the key of owner-005"):
-        _with_last(replace(TERMS.members[-1], key=key))
-
-
-def test_names_are_names_of_parties() -> None:
-    with pytest.raises(StudyError, match="not a name"):
-        _with_last(replace(TERMS.members[-1], name="p q"))
+def test_a_member_has_a_name_and_a_key_of_its_own_on_p256(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(StudyError, match=message):
+        _with_last(replace(TERMS.members[-1], **changes))
 
 
 def test_an_opener_key_is_signed_by_its_opener() -> None:

@@ -23,6 +23,7 @@ GAUSSIAN = ("AGSVM", "AGSVM published", "MODSuLQSVM", "MODSuLQSVM published", "D
 NO_EPSILON = (-1, nan, inf, "much", True)
 NO_COUNT = (0, -1, 1.5, "many", True)
 NO_PROBABILITY = (0, 1, -0.1, nan)
+EACH_CLASS = [name for name in ALL if " " not in name]
 
 
 def table() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -31,13 +32,8 @@ def table() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return X, (X[:, 0] > 0).astype(np.int64)
 
 
-@each(ALL)
-def test_good_settings_fit_good_rows(make: Any) -> None:
-    assert make().fit(*table()).guarantee_.method
-
-
 @pytest.mark.parametrize(
-    ("name", "epsilon"), [*product(ALL, [None, 0]), *product(["DPPCASVM"], NO_EPSILON)]
+    ("name", "epsilon"), [*product(ALL, [None]), *product(["DPPCASVM"], [0, *NO_EPSILON])]
 )
 def test_an_epsilon_that_is_missing_or_not_above_zero_is_refused(name: str, epsilon: Any) -> None:
     with pytest.raises(SettingError, match="epsilon"):
@@ -82,14 +78,14 @@ def test_a_value_outside_its_bounds_is_refused_and_not_clipped(make: Any) -> Non
     assert "1.01" not in str(refusal.value)
 
 
-@each(name for name in ALL if not name.startswith("PPCA"))
+@each(name for name in EACH_CLASS if not name.startswith("PPCA"))
 def test_a_target_of_a_single_class_is_refused(make: Any) -> None:
     X, _ = table()
     with pytest.raises(DataError, match="1 class"):
         make().fit(X, np.ones(N_ROWS))
 
 
-@each(ALL)
+@each(EACH_CLASS)
 def test_a_constant_column_is_refused_unless_it_is_meant(make: Any) -> None:
     X, y = table()
     X[:, 1] = 0.25
@@ -98,7 +94,7 @@ def test_a_constant_column_is_refused_unless_it_is_meant(make: Any) -> None:
     assert make(allow_constant=True).fit(X, y).guarantee_.label
 
 
-@each(ALL)
+@each(EACH_CLASS)
 @pytest.mark.parametrize(
     ("value", "n_rows", "says"),
     [

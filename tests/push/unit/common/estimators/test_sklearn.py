@@ -42,9 +42,7 @@ ESTIMATORS = [
     DPPCASVM(**WIDE, **KEPT, kernel="rbf", entropy=REPEATABLE),
     DPPCASVM(**WIDE, **KEPT, variant="published", random_state=0),
     AGSVM(**WIDE, **KEPT, delta=1e-6, entropy=REPEATABLE),
-    AGSVM(**WIDE, **KEPT, delta=1e-6, variant="published", random_state=0),
     MODSuLQSVM(**WIDE, **KEPT, delta=1e-6, entropy=REPEATABLE),
-    MODSuLQSVM(**WIDE, **KEPT, delta=1e-6, variant="published", random_state=0),
     PCADPSVM(**WIDE, **KEPT, C=1.0, entropy=REPEATABLE),
     PCADPSVM(**WIDE, **KEPT, variant="published", random_state=0),
     DPSVM(**HUGE, row_norm=1e3, C=1.0, entropy=REPEATABLE),
@@ -66,7 +64,6 @@ ESTIMATORS = [
         random_state=0,
     ),
     PPCADPMH(**HUGE, bounds=(-1e3, 1e3), variant="published", random_state=0),
-    PPCADPMH(**HUGE, bounds=(-1e3, 1e3), variant="published", noise="independent", random_state=0),
 ]
 
 

@@ -30,35 +30,25 @@ def _cells(schema: Schema, values: list[float]) -> list[int]:
     return found
 
 
+SPIKE = {"zero": "separate", "histogram": True}
+
+
 @pytest.mark.parametrize(
     ("numeric", "cells"),
     [
-        (
-            {},
-            {0: 0, 0.49: 0, 0.51: 1, 9.9: 19, 10: 19, 99: 19, -1: 0, np.nan: 10},
-        ),
+        ({}, {0: 0, 0.49: 0, 0.51: 1, 9.9: 19, 10: 19, 99: 19, -1: 0, np.nan: 10}),
         ({"bins": [1, 4]}, {0.5: 0, 1: 1, 5: 2}),
         ({"integer": True}, {number: number for number in range(11)}),
+        (SPIKE, {0: 19, 0.01: 0, 10: 18}),
+        (SPIKE | {"bins": [1, 4]}, {0: 3, 0.5: 0, 2: 1, 7: 2}),
+        (SPIKE | {"bins": [1, 4], "lower": -4}, {0: 3, -0.5: 0, 2: 1, 7: 2}),
+        (SPIKE | {"lower": -9, "upper": 0, "bins": [-1]}, {0: 2, -0.5: 1, -5: 0}),
     ],
 )
-def test_cells_are_put_together_where_they_are_many(
+def test_cells_are_put_together_where_they_are_many_and_a_spike_keeps_its_own(
     numeric: dict[str, Any], cells: dict[float, int]
 ) -> None:
     assert _cells(_schema(**numeric), list(cells)) == list(cells.values())
-
-
-@pytest.mark.parametrize(
-    ("numeric", "cells"),
-    [
-        ({}, {0: 19, 0.01: 0, 10: 18}),
-        ({"bins": [1, 4]}, {0: 3, 0.5: 0, 2: 1, 7: 2}),
-        ({"bins": [1, 4], "lower": -4}, {0: 3, -0.5: 0, 2: 1, 7: 2}),
-        ({"lower": -9, "upper": 0, "bins": [-1]}, {0: 2, -0.5: 1, -5: 0}),
-    ],
-)
-def test_a_spike_keeps_a_cell_of_its_own(numeric: dict[str, Any], cells: dict[float, int]) -> None:
-    schema = _schema(zero="separate", histogram=True, **numeric)
-    assert _cells(schema, list(cells)) == list(cells.values())
 
 
 def test_labels_and_unit_ball_rows_are_in_the_cells_of_their_codes() -> None:

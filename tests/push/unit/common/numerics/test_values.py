@@ -19,10 +19,10 @@ from dppca.common.panels import make_panel
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.schema.cells import N_BINS
 from dppca.common.study import Study
-from dppca.deploy.simulation.experiment import _known_target, _require_two_labels, read_columns
+from dppca.deploy.simulation.experiment import _require_two_labels, read_columns
 from dppca.deploy.simulation.holdings import Holdings
 from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
-from dppca.owner.synthesis.report.comparison import CodedTable, code_table, compare
+from dppca.owner.synthesis.report.comparison import CodedTable, Quality, code_table, compare
 from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
 from tests.support.examples import examples
 from tests.support.studies import CENSUS, make_study
@@ -52,24 +52,20 @@ def _heights(schema: Schema, columns: list[Column], name: str) -> dict[str, floa
     }
 
 
-def test_an_unknown_label_has_a_bar_of_its_own_and_the_first_label_its_own_share() -> None:
-    heights = _heights(SCHEMA, FAULTY, "work")
-    expected = {"private": 1, "state": 1, "other": 1, NOT_KNOWN: 4}
-    assert heights == {label: pytest.approx(n / 7) for label, n in expected.items()}
-
-
-def test_values_that_all_are_labels_have_no_further_bar() -> None:
+@pytest.mark.parametrize(
+    ("columns", "name", "sevenths"),
+    [
+        (FAULTY, "work", {"private": 1, "state": 1, "other": 1, NOT_KNOWN: 4}),
+        (FAULTY, "age", {"(below)": 1, "(above)": 1, NOT_KNOWN: 1}),
+        (CLEAN, "age", {}),
+    ],
+)
+def test_what_coding_mends_has_bars_of_its_own(
+    columns: list[Column], name: str, sevenths: dict[str, int]
+) -> None:
+    heights = _heights(SCHEMA, columns, name)
+    assert heights == {label: pytest.approx(n / 7) for label, n in sevenths.items()}
     assert set(_heights(SCHEMA, CLEAN, "work")) == {"private", "state", "other"}
-    assert _heights(SCHEMA, CLEAN, "age") == {}
-
-
-def test_numbers_outside_the_bounds_and_missing_ones_stand_beside_the_bounds() -> None:
-    heights = _heights(SCHEMA, FAULTY, "age")
-    assert heights == {
-        "(below)": pytest.approx(1 / 7),
-        "(above)": pytest.approx(1 / 7),
-        NOT_KNOWN: pytest.approx(1 / 7),
-    }
 
 
 def test_a_label_of_its_own_is_where_unknown_values_stand() -> None:
@@ -149,6 +145,18 @@ def _coded(folder: Path, text: str) -> CodedTable:
     return code_table(open_table(path, SCHEMA), np.random.default_rng(1))
 
 
+def _compare(real: CodedTable, synthetic: CodedTable) -> Quality:
+    return compare(
+        SCHEMA,
+        real,
+        synthetic,
+        targets=("sex", "work"),
+        coded=None,
+        released_mean=None,
+        rng=np.random.default_rng(3),
+    )
+
+
 def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     lines = [
@@ -161,15 +169,7 @@ def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Pat
     assert real.values[2].unknown == 40
     assert real.values[2].cells.sum() == 140
     assert real.counts.marginals[2][0] == real.values[2].cells[0] + 40
-    quality = compare(
-        SCHEMA,
-        real,
-        synthetic,
-        targets=("sex", "work"),
-        coded=None,
-        released_mean=None,
-        rng=np.random.default_rng(3),
-    )
+    quality = _compare(real, synthetic)
     # 180 rows, of which 20 have no sex and 40 no work: the majority is of the others.
     shares = real.values[1].cells / 160, real.values[2].cells / 140
     assert [each.majority for each in quality.accuracies] == [
@@ -189,23 +189,8 @@ def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Pat
 def test_a_target_that_is_hardly_ever_known_is_left_out(tmp_path: Path) -> None:
     rows = "30,Male,private\n40,Female,state\n" * 30
     real = _coded(tmp_path, rows.replace("Female", "?").replace("Male", "?"))
-    quality = compare(
-        SCHEMA,
-        real,
-        _coded(tmp_path, rows),
-        targets=("sex", "work"),
-        coded=None,
-        released_mean=None,
-        rng=np.random.default_rng(3),
-    )
+    quality = _compare(real, _coded(tmp_path, rows))
     assert [each.target for each in quality.accuracies] == ["work"]
-
-
-def test_a_simulation_tests_on_rows_whose_target_is_known() -> None:
-    assert _known_target(SCHEMA, "work", FAULTY).tolist() == [False] * 3 + [True] * 2 + [
-        False,
-        True,
-    ]
 
 
 def test_a_simulation_without_a_known_target_to_test_on_is_refused() -> None:

@@ -63,16 +63,11 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([changed(AGE, name=" age"), SEX], {}, "blanks"),
         ([changed(AGE, name=""), SEX], {}, "name: must not be empty"),
         ([changed(AGE, lower=90), SEX], {}, "lower must be below upper"),
-        ([changed(AGE, lower=91), SEX], {}, "lower must be below upper"),
         ([changed(AGE, lower=float("nan")), SEX], {}, "finite"),
-        ([changed(AGE, upper=float("inf")), SEX], {}, "finite"),
         ([changed(AGE, lower=-1.7e308, upper=1.7e308), SEX], {}, "must be finite"),
         ([changed(AGE, lower=None), SEX], {}, "needs lower and upper"),
-        ([changed(AGE, centre=0), SEX], {}, "needs lower and upper"),
-        ([changed(AGE, unit="years"), SEX], {}, "unit"),
         ([AGE, changed(SEX, values=["a"])], {}, "attribute sex, values: entry 2 is missing"),
         ([AGE, changed(SEX, values=["a", "a "])], {}, "labels must differ"),
-        ([AGE, changed(SEX, values=[1, 1.0])], {}, "labels must differ"),
         ([AGE, changed(SEX, values=["a", None])], {}, "quote words such as null"),
         ([AGE, changed(SEX, values=["a", "  "])], {}, "1 to 256 characters"),
         ([AGE, changed(SEX, missing="x")], {}, "missing must be one of the labels"),
@@ -82,7 +77,6 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([AGE, changed(WORK, unknown="?", missing="State")], {}, "missing .* or unknown"),
         ([AGE, changed(WORK, type="text")], {}, "numeric"),
         ([changed(AGE, products="bins"), SEX], {}, "products: bins needs bins"),
-        ([changed(AGE, products="cells", bins=5), SEX], {}, "products"),
         ([changed(BINNED, histogram=True), SEX], {}, "leave histogram out"),
         ([changed(BALL, products="bins", bins=3), BALL], {"row_norm": {}}, "bins, products"),
         (
@@ -95,7 +89,6 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([AGE, SEX], {"max_rows_per_person": 0}, "max_rows_per_person"),
         ([AGE, SEX], {"sum_weight": 0}, "sum_weight"),
         ([AGE, SEX], {"sum_weight": 0.3}, "must be an integer"),
-        ([AGE, SEX], {"colour": "red"}, "colour"),
         ([BALL, changed(BALL, name="y")], {}, "centre and scale need row_norm: x"),
         ([BALL, AGE], {"row_norm": {}}, "centre and scale only: age"),
         ([BALL, SEX], {"row_norm": {}}, "centre and scale only: sex"),
@@ -105,14 +98,11 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
             {},
             "missing: level needs histogram: true or products: bins",
         ),
-        ([{**AGE, "missing": "middle"}, WORK], {}, "level"),
         ([{**DAY, "missing": "level"}, WORK], {}, "missing is for type: numeric"),
-        ([{**DAY, "lower": "2021-01-01"}, WORK], {}, "lower must be below upper"),
         ([{**DAY, "lower": "2020-1-1"}, WORK], {}, "must be a date such as 2020-01-31"),
         ([{**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, WORK], {}, "must be a date such as"),
         ([{**DAY, "integer": False}, WORK], {}, "integer is for type: numeric"),
         ([{**PAIN, "levels": ["no", "yes"]}, WORK], {}, "must have 3 entries or more"),
-        ([{**PAIN, "levels": ["a", "b", "a"]}, WORK], {}, "labels must differ"),
         ([{**PAIN, "lower": 0}, WORK], {}, "lower is for type: numeric"),
     ],
 )
@@ -152,10 +142,6 @@ def test_defaults_are_written_out_so_that_leaving_them_out_changes_nothing() -> 
 )
 def test_whatever_changes_the_code_of_a_row_changes_the_digest(other: Schema) -> None:
     assert other.digest != schema(AGE, SEX).digest
-
-
-def test_negative_zero_is_zero() -> None:
-    assert schema(changed(AGE, lower=-0.0), SEX).digest == schema(changed(AGE, lower=0), SEX).digest
 
 
 def test_columns_stand_in_the_order_of_the_attributes() -> None:
@@ -209,11 +195,6 @@ def test_number_of_entries_is_counted_without_listing_them() -> None:
     ball = schema(BALL, changed(BALL, name="y"), row_norm={"include_sums": False})
     assert ball.layout.n_sums == 0
     assert ball.layout.n_entries == 3
-
-
-def test_middle_is_public() -> None:
-    made = schema(AGE, changed(AGE, name="far", lower=-8e307, upper=8e307))
-    assert [getattr(a, "middle", None) for a in made.attributes] == [53.5, 0.0]
 
 
 def test_thousands_of_attributes_are_read_in_moments() -> None:

@@ -94,15 +94,6 @@ def test_decoded_rows_keep_the_released_means_and_what_they_were_made_of() -> No
     assert (ill[:, 3] < 2).mean() > (well[:, 3] < 2).mean() + 0.4
 
 
-def test_decoded_rows_are_the_same_each_time_they_are_asked_for() -> None:
-    model = fitted(people())
-    assert np.array_equal(model.decoded_, model.decoded_)
-    before = model.synthetic_.copy()
-    again = fitted(people())
-    assert np.array_equal(model.decoded_, again.decoded_)
-    assert np.array_equal(before, model.synthetic_)
-
-
 def test_more_rows_can_be_drawn_and_decoded_at_no_cost() -> None:
     model = fitted(people())
     drawn = model.sample(500, random_state=1)

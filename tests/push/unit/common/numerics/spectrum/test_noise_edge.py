@@ -40,15 +40,6 @@ def _edge(layout: Layout, **changes: Any) -> NoiseEdge:
     return noise_edge(layout, **{**given, **changes})
 
 
-def test_the_same_seed_gives_the_same_edge_and_another_seed_another() -> None:
-    layout = _layout(_NUMERIC + _BINARY)
-    first = _edge(layout, seed=1)
-    assert first == _edge(layout, seed=1)
-    assert first != _edge(layout, seed=2)
-    assert first.draws == 200
-    assert first.quantile == 0.95
-
-
 @pytest.mark.parametrize("law", [LaplaceLaw(3 * 10**7), GaussianLaw(9 * 10**14)])
 def test_the_edge_is_the_one_of_the_slow_obvious_simulation(law: NoiseLaw) -> None:
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL)

@@ -113,15 +113,6 @@ def test_vectors_of_equal_eigenvalues_are_orthonormal_and_span_the_same() -> Non
     np.testing.assert_allclose(matrix @ vectors.T, 3 * vectors.T, atol=1e-12)
 
 
-def test_a_diagonal_matrix_and_nothing_at_all() -> None:
-    found = decompose(np.diag([1.0, 5.0, 3.0]))
-    assert found.eigenvalues.tolist() == [5.0, 3.0, 1.0]
-    np.testing.assert_allclose(found.vectors[0], [0, 1, 0], atol=1e-15)
-    nothing = decompose(np.zeros((4, 4)))
-    assert nothing.eigenvalues.tolist() == [0.0] * 4
-    np.testing.assert_allclose(nothing.vectors @ nothing.vectors.T, np.eye(4), atol=1e-12)
-
-
 def test_another_thread_runs_while_a_matrix_is_decomposed() -> None:
     # A curator answers others meanwhile. SciPy's eigh stops all threads from first to last.
     matrix = np.random.default_rng(5).standard_normal((700, 700))

@@ -190,19 +190,6 @@ def test_binaries_fitted_by_the_diagonal_and_by_the_fisher_matrix_agree_without_
     np.testing.assert_allclose(by_diagonal, by_matrix, atol=0.15 * np.abs(by_matrix).max())
 
 
-def test_the_scale_of_a_coupling_is_the_posterior_mean_over_the_scales() -> None:
-    """The obvious version, pair by pair."""
-    mean, second = _release(MIXED, _mixed_rows(), 0.002)
-    targets = _targets(MIXED, mean, second, 0.002)
-    groups = MIXED.layout.groups
-    scales = coupling_scales(targets, groups)
-    assert (scales[:5, 5] > 5 * scales[:5, 7]).all()  # plan and flag; plan and chance
-    for index, (a, b) in enumerate(groups):
-        for c, d in groups[index + 1 :]:
-            assert np.ptp(scales[a:b, c:d]) == 0
-            np.testing.assert_array_equal(scales[a:b, c:d], scales[c:d, a:b].T)
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
 def test_any_noise_leaves_valid_targets(noise: float) -> None:
     mean, second = _release(MIXED, _mixed_rows(500), noise, seed=9)
