@@ -231,16 +231,6 @@ def test_a_worker_of_another_version_that_joins_late_adds_nothing_up(
             engine.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)
 
 
-def test_a_scheduler_without_dppca_is_told_what_to_install(tmp_path: Path) -> None:
-    settings = {"PYTHONPATH": without_dppca(tmp_path / "other")}
-    with (
-        dask_cluster(tmp_path / "cluster", workers=1, settings=settings) as cluster,
-        pytest.raises(SettingError, match=r"the scheduler of .* cannot load DPPCA: install the"),
-        open_engine(cluster.engine, tmp_path),
-    ):
-        pass
-
-
 def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
     curator: Curator, cluster: DaskCluster, tmp_path: Path
 ) -> None:

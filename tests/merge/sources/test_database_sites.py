@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import re
 import stat
 import sys
 from collections.abc import Callable
@@ -208,44 +207,6 @@ def test_a_database_that_refuses_costs_nothing(
     postgres.run('GRANT SELECT ON people TO "hidden-role"')
     assert site.run("contribute", study.name, "--yes")[0] == 0
     assert len(site.history.reservations) == 1
-
-
-FAULTY = (
-    "(NULL, 'Male', 'state'), (16, 'Male', 'state'), (91, NULL, ' '), (17, 'male', '1'), "
-    "(90, 'Female', 'it''s')"
-)
-
-
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [
-        ("numeric", ", ('NaN', 'Male', 'state'), ('Infinity', 'Male', 'other')"),
-        ("text", ", ('old', 'Male', 'state'), ('', 'Male', 'state'), (' 95 ', 'Male', 'state')"),
-    ],
-)
-def test_check_counts_rows_of_a_database_without_numbers(
-    site: OwnerSite, study: Study, postgres: PostgresServer, kind: str, more: str
-) -> None:
-    rows = FAULTY + more
-    if kind == "text":
-        rows = re.sub(r"\((\d+)", r"('\1'", rows)
-    postgres.run(
-        "DROP TABLE IF EXISTS faulty",
-        f"CREATE TABLE faulty (age {kind}, sex text, work text)",
-        f"INSERT INTO faulty VALUES {rows}",
-        'GRANT SELECT ON faulty TO "hidden-role"',
-    )
-    (site.folder / "people.sql").write_text("SELECT * FROM faulty")
-    code, found = site.run("check", study.name)
-    assert code == 14
-    counted = [
-        rows_found
-        for attribute in found["attributes"].values()
-        for rows_found in attribute.values()
-        if isinstance(rows_found, dict)
-    ]
-    assert len(counted) >= 5
-    assert all(each["count"] and each["rows"] == [] for each in counted), "rows have no numbers"
 
 
 def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(

@@ -40,7 +40,6 @@ from tests.support.checkout import SEEDED
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, run_watched, wait_until
 from tests.support.pooling import pooled_result
-from tests.support.studies import study_document as plain_document
 from tests.support.tables import drawn_table
 
 SEEDS = (1, 2, 3)
@@ -164,44 +163,6 @@ def test_nltcs_runs_end_to_end(survey: PublicData, tmp_path: Path) -> None:
     report = run_study(survey, tmp_path, *options, owners=3, epsilon="1.0")
     assert report["utility"]["tstr_accuracy"] >= 0.79
     assert report["utility"]["tstr_accuracy_decoded"] >= 0.79
-
-
-def test_products_of_bins_let_decoded_rows_keep_a_peak_in_the_middle(
-    tmp_path: Path,
-) -> None:
-    """From the study file to the accuracy of a linear machine that is trained on decoded rows."""
-    rng = np.random.default_rng(4)
-    age, noise = rng.uniform(0, 100, 9000), rng.random(9000) < 0.05
-    works = np.where((np.abs(age - 45) < 20) ^ noise, "yes", "no")
-    lines = [
-        f"{a:.2f},{w},{r}"
-        for a, w, r in zip(age, works, rng.choice(list("xyz"), 9000), strict=True)
-    ]
-    (tmp_path / "rows.csv").write_text("\n".join(["age,works,region", *lines]) + "\n")
-    attributes: list[dict[str, Any]] = [
-        {
-            "name": "age",
-            "type": "numeric",
-            "lower": 0,
-            "upper": 100,
-            "bins": 20,
-            "products": "bins",
-        },
-        {"name": "works", "type": "binary", "values": ["no", "yes"]},
-        {"name": "region", "type": "categorical", "categories": list("xyz")},
-    ]
-    document = plain_document(attributes, owners=["owner-1", "owner-2"], sum_weight=0.5)
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(document))
-    files = ("--study", str(tmp_path / "study.yaml"), "--data", str(tmp_path / "rows.csv"))
-    more = ("--target", "works", "--seed", "1", "--owners", "2", "--output", str(tmp_path / "out"))
-    report = simulate("run", *files, *more)
-    decoded = parquet.read_table(report["files"]["synthetic_decoded"])
-    ages = decoded["age"].to_numpy()
-    assert np.abs(np.histogram(ages, 20, (0, 100))[0] / len(ages) - 0.05).max() < 0.02
-    assert len(np.unique(ages)) > 0.9 * len(ages)
-    middle = decoded["works"].to_numpy(zero_copy_only=False)[np.abs(ages - 45) < 20] == "yes"
-    assert middle.mean() > 0.85
-    assert report["utility"]["tstr_accuracy_decoded"] >= 0.9
 
 
 def test_without_a_target_nothing_is_trained_and_folders_may_be_kept(

@@ -41,23 +41,21 @@ def test_what_cannot_be_installed_is_said_and_what_can_is_installed_once(tmp_pat
     assert (folder / "mark").exists(), "it was not made again"
 
 
-def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys\nsys.stdin.readline()\nsys.exit('no such model')\n", "no such model"),
+        ("raise SystemExit(3)\n", "ended with 3"),
+        ("print('hello', flush=True)\n", "hello"),
+    ],
+)
+def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(
+    tmp_path: Path, program: str, said: str
+) -> None:
     script = tmp_path / "guest.py"
-    script.write_text("import sys\nsys.stdin.readline()\nsys.exit('no such model')\n")
+    script.write_text(program)
     with (
-        pytest.raises(GuestError, match="no such model"),
-        open_guest(Path(sys.executable), script, threads=1) as ask,
-    ):
-        ask("fit", WAIT_S)
-    script.write_text("raise SystemExit(3)\n")
-    with (
-        pytest.raises(GuestError, match="ended with 3"),
-        open_guest(Path(sys.executable), script, threads=1) as ask,
-    ):
-        ask("fit", WAIT_S)
-    script.write_text("print('hello', flush=True)\n")
-    with (
-        pytest.raises(GuestError, match="hello"),
+        pytest.raises(GuestError, match=said),
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
         ask("fit", WAIT_S)

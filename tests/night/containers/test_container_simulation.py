@@ -107,22 +107,6 @@ def await_of(process: subprocess.Popen[str], condition: Callable[[], object]) ->
     wait_until(met, hang_s=HANG_S)
 
 
-def test_the_curator_sees_one_sum_of_three_hosts(rows: Path, tmp_path: Path) -> None:
-    masked = ("--owners", "3", "--trust", "aggregate", "--colluders", "1", "--openers", "2")
-    with simulation(rows, tmp_path / "results", *masked) as process:
-        _, stderr = process.communicate(timeout=HANG_S)
-    assert process.returncode == 0, stderr
-    report = json.loads((tmp_path / "results" / "report.json").read_text())
-    first, last = report["owners"][0], report["owners"][-1]
-    assert "open" in first["seconds"]
-    assert "open" not in last["seconds"]
-    assert [owner["charged"]["epsilon"] for owner in report["owners"]] == ["1"] * 3
-    document = json.loads((tmp_path / "results" / "study.json").read_text())
-    assert document["privacy"]["trust"] == "aggregate"
-    assert first["bytes"]["contribute"] > 8 * with_owners(demo_study(), 3).table.layout.n_entries
-    assert made_by(project_named(stderr)) == NOTHING
-
-
 def test_a_study_runs_to_its_end_is_seen_at_its_work_and_leaves_nothing(
     rows: Path, tmp_path: Path
 ) -> None:

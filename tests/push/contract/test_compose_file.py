@@ -73,6 +73,8 @@ def test_nobody_but_an_owner_and_the_step_that_makes_its_key_sees_its_site(
             seen = {n for n, each in services.items() if f"{kind}-{number}" in volumes_of(each)}
             assert seen == {owner, other}
         assert f"data-{number}:/data:ro" in services[owner]["volumes"]
+    keepers = [name for name, each in services.items() if "authority" in volumes_of(each)]
+    assert keepers == ["certificates"], "the authority's key"
 
 
 def test_a_judge_of_models_sees_no_site_no_owners_rows_and_no_network(
