@@ -141,26 +141,6 @@ def test_a_long_name_makes_no_page_wider(browser: Browser, tmp_path: Path, name:
             assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "svg.chart { transform: scaleY(-1) }",
-        "rect { display: none }",
-    ],
-)
-def test_a_broken_chart_differs_by_more(
-    browser: Browser, charts: Path, style: str, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken.html"
-    text = charts.read_text().replace('http-equiv="Content-Security-Policy"', "data-none")
-    broken.write_text(text.replace("</head>", f"<style>{style}</style></head>"))
-    with watched(browser, viewport={"width": 800, "height": 800}) as seen:
-        seen.page.goto(broken.as_uri())
-        ours = _small(seen.page.screenshot(full_page=True))
-    mean, worst = _differences(ours, _stored("charts-800-light.png"))
-    assert mean > CHARTS[0] or worst > CHARTS[1]
-
-
 PAGES = (
     "steward-studies",
     "steward-study",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from dppca.common.pictures import (
     marginals_figure,
     variation_figure,
 )
-from dppca.common.schema import Schema
 from tests.support.studies import make_study
 
 SCHEMA = make_study("latent", name="latent").table
@@ -38,21 +35,6 @@ def test_bars_are_the_loadings_of_the_first_six(count: int) -> None:
         assert np.allclose(widths, vector[np.argsort(-np.abs(vector), kind="stable")])
     assert "above" in panels[0].get_title()
     assert all("NOT above" in axes.get_title() for axes in panels[1:])
-
-
-def test_titles_and_numbers_of_the_loadings_do_not_run_into_each_other() -> None:
-    attributes = [
-        {"name": "x" * 40 + str(i), "type": "binary", "values": ["n", "y"]} for i in range(8)
-    ]
-    schema = Schema.from_document({"attributes": attributes, "max_rows_per_person": 1})
-    figure = loadings_figure(schema, _vectors(6), np.full(8, 0.1234), noise_edge=0.95)
-    figure.canvas.draw()
-    titles = [axes.title.get_window_extent() for axes in figure.axes]
-    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in titles)
-    for axes in figure.axes:
-        numbers = [label.get_window_extent() for label in axes.get_xticklabels()]
-        assert all(left.x1 < right.x0 for left, right in pairwise(numbers))
-    assert not any(one.overlaps(other) for one, other in combinations(titles, 2))
 
 
 def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> None:

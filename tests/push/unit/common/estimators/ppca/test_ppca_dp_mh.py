@@ -133,30 +133,6 @@ def test_components_above_the_noise_stand_above_its_edge(noise: str, owner_rows:
     assert len(model.components_) == np.count_nonzero(model.eigenvalues_ > edge.value) == 1
 
 
-def test_the_edge_falls_with_the_noise_and_is_not_simulated_unasked() -> None:
-    rows = binaries()
-    edges = [
-        fitted(rows, schema=BINARY, n_components="above-noise", epsilon=e).noise_edge_.value
-        for e in (1, 100)
-    ]
-    assert edges[0] == pytest.approx(100 * edges[1], rel=0.01)
-    assert fitted(rows, schema=BINARY).noise_edge_ is None
-    wide = fitted(rows, schema=BINARY, n_components="above-noise", epsilon=1e6)
-    assert len(wide.components_) == 5
-
-
-def test_shrunk_variances_keep_the_released_trace() -> None:
-    """What the noise added is taken off, and the trace, which noise leaves unbiased, stays."""
-    rows = binaries()
-    plain, shrunk = (
-        fitted(rows, schema=BINARY, shrinkage=each, epsilon="0.02") for each in (False, True)
-    )
-    assert plain.eigenvalues_[-1] < 0
-    assert np.trace(shrunk.model_.covariance()) == pytest.approx(shrunk.eigenvalues_.sum())
-    assert np.trace(plain.model_.covariance()) > shrunk.eigenvalues_.sum()
-    assert np.array_equal(plain.components_, shrunk.components_)
-
-
 def test_one_noise_for_all_parties_is_that_of_one_party_with_all_rows() -> None:
     rows, groups = binaries(), np.arange(4_000) % 5
     once = fitted(rows, groups, schema=BINARY, noise="once")

@@ -72,12 +72,6 @@ def test_same_seed_gives_the_same_shares_and_another_seed_others(share: Share) -
     assert np.mean(first == share(2**40, 3, 70_000, entropy=SeededEntropy(2))) < 0.05
 
 
-def test_blocks_of_one_vector_differ() -> None:
-    drawn = laplace_share(2**40, 2, 2**16, entropy=SeededEntropy(1))
-
-    assert np.mean(drawn[: 2**15] == drawn[2**15 :]) < 0.05
-
-
 def test_laplace_shares_take_a_key_from_their_source_and_nothing_else() -> None:
     source = ScriptedEntropy(bytes(range(40)))
 
@@ -132,27 +126,6 @@ def test_share_of_every_small_total_has_the_law_of_the_generating_function(hones
                 chance = given[plus] * given[minus] * kept[total - plus - minus]
                 expected[plus - minus] = expected.get(plus - minus, Fraction(0)) + chance
         assert _law_of_share(total, honest) == {x: p for x, p in expected.items() if p}
-
-
-@honests
-def test_h_shares_add_up_to_discrete_laplace_noise_to_every_power_of_q(honest: int) -> None:
-    # (1 - q) times this series is the law of a share; its h-th power must be discrete Laplace:
-    # (1 - q)^h series^h = (1 - q)^2 / ((1 - q z)(1 - q / z)), compared at every power of q and z.
-    series = [_law_of_share(total, honest) for total in range(LARGEST_TOTAL + 1)]
-    product: list[Row] = [{0: Fraction(1)}] + [{} for _ in range(LARGEST_TOTAL)]
-    for _ in range(honest):
-        product = _multiply(product, series)
-    for _ in range(honest):
-        product = _multiply(product, [{0: Fraction(1)}, {0: Fraction(-1)}])
-
-    # Of 1 / ((1 - q z)(1 - q / z)) the power q^g has z^g + z^(g - 2) + ... + z^-g.
-    mechanism = [
-        dict.fromkeys(range(-total, total + 1, 2), Fraction(1))
-        for total in range(LARGEST_TOTAL + 1)
-    ]
-    for _ in range(2):
-        mechanism = _multiply(mechanism, [{0: Fraction(1)}, {0: Fraction(-1)}])
-    assert product == mechanism
 
 
 def test_total_beyond_64_bits_gives_cycles_until_it_fits() -> None:
@@ -235,23 +208,6 @@ def test_sum_of_gaussian_shares_is_as_far_from_gaussian_as_is_said(
         assert found > 0.3 * _tau(variance, honest)
 
 
-@pytest.mark.parametrize("alpha", [1.001, 1.5, 2, 10])
-@pytest.mark.parametrize("shift", [1, 3])
-@pytest.mark.parametrize("honest", [2, 3, 5])
-def test_divergence_of_shifted_sums_is_within_the_bound(
-    honest: int, shift: int, alpha: float
-) -> None:
-    total = _sum_law(1, honest)
-    here, there = total[shift:], total[:-shift]
-    kept = (here > 1e-250) & (there > 1e-250)
-    terms = alpha * np.log(here[kept]) + (1 - alpha) * np.log(there[kept])
-
-    divergence = math.log(np.exp(terms).sum()) / (alpha - 1)
-
-    bound = alpha * shift**2 / (2 * honest)
-    assert 0.9 * bound < divergence <= bound + _tau(1, honest)
-
-
 def _taken(
     total: int, words: NDArray[np.uint16], owners: NDArray[np.uint16], *, honest: int
 ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
@@ -292,17 +248,6 @@ def _rising(shape: Fraction) -> list[Fraction]:
     for k in range(LARGEST_TOTAL):
         found.append(found[-1] * (shape + k) / (k + 1))
     return found
-
-
-def _multiply(left: list[Row], right: list[Row]) -> list[Row]:
-    """Multiply power series in q, up to `LARGEST_TOTAL`, of Laurent polynomials in z."""
-    product: list[Row] = [{} for _ in range(LARGEST_TOTAL + 1)]
-    for i, one in enumerate(left):
-        for j, other in enumerate(right[: LARGEST_TOTAL + 1 - i]):
-            for x, p in one.items():
-                for y, q in other.items():
-                    product[i + j][x + y] = product[i + j].get(x + y, Fraction(0)) + p * q
-    return [{x: p for x, p in row.items() if p} for row in product]
 
 
 def _sum_law(variance: int, honest: int) -> NDArray[np.float64]:
