@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.masking import mask, seal_info
+from dppca.common.aggregation.masking import mask
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.errors import IdentityError, PermissionDeniedError, SettingError
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -42,15 +42,6 @@ def test_seeds_come_from_the_entropy_given_and_are_fresh() -> None:
     other = mask(TERMS, NAME, VECTOR, key=KEY, entropy=SeededEntropy(1005))
     assert same.payload == SPARE.uploads[NAME].payload != other.payload
     assert same.seals != SPARE.uploads[NAME].seals, "a seal is fresh each time"
-
-
-def test_a_seal_names_study_owner_and_opener() -> None:
-    infos = {
-        seal_info(TERMS, owner, opener)
-        for owner in ("owner-000", "owner-001")
-        for opener in ("owner-000", "owner-001")
-    } | {seal_info(federation().terms, "owner-000", "owner-000")}
-    assert len(infos) == 5
 
 
 @pytest.mark.parametrize(

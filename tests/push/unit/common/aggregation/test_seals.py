@@ -52,10 +52,6 @@ def test_both_halves_of_a_key_are_needed() -> None:
             OpenerKey(mixed).unseal(SEALED, b"info")
 
 
-def test_sealing_again_gives_another_seal() -> None:
-    assert seal(SECRET, KEY.public, b"info", what="a key") != SEALED
-
-
 def test_a_key_is_not_shown() -> None:
     assert repr(KEY) == "OpenerKey()"
     assert KEY.secret != make_opener_key(SeededEntropy(2)).secret

@@ -88,17 +88,6 @@ def test_the_edge_of_pooled_noise_is_in_proportion_to_its_scale() -> None:
     assert simulation.noise_edge(_ONE * 7) == pytest.approx(7 * simulation.noise_edge(_ONE))
 
 
-def test_noise_within_owners_has_the_squares_of_their_means() -> None:
-    layout = _layout(_NUMERIC)
-    rows = [50] * 8
-    pooled = _rehearsal(layout, [0.3], owner_rows=rows)
-    within = _rehearsal(layout, [0.3], owner_rows=rows, covariance=Covariance.WITHIN)
-    rule = ComponentRule(count=1)
-    # The squares are subtracted, so they pull every eigenvalue down.
-    large = _ONE * 100
-    assert within.forecast(large, rule).noise_edge < 0.8 * pooled.forecast(large, rule).noise_edge
-
-
 def test_the_assumed_mean_is_what_the_schema_and_the_variance_leave() -> None:
     assert assumed_mean_square(_layout(_BINARY), 0.6) == pytest.approx(0.4)
     assert assumed_mean_square(_layout(_CATEGORICAL), 0.7) == pytest.approx(0.3)

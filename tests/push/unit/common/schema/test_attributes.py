@@ -174,17 +174,6 @@ def test_bins_in_products_have_the_columns_of_a_categorical() -> None:
     assert made.largest_norm(without="age") == alike.largest_norm(without="age")
 
 
-def test_packed_vector_skips_what_is_public_or_follows() -> None:
-    layout = schema(AGE, WORK, SEX).layout
-    i, j = layout.product_index
-    pairs = set(zip(i.tolist(), j.tolist(), strict=True))
-    inside = {(a, b) for a in (1, 2, 3) for b in (1, 2, 3)}
-    everything = {(a, b) for a in range(5) for b in range(a, 5)}
-    assert pairs == everything - inside - {(4, 4)}
-    assert layout.n_entries == 5 + len(pairs)
-    assert [(a, b) for a, b in zip(i, j, strict=True)] == sorted(pairs)
-
-
 def test_number_of_entries_is_counted_without_listing_them() -> None:
     made = schema(
         *[changed(AGE, name=f"n{i}") for i in range(7)],
@@ -203,12 +192,6 @@ def test_thousands_of_attributes_are_read_in_moments() -> None:
     assert made.layout.n_entries == 8192 + 8192 * 8191 // 2
     with pytest.raises(SettingError, match="8193 coded columns"):
         schema(*[changed(SEX, name=f"b{i}") for i in range(8193)])
-
-
-def test_missing_code_is_the_listed_label_else_the_first() -> None:
-    made = schema(SEX, changed(WORK, missing="Other"))
-    assert [getattr(a, "missing_code", None) for a in made.attributes] == [0, 2]
-    assert np.isscalar(made.layout.scaled_weight)
 
 
 def test_dates_and_ordinals_stand_in_the_document_as_they_were_written() -> None:

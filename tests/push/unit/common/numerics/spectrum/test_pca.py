@@ -40,18 +40,6 @@ def test_the_covariance_within_owners_is_the_mean_of_their_own_weighted_by_rows(
     np.testing.assert_allclose(running.covariance, expected, atol=1e-12)
 
 
-def test_pooling_adds_the_variance_between_owners_that_within_drops() -> None:
-    owners = _owners()
-    rows = np.concatenate(owners)
-    running = empty_covariance(5)
-    for part in owners:
-        running = running.add(len(part), *_moments(part))
-    centres = np.concatenate([np.tile(part.mean(axis=0), (len(part), 1)) for part in owners])
-    between = np.cov(centres.T, bias=True)
-    pooled = pooled_covariance(*_moments(rows))
-    np.testing.assert_allclose(pooled - running.covariance, between, atol=1e-10)
-
-
 def test_without_a_mean_the_second_moment_is_decomposed_and_not_shared() -> None:
     second = np.diag([2.0, 1.0])
     found = pooled_covariance(None, second)

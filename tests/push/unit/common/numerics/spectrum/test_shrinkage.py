@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
 
@@ -54,25 +53,3 @@ def test_kept_ones_above_the_whole_trace_are_scaled_to_it() -> None:
 def test_a_trace_of_nothing_leaves_the_positive_ones() -> None:
     shrunk = shrink(np.array([1.0, -0.5, -2.0]), count=1, noise_edge=0.5)
     np.testing.assert_array_equal(shrunk, [1, 0, 0])
-
-
-def test_a_noised_covariance_is_better_approximated_than_by_its_own_eigenvalues() -> None:
-    # Fixed seed: no false alarms. The edge of the semicircle is 2 * sqrt(p) deviations.
-    p, k, deviation = 200, 10, 0.05
-    rng = np.random.default_rng(3)
-    directions = np.linalg.qr(rng.normal(size=(p, 3)))[0]
-    truth = directions @ np.diag([4.0, 2.0, 1.2]) @ directions.T + 0.1 * np.eye(p)
-    noise = rng.normal(scale=deviation, size=(p, p))
-    found = decompose(truth + (np.triu(noise) + np.triu(noise, 1).T))
-    shrunk = shrink(found.eigenvalues, count=k, noise_edge=2 * np.sqrt(p) * deviation)
-    errors = [
-        np.linalg.norm(
-            fit_ppca(values, found.vectors[:k], None, trace_scaling=scaling).covariance() - truth
-        )
-        for values, scaling in (
-            (shrunk, False),
-            (found.eigenvalues, True),
-            (found.eigenvalues, False),
-        )
-    ]
-    assert errors[0] < 0.6 * min(errors[1:])

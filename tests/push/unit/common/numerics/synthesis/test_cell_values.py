@@ -64,17 +64,6 @@ def test_beside_a_cell_of_nearly_all_rows_no_part_is_left_empty() -> None:
     assert np.diff(np.sort(values[values < 3.8])).max() < 0.1
 
 
-def test_an_empty_neighbour_takes_nothing() -> None:
-    """All rows in one cell: they are in it, and thin out to both its edges."""
-    shares = np.array([1e-12, 1 - 2e-12, 1e-12])
-    values = _drawn(_held(lower=0, upper=3, bins=3), shares)
-    assert values.min() >= 1
-    assert values.max() < 2
-    inner = np.histogram(values, [1, 1.25, 1.75, 2])[0]
-    assert inner[1] > 2 * inner[0]
-    assert inner[1] > 2 * inner[2]
-
-
 @pytest.mark.parametrize(("score", "most"), [("linear", 0.005), ("log", 0.03)])
 def test_whole_numbers_inside_wide_cells_follow_the_law(score: str, most: float) -> None:
     """Ages on cells of three years, or of up to eighteen, each number against its probability."""
@@ -86,13 +75,3 @@ def test_whole_numbers_inside_wide_cells_follow_the_law(score: str, most: float)
     values = _drawn(held, shares)
     found = np.bincount(values.astype(int), minlength=120) / len(values)
     assert np.abs(found - truth).sum() / 2 < most
-
-
-def test_values_on_a_logarithmic_score_are_smooth_on_that_score() -> None:
-    """A law that is normal on the score, drawn from 12 cells, at 100 bins of the score."""
-    held = _held(lower=0, upper=1e5, score="log", bins=12)
-    scale, law = held.cells.scale, norm(0.05, 0.12)
-    shares = np.maximum(np.diff(law.cdf(scale.coordinates(held.cells.edges))), 1e-9)
-    values = _drawn(held, shares / shares.sum())
-    edges = np.linspace(-0.5, 0.5, 101)
-    assert _distance(scale.coordinates(values), edges, np.diff(law.cdf(edges))) < 0.02
