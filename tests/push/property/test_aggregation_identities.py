@@ -7,15 +7,12 @@ Gaussians of variance v are, but for ``tau``, one of h v (Kairouz, Liu and Stein
 
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import exp, expm1, pi
+from math import exp, pi
 
 import pytest
-
-from dppca.common.privacy.accounting import epsilon_from_rho, rho_from_epsilon_delta
 
 SHAPES = [1, 2, 3, 7, 9, 49]
 LARGEST = 20
@@ -82,31 +79,3 @@ def test_one_more_in_the_variance_pays_for_tau(h: int, sigma_squared: int) -> No
     saved = Fraction(1, 2 * sigma_squared) - Fraction(1, 2 * h * variance)
     assert variance >= 64
     assert Fraction(2_000_000 * _tau(h, variance)) < saved
-
-
-DELTA = Decimal("1e-6")
-RHO = rho_from_epsilon_delta(Decimal(1), DELTA)
-
-
-@pytest.mark.parametrize(
-    ("factor", "expected"),
-    [
-        (Decimal(34) / 33, 1.02),
-        (Decimal(9) / 8, 1.07),
-        (Decimal(3) / 2, 1.24),
-        (Decimal(2), 1.45),
-        (Decimal(9), 3.3),
-        (Decimal(34), 7.0),
-        (Decimal(4), 2.112),  # one sum that two owners' rows move: 2 squared
-    ],
-)
-def test_what_is_left_of_a_gaussian_promise(factor: Decimal, expected: float) -> None:
-    found = float(epsilon_from_rho(RHO * factor, DELTA))
-    assert found == pytest.approx(expected, rel=0.012)
-
-
-@pytest.mark.parametrize(("h", "zeros"), [(9, 0.02), (34, 0.36)])
-def test_a_laplace_share_is_often_nothing(h: int, zeros: float) -> None:
-    """At scale 4.2e7, a share X - X' is exactly 0 so often; the sum converges fast."""
-    squares = (float(_rising(Fraction(1, h), k)) ** 2 for k in range(200))
-    assert (-expm1(-1 / 42_000_000)) ** (2 / h) * sum(squares) == pytest.approx(zeros, abs=0.005)

@@ -183,9 +183,18 @@ def _run(data: st.DataObject, curator: HostileCurator) -> int:
     return refused
 
 
-def _require_promises(curator: HostileCurator) -> None:
-    terms = curator.who.terms
-    exposed = curator.exposed()
+def _hostile(data: st.DataObject, place: int) -> HostileCurator:
+    """A curator with as many colluders as a study has."""
+    who = FEDERATIONS[place]
+    t = who.terms.colluders
+    against = st.lists(st.sampled_from(who.names), min_size=t, max_size=t, unique=True)
+    return HostileCurator(who, frozenset(data.draw(against)))
+
+
+def _require_promises(data: st.DataObject, curator: HostileCurator) -> None:
+    """Carry a script out, and look at what it has shown."""
+    terms, refused, exposed = curator.who.terms, _run(data, curator), curator.exposed()
+    event(f"{len(exposed)} sums exposed, refused: {refused > 0}")
     assert len(exposed) <= 1, "one sum, of one set"
     for owners in exposed:
         assert len(owners) >= terms.honest, "in no fewer honest shares of noise"
@@ -205,13 +214,7 @@ def _require_promises(curator: HostileCurator) -> None:
 @given(data=st.data())
 @settings(max_examples=examples(150))
 def test_no_script_of_a_hostile_curator_exposes_too_few(place: int, data: st.DataObject) -> None:
-    who = FEDERATIONS[place]
-    t = who.terms.colluders
-    against = st.lists(st.sampled_from(who.names), min_size=t, max_size=t, unique=True)
-    curator = HostileCurator(who, frozenset(data.draw(against)))
-    refused = _run(data, curator)
-    event(f"{len(curator.exposed())} sums exposed, refused: {refused > 0}")
-    _require_promises(curator)
+    _require_promises(data, _hostile(data, place))
 
 
 @pytest.mark.parametrize("place", range(len(FEDERATIONS)))
@@ -221,19 +224,15 @@ def test_no_script_exposes_too_few_where_openers_die_at_any_step(
     place: int, data: st.DataObject
 ) -> None:
     """The same scripts, with the ledgers and key files of sites, whose commands die in between."""
-    who = FEDERATIONS[place]
-    t = who.terms.colluders
-    against = st.lists(st.sampled_from(who.names), min_size=t, max_size=t, unique=True)
-    curator = HostileCurator(who, frozenset(data.draw(against)))
+    curator = _hostile(data, place)
     deaths = st.sampled_from([None] * 3 * len(STEPS) + list(STEPS))
     plan = iter(lambda: data.draw(deaths), "never")
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         curator.openers = {
-            name: SiteOpener(who, name, Path(folder) / name, plan) for name in curator.openers
+            name: SiteOpener(curator.who, name, Path(folder) / name, plan)
+            for name in curator.openers
         }
-        refused = _run(data, curator)
-        event(f"{len(curator.exposed())} sums exposed, refused: {refused > 0}")
-        _require_promises(curator)
+        _require_promises(data, curator)
 
 
 @given(st.data())

@@ -45,11 +45,6 @@ def test_a_new_site_is_its_owners_alone(tmp_path: Path) -> None:
     assert _open(folder) == []
 
 
-def test_a_site_is_made_private_in_a_folder_that_was_there(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir(mode=0o755)
-    assert _open(_site(tmp_path / "site")) == []
-
-
 def test_a_site_of_an_earlier_version_is_shut_by_the_first_command(tmp_path: Path) -> None:
     folder = _site(tmp_path / "site")
     names = ("site.yaml", "policy.yaml", "ledger.sqlite", "key.pem")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from dppca.common.loadings import (
     Loading,
@@ -41,17 +40,6 @@ def test_loadings_come_by_size_and_zeros_are_left_out() -> None:
     )
     assert [each.name for each in second] == ["x0", "x1", "x2", "x3"], "equal ones in their order"
     assert [each.name for each in largest_loadings(SCHEMA, VECTORS, most=2)[0]] == ["x1", "ill=yes"]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_all_loadings_together_are_the_components(seed: int) -> None:
-    vectors = np.random.default_rng(seed).normal(size=(3, 8))
-    places = {pair: index for index, pair in enumerate(column_labels(SCHEMA))}
-    again = np.zeros_like(vectors)
-    for component, loadings in zip(again, largest_loadings(SCHEMA, vectors, most=8), strict=True):
-        for each in loadings:
-            component[places[each.attribute, each.label]] = each.value
-    assert np.array_equal(again, vectors)
 
 
 def test_lines_say_which_components_noise_could_have_made() -> None:

@@ -100,15 +100,6 @@ def test_decoded_values_are_valid_and_code_to_what_they_came_from(relation: Rela
     np.testing.assert_array_equal(again[:, :5].argmax(axis=1), columns[0])
 
 
-def test_the_same_generator_decodes_alike() -> None:
-    schema = _schema()
-    mean, second = _release(schema, _rows(2000), 0.003)
-    one = _decoded(schema, mean, second, n=500, noise=0.003)[1]
-    two = _decoded(schema, mean, second, n=500, noise=0.003)[1]
-    for first, again in zip(one, two, strict=True):
-        np.testing.assert_array_equal(first, again)
-
-
 def test_nothing_is_redrawn_for_differences_that_noise_explains() -> None:
     schema = _schema()
     mean, second = _release(schema, _rows(2000), 0.003)

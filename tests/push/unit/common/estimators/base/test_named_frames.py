@@ -49,13 +49,6 @@ def test_labels_become_the_codes_of_an_array(kind: str) -> None:
     assert list(estimator.feature_names_in_) == ROWS.column_names
 
 
-def test_columns_are_found_by_name_and_others_are_left_alone() -> None:
-    frame = ROWS.to_pandas().iloc[:, ::-1].assign(person=range(300))
-    values = read_named(_Anything(), frame, SCHEMA, reset=True)
-    assert values is not None
-    assert np.array_equal(values, CODES)
-
-
 @pytest.mark.parametrize(
     "other", [CODES, CODES.tolist(), pd.DataFrame(CODES), ROWS.to_pandas().drop(columns="ill")]
 )

@@ -11,12 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.synthesis import field as field_module
-from dppca.common.numerics.synthesis.binary_field import fit_binary_field
-from dppca.common.numerics.synthesis.field import draw_blocks, fit_field
+from dppca.common.numerics.synthesis.field import draw_blocks
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.numerics.synthesis.targets import (
     FieldTargets,
-    coupling_scales,
     field_targets,
 )
 from dppca.common.schema import Schema, encode, find_faults
@@ -180,16 +178,6 @@ def _enumerated(fit: FieldFit) -> NDArray[np.float64]:
     return weights / weights.sum()
 
 
-def test_binaries_fitted_by_the_diagonal_and_by_the_fisher_matrix_agree_without_noise() -> None:
-    mean, second = _release(BINARY, _binary_rows())
-    targets = _targets(BINARY, mean, second, 0.001)
-    scales = coupling_scales(targets, BINARY.layout.groups)
-    rng = np.random.default_rng(0)
-    by_diagonal = fit_field(targets, scales, rng=rng).field.couplings
-    by_matrix = fit_binary_field(targets, rng=rng).field.couplings
-    np.testing.assert_allclose(by_diagonal, by_matrix, atol=0.15 * np.abs(by_matrix).max())
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
 def test_any_noise_leaves_valid_targets(noise: float) -> None:
     mean, second = _release(MIXED, _mixed_rows(500), noise, seed=9)
@@ -238,19 +226,3 @@ def test_a_numeric_with_rare_values_far_out_is_fitted_without_its_histogram() ->
     fit = _fit(schema, encode(schema, [gain, years, group]), noise=2e-3)
     assert fit.converged
     assert fit.fitted.misfit < 0.3
-
-
-def test_numerics_that_fill_a_small_part_of_their_bounds_keep_their_relation() -> None:
-    """Chains that stray into cells where nobody is would make up the product by themselves."""
-    bounds = {"type": "numeric", "lower": 0, "upper": 250}
-    flags = [binary_of(f"b{i}", [0, 1]) for i in range(4)]
-    named = [{"name": name, **bounds} for name in ("systolic", "diastolic")]
-    schema = make_schema([*named, *flags])
-    rng = np.random.default_rng(6)
-    apart = rng.normal(size=(2, 20_000))
-    systolic = 120 + 15 * apart[0]
-    diastolic = 70 + 12 * (0.8 * apart[0] + 0.6 * apart[1])
-    rest = [np.int32(rng.random(20_000) < 0.3) for _ in flags]
-    drawn = _coded(schema, _fit(schema, encode(schema, [systolic, diastolic, *rest])), 20_000)
-    assert abs(np.corrcoef(drawn[:, :2].T)[0, 1] - 0.8) < 0.2
-    assert abs(drawn[:, :2].std(axis=0) / 2**10 - (0.06, 0.048)).max() < 0.005

@@ -24,14 +24,11 @@ NUMERICS = {
 }
 
 
-def _schema(*, histogram: bool = True) -> Schema:
+def _schema() -> Schema:
     numerics = [
-        {"name": name, "type": "numeric", "histogram": histogram, **fields}
+        {"name": name, "type": "numeric", "histogram": True, **fields}
         for name, fields in NUMERICS.items()
     ]
-    if not histogram:
-        for each in numerics:
-            each.pop("zero", None)
     group = {"name": "group", "type": "binary", "values": ["a", "b"]}
     return Schema.from_document({"attributes": [*numerics, group]})
 
@@ -96,19 +93,14 @@ def test_numerics_have_the_shape_of_their_histograms(noise: float, most: tuple[f
     assert (np.array(_distances(rows)) < most).all()
     for faults in find_faults(schema, rows).values():
         assert not (faults.missing | faults.invalid | faults.out).any()
-    hours, visits = rows[2], rows[3]
-    np.testing.assert_array_equal(hours, np.rint(hours))
-    np.testing.assert_array_equal(visits, np.rint(visits))
     for index, value in ((1, 0.0), (2, 40.0), (3, 0.0)):
         expected = (_people()[index] == value).mean()
         assert (rows[index] == value).mean() == pytest.approx(expected, abs=5 * noise + 1e-3)
-
-
-def test_relations_of_numerics_with_a_shape_are_kept() -> None:
-    schema = _schema()
-    rows = _rows(_fit(schema, 1e-4))
-    own, made = (np.corrcoef(encode(schema, each).T) for each in (_people(), rows))
-    np.testing.assert_allclose(made, own, atol=0.04)
+        if index > 1:
+            np.testing.assert_array_equal(rows[index], np.rint(rows[index]))
+    if noise == 1e-4:
+        own, made = (np.corrcoef(encode(schema, each).T) for each in (_people(), rows))
+        np.testing.assert_allclose(made, own, atol=0.04)
 
 
 BINNED = {

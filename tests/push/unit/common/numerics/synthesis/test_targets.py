@@ -135,25 +135,6 @@ def test_products_are_no_larger_than_the_marginals_allow() -> None:
     assert targets.products[0, 4] > 0.9 * most
 
 
-def test_the_scale_of_a_coupling_does_not_depend_on_a_numerics_bounds() -> None:
-    """Bounds that are ten times as wide make its coordinates ten times as small."""
-    schema = _schema()
-    targets = _targets(schema, _columns(), NOISE)
-    unit = np.array([0.1, 1, 1, 1, 1])
-    wider = replace(
-        targets,
-        products=targets.products * np.outer(unit, unit),
-        variance=targets.variance * unit**2,
-        noise_variance=targets.noise_variance * np.outer(unit, unit) ** 2,
-    )
-    groups = schema.layout.groups
-    narrow = coupling_scales(targets, groups)
-    np.testing.assert_allclose(
-        coupling_scales(wider, groups) * np.outer(unit, unit), narrow, rtol=1e-9
-    )
-    assert narrow[0, 4] > 5 * narrow[1, 4]  # the flag moves x, and has nothing to do with the plan
-
-
 def test_pairs_with_numerics_do_not_widen_the_prior_of_pairs_without() -> None:
     """Each kind of pair has a centre of its own."""
     schema = _schema()
