@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.privacy.release import calibrate
 from dppca.common.relations import (
     LOST_FROM,
@@ -164,50 +162,3 @@ def test_rows_of_the_unit_ball_and_single_attributes_are_not_judged() -> None:
         assert judge_relations(study, calibrate(study), owner_rows=[5, 5]) is None
     assert relations_document(None) is None
     assert relations_lines(None) == []
-
-
-def _strongly_related(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Coded rows of five binaries and a categorical of three, which follow one score."""
-    scores = 0.9 * rng.standard_normal((n, 1)) + 0.44 * rng.standard_normal((n, 6))
-    labels = np.digitize(scores[:, 5], (-0.5, 0.5))
-    return np.hstack([(scores[:, :5] > 0) - 0.5, np.eye(3)[labels]])
-
-
-def _kept(study: Study, rows: NDArray[np.float64], noise: float, seed: int) -> float:
-    """Share of the squared covariances between attributes that rows of a fitted field keep."""
-    layout, rng = study.table.layout, np.random.default_rng(seed)
-    half = np.triu(rng.normal(0, noise, (rows.shape[1],) * 2))
-    mean = rows.mean(axis=0) + rng.normal(0, noise, rows.shape[1])
-    fit = fit_released(
-        study.table,
-        mean=mean,
-        second=rows.T @ rows / len(rows) + half + half.T,
-        histograms=[None] * len(layout.groups),
-        entry_noise=noise,
-        rng=rng,
-    )
-    assert fit is not None
-    blocks = list(fit.blocks(8_000, rng=rng))
-    drawn = np.hstack(
-        [
-            np.concatenate([_coded(block[index], stop - start) for block in blocks])
-            for index, (start, stop) in enumerate(layout.groups)
-        ]
-    )
-    between = np.not_equal.outer(layout.attribute_of, layout.attribute_of)
-    true, found = (np.cov(each.T)[between] for each in (rows, drawn))
-    return float(1 - ((true - found) ** 2).sum() / (true**2).sum())
-
-
-def _coded(codes: NDArray[Any], width: int) -> NDArray[np.float64]:
-    return np.eye(width)[codes] if width > 1 else codes[:, None] - 0.5
-
-
-def test_strong_relations_stay_well_below_the_limit_and_are_lost_above() -> None:
-    study = _study([*BINARIES, LABELS[0]])
-    others = _judge(study, 100).others
-    assert others is not None
-    rows = _strongly_related(20_000, np.random.default_rng(5))
-    for seed in range(3):
-        assert _kept(study, rows, others.limit / 4, seed) > 0.8
-        assert _kept(study, rows, others.limit * 2.5, seed) < 0.1

@@ -102,37 +102,26 @@ def test_noised_labels_that_are_all_one_are_the_answer(classes: tuple[int, ...],
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "says"),
+    ("name", "changes", "error", "says"),
     [
-        ("pca-dpsvm", {"n_components": N_COLUMNS}, "n_components is 4; it must be at most 3"),
-        ("pca-dpsvm", {"C": 1e-13}, "may be unable to certify"),
-        ("dpsvd", {"n_components": N_COLUMNS}, "n_components is 4; it must be at most 3"),
-        ("dpsvd", {"kernel": "poly"}, "kernel is 'poly'"),
-        ("private-svm", {"gamma": "scale"}, "gamma is 'scale'"),
-        ("private-svm", {"epsilon": 0}, "epsilon is 0"),
-        ("private-svm", {"classes": None}, "classes is not given"),
-        ("private-svm", {"variant": "published"}, "variant is 'published'"),
+        ("pca-dpsvm", {"n_components": N_COLUMNS}, SettingError, "it must be at most 3"),
+        ("pca-dpsvm", {"C": 1e-13}, SettingError, "may be unable to certify"),
+        ("dpsvd", {"n_components": N_COLUMNS}, SettingError, "it must be at most 3"),
+        ("dpsvd", {"kernel": "poly"}, SettingError, "kernel is 'poly'"),
+        ("private-svm", {"gamma": "scale"}, SettingError, "gamma is 'scale'"),
+        ("private-svm", {"epsilon": 0}, SettingError, "epsilon is 0"),
+        ("private-svm", {"epsilon": "1e-30"}, RangeError, ""),
+        ("private-svm", {"classes": None}, SettingError, "classes is not given"),
+        ("private-svm", {"variant": "published"}, SettingError, "variant is 'published'"),
+        *((name, {}, DataError, "n_samples=3 is below n_features=4") for name in NAMES),
     ],
 )
 def test_what_public_numbers_forbid_is_refused_when_planned(
-    name: str, changes: dict[str, Any], says: str
+    name: str, changes: dict[str, Any], error: type[Exception], says: str
 ) -> None:
-    model = MAKERS[name]().set_params(**changes)
-    with pytest.raises(SettingError, match=says):
-        model.planned_charge(n_rows=N_ROWS, n_features=N_COLUMNS)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fewer_rows_than_columns_are_refused_when_planned(name: str) -> None:
-    with pytest.raises(DataError, match="n_samples=3 is below n_features=4"):
-        MAKERS[name]().planned_charge(n_rows=3, n_features=N_COLUMNS)
-
-
-def test_integers_out_of_range_are_refused_when_planned() -> None:
-    with pytest.raises(RangeError):
-        PrivateSVM(epsilon="1e-30", max_rows_per_person=1, classes=(0, 1)).planned_charge(
-            n_rows=100, n_features=4
-        )
+    n_rows = 3 if error is DataError else N_ROWS
+    with pytest.raises(error, match=says):
+        MAKERS[name]().set_params(**changes).planned_charge(n_rows=n_rows, n_features=N_COLUMNS)
 
 
 @pytest.mark.parametrize("C", [0.01, 0.3])
