@@ -44,23 +44,12 @@ from tests.support.party import to_wire
 from tests.support.studies import make_study
 
 ATTACKER = "owner-1"
-METHODS: tuple[tuple[str, type[Message], bool], ...] = (
-    ("Contribute", pb.ContributeRequest, True),
-    ("PublishSynthetic", pb.PublishSyntheticRequest, True),
-    ("GetStudy", pb.GetStudyRequest, False),
-    ("GetResult", pb.GetResultRequest, False),
-    ("ListStudies", pb.ListStudiesRequest, False),
-    ("DownloadComponents", pb.DownloadComponentsRequest, False),
-    ("DownloadSynthetic", pb.DownloadSyntheticRequest, False),
-    ("ListContributions", pb.ListContributionsRequest, False),
-    ("ContinueLedger", pb.ContinueLedgerRequest, False),
-    ("CreateStudy", pb.CreateStudyRequest, False),
-    ("ShowStudy", pb.ShowStudyRequest, False),
-    ("CloseStudy", pb.CloseStudyRequest, False),
-    ("AbortStudy", pb.AbortStudyRequest, False),
-    ("ShowOwner", pb.ShowOwnerRequest, False),
-    ("SettleLedger", pb.SettleLedgerRequest, False),
+METHODS: tuple[tuple[str, type[Message], bool], ...] = tuple(
+    (each.name, getattr(pb, each.input_type.name), each.client_streaming)
+    for service in pb.DESCRIPTOR.services_by_name.values()
+    for each in service.methods
 )
+"""Every method: its name, what it takes, and whether that comes in a stream."""
 _UNSEEN = "nobody-says-this-name"
 _KEY = ec.derive_private_key(0x5EED, ec.SECP256R1())
 

@@ -30,6 +30,7 @@ from dppca.owner.records import (
     open_table,
 )
 from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
+from tests.support.census import census_rows
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
 from tests.support.engines import (
@@ -381,15 +382,7 @@ def _site(curator: Curator, folder: Path, *, n_files: int) -> tuple[OwnerSite, s
     """A site with 500 rows in Parquet files, alone in a study."""
     site = make_enrolled_site(curator, folder / "site")
     study = curator.begin(site.name)
-    rng = np.random.default_rng(3)
-    rows = pa.table(
-        {
-            "age": rng.integers(17, 90, 500),
-            "sex": rng.choice(["Female", "Male"], 500),
-            "work": rng.choice(["private", "state", "other"], 500),
-        }
-    )
-    write_files(rows, site.folder / "rows", n_files)
+    write_files(census_rows(500), site.folder / "rows", n_files)
     (site.folder / "policy.yaml").write_text(
         'data_sets:\n  survey:\n    path: rows\n    epsilon: "3"\n    delta: "0"\n'
     )

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from dppca.common.study import Study
+from tests.support.census import census_rows
 from tests.support.checkout import ROOT
 from tests.support.engines import write_files
 from tests.support.page_shell import PageShell, read_blocks
@@ -45,19 +44,11 @@ def shell(tmp_path: Path) -> Iterator[PageShell]:
 def test_the_page_leads_from_certificates_to_a_contribution(
     shell: PageShell, tmp_path: Path, site: OwnerSite, study: Study, port: int
 ) -> None:
-    rng = np.random.default_rng(4)
-    rows = pa.table(
-        {
-            "age": rng.integers(17, 90, 400),
-            "sex": rng.choice(["Female", "Male"], 400),
-            "work": rng.choice(["private", "state", "other"], 400),
-        }
-    )
     shell.variables |= {
         "SITE": str(site.folder),
         "STUDY": study.name,
         "SCHEDULER": f"127.0.0.1:{port}",
-        "ROWS": str(write_files(rows, tmp_path / "rows", 5)),
+        "ROWS": str(write_files(census_rows(400), tmp_path / "rows", 5)),
     }
     shell.run("certificates")
     shell.run("scheduler")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from dppca.common.study import Study
+from tests.support.census import census_rows
 from tests.support.checkout import ROOT
 from tests.support.engines import write_files
 from tests.support.page_shell import PageShell, read_blocks
@@ -24,15 +24,9 @@ def test_the_page_leads_from_a_session_to_a_contribution(
     blocks = read_blocks(PAGE)
     assert list(blocks) == ["session", "policy", "contribute"]
     assert len(blocks) + 1 == PAGE.read_text().count("```sh\n"), "all but the variables are run"
-    rng = np.random.default_rng(4)
-    rows = pa.table(
-        {
-            "age": rng.integers(17, 90, 400),
-            "sex": rng.choice(["Female", "Male", "hidden-word"], 400),
-            "work": rng.choice(["private", "state", "other"], 400),
-        }
-    )
-    folder = write_files(rows, tmp_path / "rows", 3)
+    rows = census_rows(400)
+    marked = rows.set_column(1, "sex", pa.array(["Female", "hidden-word"] * 200))
+    folder = write_files(marked, tmp_path / "rows", 3)
     shell = PageShell(tmp_path, blocks)
     shell.variables |= {"SITE": str(site.folder), "STUDY": study.name, "ROWS": str(folder)}
     shell.variables |= {"TABLE": "spark_catalog.default.people", "HOME": str(tmp_path)}

@@ -15,8 +15,9 @@ from dppca.common.errors import ArtefactError, NotReadyError
 from dppca.common.study_document import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
+from dppca.deploy.simulation.demo_rows import write_rows
 from tests.support.checkout import ROOT
-from tests.support.compose_folder import N_OWNERS, N_ROWS, write_folder
+from tests.support.compose_folder import N_OWNERS, N_ROWS, OWNERS, write_folder
 
 FILE = ROOT / "docker-compose.yml"
 
@@ -164,3 +165,10 @@ def test_two_to_twenty_owners_get_a_folder_of_their_own(
     options += ["--owners", str(owners), "--output", str(root / output)]
     assert says in str(CliRunner().invoke(cli, ["compose", *options]).exception)
     assert not (root / "new").exists()
+
+
+def test_the_demos_rows_are_divided_among_its_owners(tmp_path: Path) -> None:
+    counts = write_rows(tmp_path)
+    assert tuple(counts) == OWNERS
+    assert {path.parent.name for path in tmp_path.rglob("rows.csv")} == {*OWNERS}
+    assert sum(counts.values()) == 20_190 - round(0.2 * 20_190)
