@@ -50,7 +50,7 @@ LEVEL = 1e-7
 N_RELEASES = 4_000
 THRESHOLDS = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.2)  # of the claimed epsilon; public, not fitted
 A_BOUND = 4 * len(THRESHOLDS) * LEVEL  # that one honest estimator fails
-N_AUDITS = 9
+N_AUDITS = 8
 FALSE_ALARMS = N_AUDITS * A_BOUND
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of one row
@@ -226,20 +226,6 @@ def gu_loss(released: Any) -> float:
     return laplace_ratio(sums_of(moments, 1), x, y, guarantee.sensitivity)
 
 
-def release_of_two(model: Any, rows: Any) -> Any:
-    """With a second party whose row is the same in both tables."""
-    codes = encode_rows(SCHEMA, np.array([*rows, [0, 1]], float))
-    parties = group_rows(["first", "second"], 2)
-    return corrected_moments(codes, parties, SCHEMA, resolve_settings(model), entropy=model.entropy)
-
-
-def gu_loss_of_two(released: Any) -> float:
-    moments, _, guarantee = released
-    rest = np.array([-0.5, 0.5, -0.25])
-    x, y = np.array([0.5, -0.5, -0.25]) + rest, np.array([-0.5, -0.5, 0.25]) + rest
-    return laplace_ratio(sums_of(moments, 2), x, y, guarantee.sensitivity)
-
-
 AUDITS = {
     "DPPCA-SVM": moment_audit(lambda: DPPCASVM(epsilon=1, max_rows_per_person=1), *FAR_IN_L1),
     "AG-SVM": moment_audit(lambda: AGSVM(epsilon=2, max_rows_per_person=1, delta=0.05), *FAR_IN_L2),
@@ -286,13 +272,6 @@ AUDITS = {
         [[0, 0]],
         gu_loss,
         planted=6,
-    ),
-    "PPCA-DP-MH, once": Audit(
-        lambda: PPCADPMH(epsilon=1, max_rows_per_person=1, noise="once"),
-        release_of_two,
-        [[1, 0]],
-        [[0, 0]],
-        gu_loss_of_two,
     ),
 }
 

@@ -103,6 +103,7 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([{**DAY, "lower": datetime(2020, 1, 1, tzinfo=UTC)}, WORK], {}, "must be a date such as"),
         ([{**DAY, "integer": False}, WORK], {}, "integer is for type: numeric"),
         ([{**PAIN, "levels": ["no", "yes"]}, WORK], {}, "must have 3 entries or more"),
+        ([{**PAIN, "levels": ["a", "b", "a"]}, WORK], {}, "labels must differ"),
         ([{**PAIN, "lower": 0}, WORK], {}, "lower is for type: numeric"),
     ],
 )
