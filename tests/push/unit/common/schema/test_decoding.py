@@ -73,7 +73,8 @@ def _decoded(
 def relation() -> Relation:
     schema = _schema()
     mean, second = _release(schema, _rows(), 0.003)
-    coded, columns = _decoded(schema, mean, second, n=6000, noise=0.003)
+    # More rows than are fitted: the rest are drawn by what was found.
+    coded, columns = _decoded(schema, mean, second, n=17_000, noise=0.003)
     return schema, mean, coded, columns
 
 

@@ -20,11 +20,11 @@ from dppca import (
     PPCADPMH,
     SVM,
     NoiseWarning,
-    PrivateSVM,
     SpendingWarning,
     UnitBall,
 )
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from tests.support.estimators import ALL
 
 RNG = np.random.default_rng(0)
 ROWS = UnitBall(scale=4.0).fit_transform(RNG.normal(size=(400, 3)))
@@ -104,26 +104,21 @@ def test_methods_without_classes_count_their_copies_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "said"),
+    ("name", "epsilon", "drowned"),
     [
-        (a_machine(epsilon=0.01), "drown the weights"),
-        (
-            PrivateSVM(epsilon=0.01, max_rows_per_person=1, random_state=0),
-            "drown the weights",
-        ),
-        (dppca.PCADPSVM(epsilon=0.01, max_rows_per_person=1), "drown the weights"),
-        (DPPCASVM(epsilon=0.001, max_rows_per_person=1), "drown the components"),
-        (
-            PPCADPMH(epsilon=0.001, max_rows_per_person=1, bounds=(-1, 1)),
-            "drown the components",
-        ),
+        ("DPSVM", 0.01, "weights"),
+        ("PrivateSVM", 0.01, "weights"),
+        ("PCADPSVM", 0.01, "weights"),
+        ("DPPCASVM", 0.001, "components"),
+        ("PPCADPMH", 0.001, "components"),
     ],
-    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_hopeless_noise_is_warned_of_and_larger_epsilon_is_not(estimator: Any, said: str) -> None:
-    with pytest.warns(NoiseWarning, match=said):
-        estimator.fit(ROWS, LABELS)
-    clone(estimator).set_params(epsilon=50).fit(ROWS, LABELS)
+def test_hopeless_noise_is_warned_of_and_larger_epsilon_is_not(
+    name: str, epsilon: float, drowned: str
+) -> None:
+    with pytest.warns(NoiseWarning, match=f"drown the {drowned}"):
+        ALL[name](epsilon=epsilon).fit(ROWS, LABELS)
+    ALL[name](epsilon=50).fit(ROWS, LABELS)
 
 
 def test_the_warning_does_not_depend_on_what_the_rows_hold() -> None:
