@@ -33,6 +33,7 @@ def of_attribute(**changes: Any) -> str:
     [
         ({"privacy": {"mechanism": "laplace", "epsilom": "1"}}, "privacy: .*mean `epsilon`?"),
         ({"privacy": {"mechanism": "laplce", "epsilon": "1"}}, "mean `laplace`?"),
+        ({"privacy": {"epsilon": "1"}}, "privacy: mechanism is missing: laplace, gaussian"),
         ({"ownrs": ["a"]}, "study: .*mean `owners`?"),
         ({"quorum": "two"}, "quorum: must be a whole number"),
         ({"max_rows": 1 << 50}, "max_rows: must be 1099511627776 or less"),

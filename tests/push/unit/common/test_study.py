@@ -96,6 +96,7 @@ def test_words_and_codes_in_a_study_file_are_labels(scalar: str) -> None:
         ({"privacy": {"mechanism": "laplace"}}, "laplace needs either epsilon"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "0"}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "nan"}}, "epsilon: must be a decimal"),
+        ({"privacy": {"mechanism": "laplace", "epsilon": "one"}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": True}}, "epsilon: must be a decimal"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "1e-31"}}, "more digits"),
         (
