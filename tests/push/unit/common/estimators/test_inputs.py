@@ -123,7 +123,12 @@ def test_a_table_that_no_method_takes_is_refused_without_a_word_of_it(
         ("DPSVMDVP", {"support": "some"}),
         ("DPSVD published", {"label_epsilon": 1}),
         ("DPPCASVM", {"row_norm": None}),
+        ("DPSVM", {"row_norm": 0}),
         ("DPSVM", {"C": -1}),
+        ("DPSVM", {"C": "best"}),
+        ("PCADPSVM", {"C": 0}),
+        ("PrivateSVM", {"C": "1"}),
+        ("DPSVM", {"solver_tolerance": 0}),
         ("DPSVM", {"solver_tolerance": 1e-12}),
         ("DPSVM", {"classes": ["one"]}),
         ("DPSVM", {"entropy": object()}),
@@ -145,6 +150,7 @@ def test_a_table_that_no_method_takes_is_refused_without_a_word_of_it(
         ("PPCADPMH published", {"shrinkage": True}),
         ("PPCADPMH", {"bounds": None}),
         ("PPCADPMH", {"bounds": (1, -1)}),
+        ("PPCADPMH", {"bounds": 3}),
     ],
 )
 def test_a_setting_out_of_range_is_refused(name: str, changes: dict[str, Any]) -> None:
