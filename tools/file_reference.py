@@ -32,10 +32,7 @@ from dppca.owner.site.file_forms import (
 )
 from dppca.owner.site.source_documents import (
     AddressDocument,
-    DatabaseDocument,
-    LakeDocument,
     SourceDocument,
-    SparkDocument,
 )
 from tools.markdown import slug
 
@@ -114,10 +111,13 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
     AggregateDocument: "Masked sums",
     PeersDocument: "peers.yaml",
     SourceDocument: "Source",
-    DatabaseDocument: "Database",
+    **{
+        form: form.__name__.removesuffix("Document")
+        for each in SourceDocument.model_fields.values()
+        for form in typing.get_args(each.annotation)
+        if form is not NoneType
+    },
     AddressDocument: "Address",
-    LakeDocument: "Lake",
-    SparkDocument: "Spark table",
 }
 _SECTIONS = _STUDY_MODELS | _SITE_MODELS
 _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed

@@ -17,7 +17,8 @@ from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND
 from dppca.common.schema import Schema
 from dppca.owner.records import moments_of_table, open_table
-from dppca.owner.records.locations import DatabaseLocation, Secret
+from dppca.owner.records.databases import PostgreSQLLocation
+from dppca.owner.records.locations import Secret
 
 TITLE = "Rows in PostgreSQL"
 ABOUT = """
@@ -55,7 +56,7 @@ def _race(plan: BenchmarkPlan, folder: Path, kind: str, n: int) -> tuple[Cell, .
     kept = plan.scratch / "dsn"
     kept.write_text(address)
     kept.chmod(0o600)
-    place = DatabaseLocation("postgresql", name, secret=Secret(path=kept), table=name, query=None)
+    place = PostgreSQLLocation(name, secret=Secret(path=kept), table=name, query=None)
     schema = _schema()
 
     def ours() -> None:

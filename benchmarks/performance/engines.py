@@ -27,7 +27,7 @@ from dppca.common.schema import Schema
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, open_table
-from dppca.owner.records.locations import local_files
+from dppca.owner.records.files import local_files
 
 TITLE = "A pass on a Dask cluster"
 ABOUT = """

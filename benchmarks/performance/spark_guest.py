@@ -26,8 +26,9 @@ def main() -> None:
     from dppca.owner.engines.engine import Engine, LocalEngine
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records import FaultCounts, Table, open_table
-    from dppca.owner.records.locations import SparkLocation, local_files
+    from dppca.owner.records.files import local_files
     from dppca.owner.records.spark_sessions import open_session
+    from dppca.owner.records.spark_tables import SparkLocation
 
     folder, schema, components = Path(sys.argv[1]), numeric_schema(int(sys.argv[2])), sys.argv[3]
     given = {"warehouse": "spark.sql.warehouse.dir", "local": "spark.local.dir"}
@@ -38,7 +39,7 @@ def main() -> None:
     session = open_session()
     session.sql(f"CREATE TABLE people USING parquet LOCATION '{folder}'")
     names = [attribute.name for attribute in schema.attributes]
-    place = SparkLocation(("spark_catalog", "default", "people"), None, "people")
+    place = SparkLocation("people", ("spark_catalog", "default", "people"))
     files, table = open_table(local_files(folder), schema), open_table(place, schema)
     found: dict[str, bytes] = {}
     spent = {"java": 0.0, "python": 0.0}

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.owner.records import FaultCounts, LineFault, open_table
-from dppca.owner.records.stored_files import CSV_SUFFIXES
 from dppca.owner.render.faults import alarm_lines, malformed_lines
 
 HELD_OUT_SHARE = 0.2
@@ -190,7 +189,7 @@ def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
     """Write rows as CSV where ``like`` is CSV, else as Parquet; the new file's path."""
     from pyarrow import csv, parquet
 
-    if like.name.lower().endswith(CSV_SUFFIXES):
+    if like.name.lower().endswith((".csv", ".csv.gz")):
         path = folder / f"{stem}.csv"
         csv.write_csv(table, path)
     else:

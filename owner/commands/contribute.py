@@ -197,7 +197,7 @@ def _release(
         n_rows=table.n_rows,
         account=data_set.account,
         terms=None if agreement is None else agreement.terms,
-        query_sha256=table.query_sha256,
+        query_sha256=table.source.query_sha256,
         engine=ledger_name(engine),
     )
     require_possible(planned, history, state, now=utc_now())
@@ -210,7 +210,7 @@ def _release(
     for line in alarm_lines(counted):
         dialogue.tell(line)
     asked = dialogue.require_consent(read, moments, state, agreement, faults)
-    if asked and table.is_live:  # what is released is of one moment, and of one after consent
+    if asked and planned.is_live:  # what is released is of one moment, and of one after consent
         moments, counted = _read(LocalEngine(), table, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")

@@ -40,7 +40,7 @@ from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
 from dppca.owner.ledger.reading import read_archive
-from dppca.owner.records import DatabaseFacts, Table, open_table, require_readable
+from dppca.owner.records import Table, open_table
 from dppca.owner.records.locations import find_shared_rows
 from dppca.owner.release.contribution import remaining, review, spent
 from dppca.owner.site.agreement import agree, read_peers
@@ -241,12 +241,14 @@ def _data(
     unreadable = False
     for each in policy.data_sets:
         try:
-            facts = require_readable(each.source)
+            remarks = each.source.examine()
         except DppcaError as error:
             unreadable = True
             yield _broken("data", DataError(f"data set {each.name}: {error}"))
         else:
-            yield from () if facts is None else _database(each.name, facts)
+            for text, is_warning in remarks:
+                state = State.WARNING if is_warning else State.OK
+                yield Diagnosis("data", state, f"data set {each.name}: {text}")
     if not waiting and not unreadable:
         yield Diagnosis(
             "data", State.OK, "every data set can be read; `check` compares it to a study"
@@ -288,28 +290,6 @@ def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Di
             yield _broken("engine", error)
 
 
-def _database(name: str, facts: DatabaseFacts) -> Iterator[Diagnosis]:
-    """What a database says of the connection and of the role."""
-    message = f"data set {name}: {facts.n_rows} rows and {facts.n_columns} columns in the database"
-    if facts.in_clear is None:
-        message += "; what its role may do, and whether it is reached by TLS, is not seen"
-    elif not facts.in_clear and not facts.n_writable:
-        message += ", which is reached safely, and nothing in it may be changed"
-    yield Diagnosis("data", State.OK, message)
-    if facts.in_clear:
-        message = (
-            f"data set {name}: rows come from the database without TLS: set sslmode=verify-full in "
-            "its service or address, and TLS on the server"
-        )
-        yield Diagnosis("data", State.WARNING, message)
-    if facts.n_writable:
-        message = (
-            f"data set {name}: the role may change rows of tables or views ({facts.n_writable}): "
-            "use one that may only read (docs/how-to/use-postgresql.md)"
-        )
-        yield Diagnosis("data", State.WARNING, message)
-
-
 def _refusals(
     site: Site, study: Study, data_set: DataSet, table: Table, history: History
 ) -> tuple[DppcaError, ...]:
@@ -319,7 +299,7 @@ def _refusals(
         history,
         n_rows=table.n_rows,
         account=data_set.account,
-        query_sha256=table.query_sha256,
+        query_sha256=table.source.query_sha256,
     )
     agree(site, study, digest=None)
     return find_refusals(planned, StudyState.OPEN, data_set, history)

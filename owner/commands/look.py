@@ -87,7 +87,7 @@ def look(
         n_rows=table.n_rows,
         account=data_set.account,
         terms=None if agreement is None else agreement.terms,
-        query_sha256=table.query_sha256,
+        query_sha256=table.source.query_sha256,
         engine=ledger_name(engine),
     )
     with open_engine(engine, site.folder) as used:

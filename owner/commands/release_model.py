@@ -129,7 +129,7 @@ def _release(
     release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
     request = replace(
         release.request(account=data_set.account, command=command),
-        query_sha256=table.query_sha256,
+        query_sha256=table.source.query_sha256,
     )
     admit_charge(history, request)
     status, step = compute_budget_status(history, request), decide_step(history, asked.digest)

@@ -131,7 +131,7 @@ class ClusterEngine(ABC):
         progress: Callable[[int], None],
     ) -> CheckReport:
         """As `Engine.count_faults`."""
-        limit = limit if table.is_numbered else 0
+        limit = limit if table.source.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
         self._merged(table, work, tally, progress)

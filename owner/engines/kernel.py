@@ -19,12 +19,12 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,9 @@ from dppca.common.numerics.moments.accumulation import MomentSums
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Schema
 from dppca.owner.engines.canary import sum_canary
-from dppca.owner.engines.parts import Part, Piece, stored_file
+from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.joined import FolderColumns, JoinedFiles, SameObject, open_files
-from dppca.owner.records.sources import Malformed, ParquetSource, Source
-from dppca.owner.records.stored_files import open_system
+from dppca.owner.records.files import join_files, open_piece
 from dppca.owner.records.summing import moments_of_table
 from dppca.owner.records.table import CellBatch, Table
 
@@ -273,36 +271,20 @@ def fingerprint_document() -> dict[str, str]:
 
 def _require_stamps(part: Part) -> None:
     with suppress(FileNotFoundError):
-        if all(_at_hand(piece).stamp() == (piece.size, piece.changed_ns) for piece in part.pieces):
+        if all(each.find(_TITLE).stamp() == (each.size, each.changed_ns) for each in part.pieces):
             return
         raise _PartChangedError
     raise OSError
 
 
-def _at_hand(piece: Piece) -> Any:
-    return stored_file(piece, _TITLE, open_system(piece.store)[0] if piece.store else None)
-
-
 def _open_part(part: Part, schema: Schema) -> Table:
-    sources = []
+    files = []
     for piece in part.pieces:
-        (source,) = open_files([_at_hand(piece)])
-        if piece.groups is not None:
-            source = _only(source, piece.groups)
-        if source.n_rows != piece.n_rows:
+        file = open_piece(piece, _TITLE)
+        if file.n_rows != piece.n_rows:
             raise _PartChangedError
-        sources.append(source)
-    joined = sources[0] if len(sources) == 1 else JoinedFiles(tuple(sources))
-    return Table(_TITLE, schema, part.n_rows, (), (), Malformed(), joined)
-
-
-def _only(source: Source, groups: tuple[int, ...]) -> Source:
-    """Some row groups of a Parquet file."""
-    if isinstance(source, FolderColumns | SameObject):
-        return replace(source, file=_only(source.file, groups))
-    if not isinstance(source, ParquetSource):
-        raise _PartChangedError
-    return source.only(groups)
+        files.append(file)
+    return Table(schema, join_files(_TITLE, files))
 
 
 def _failed(index: int, why: Failure) -> Answer:

@@ -33,8 +33,8 @@ from dppca.owner.engines.kernel import Answer, Failure, Work
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
 from dppca.owner.records import FaultCounts, Table
+from dppca.owner.records.sources import Source
 from dppca.owner.records.spark_sessions import asking, is_by_connect, open_session
-from dppca.owner.records.spark_tables import SparkTable
 from dppca.owner.records.summing import rows_at_once
 
 _ANSWER: Final = (
@@ -110,13 +110,13 @@ class SparkEngine(ClusterEngine):
     def _merged(
         self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        if not isinstance(table.source, SparkTable):
-            return super()._merged(table, work, tally, progress)
         names = [attribute.name.strip() for attribute in table.schema.attributes]
+        frame = table.source.frame(names, rows_at_once(table.schema))
+        if frame is None:
+            return super()._merged(table, work, tally, progress)
         most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))
-        frame = table.source.select(names, rows_at_once(table.schema)).coalesce(most)
-        shown = _Shown(progress)
-        answers = self._watched(frame, _adding_up(work.to_json()), table.source, shown.reach)
+        shown, add_up = _Shown(progress), _adding_up(work.to_json())
+        answers = self._watched(frame.coalesce(most), add_up, table.source, shown.reach)
         if not any(answer.failure for answer in answers):
             table.source.require_rows(sum(answer.n_rows for answer in answers))
         parts = [Part(index, 0, n_rows, ()) for index, n_rows, *_ in answers]
@@ -136,7 +136,7 @@ class SparkEngine(ClusterEngine):
         self,
         frame: Any,
         answer: Callable[[Any], Any],
-        source: SparkTable,
+        source: Source,
         reach: Callable[[int], None],
     ) -> list[Answer]:
         """As `_collect`, and meanwhile the rows that are done."""

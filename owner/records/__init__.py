@@ -7,26 +7,21 @@ have to mend is counted by a `FaultCounts`, for the owner's eyes only.
 
 from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.databases import DatabaseFacts
 from dppca.owner.records.faults import AttributeReport, CheckReport, FaultKind, LineFault
-from dppca.owner.records.sources import Malformed
 from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table, open_table, require_readable
+from dppca.owner.records.table import Table, open_table
 
 __all__ = [
     "INFINITE",
     "NOT_A_NUMBER",
     "AttributeReport",
     "CheckReport",
-    "DatabaseFacts",
     "FaultCounts",
     "FaultKind",
     "LineFault",
-    "Malformed",
     "Table",
     "check_table",
     "moments_of_table",
     "open_table",
     "parse_column",
-    "require_readable",
 ]

@@ -128,7 +128,8 @@ class FaultCounts:
 
     def report(self, table: Table | None = None) -> CheckReport:
         """What was found in all batches; of a table, with what it said when it was opened."""
-        target = self._target
+        target, parts = self._target, () if table is None else table.source.parts
+        malformed = {} if table is None else table.source.malformed
         return CheckReport(
             n_rows=self._n_rows,
             limit=self._limit,
@@ -139,12 +140,12 @@ class FaultCounts:
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
             ),
-            malformed={} if table is None else table.malformed.first(self._limit),
+            malformed={k: FaultCount(f.count, f.rows[: self._limit]) for k, f in malformed.items()},
             extra_columns=() if table is None else table.extra_columns,
             target=None
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
-            file_rows=() if table is None else table.file_rows,
+            file_rows=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
         )
 
 
@@ -178,7 +179,7 @@ def check_table(
     SettingError
         The target is no attribute with labels.
     """
-    tally = FaultCounts(schema, limit=limit if table.is_numbered else 0, target=target)
+    tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
     if keys is None:
         for columns in table.batches():
             tally.add(columns)

@@ -8,17 +8,21 @@ Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, ClassVar, Final
+from urllib.parse import quote
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.errors import DataError, SettingError
 from dppca.common.packages import require_package
-from dppca.owner.records.locations import DatabaseLocation
+from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve
 from dppca.owner.records.queries import (
     POSTGRESQL,
     SQLITE,
@@ -26,41 +30,12 @@ from dppca.owner.records.queries import (
     count_rows,
     no_rows,
     read_columns,
+    require_one_statement,
+    table_query,
 )
-from dppca.owner.records.sources import Malformed
+from dppca.owner.records.sources import Source
 
 _BATCH_BYTES: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """An ADBC driver.
-
-    Attributes
-    ----------
-    module
-        Package that brings it.
-    options
-        Options of each statement that reads.
-    asked
-        Options of a question about the session, which is no query.
-    """
-
-    module: str
-    dialect: Dialect
-    options: tuple[tuple[str, str], ...] = ()
-    asked: tuple[tuple[str, str], ...] = ()
-
-
-DRIVERS: Final = {
-    "postgresql": Driver(
-        "adbc_driver_postgresql",
-        POSTGRESQL,
-        (("adbc.postgresql.batch_size_hint_bytes", str(_BATCH_BYTES)),),
-        (("adbc.postgresql.use_copy", "false"),),
-    ),
-    "sqlite": Driver("adbc_driver_sqlite", SQLITE),
-}
 
 _STATES: Final = {
     "42501": "its role may not read them: grant it SELECT on the table, or on what the query reads",
@@ -113,15 +88,168 @@ _NO_STATE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingSession:
-    """A transaction that is open, and how is asked in it."""
+class DatabaseLocation(Location):
+    """A table or a query of a database, by an ADBC driver.
 
-    connection: Any
-    dialect: Dialect
+    Attributes
+    ----------
+    table, query
+        What is read, one of them: a name, or the file of a query.
+    module
+        Package that brings the driver.
+    options
+        Options of each statement that reads.
+    asked
+        Options of a question about the session, which is no query.
+    """
+
+    table: str = ""
+    query: Path | None = None
+    module: ClassVar[str]
+    dialect: ClassVar[Dialect]
+    options: ClassVar[dict[str, str]] = {}
+    asked: ClassVar[dict[str, str]] = {}
+
+    @abstractmethod
+    def address(self) -> str:
+        """What the driver takes; it may hold a password."""
+
+    def require_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Refuse what the driver says of a query's columns if it tells two no longer apart."""
+
+    def read_query(self) -> tuple[str, str]:
+        """The query, and the SHA-256 of its file or of the table's name, in hexadecimal.
+
+        Raises
+        ------
+        SettingError
+            The file cannot be read, or is not one statement.
+        """
+        if self.query is None:
+            return table_query(self.table), hashlib.sha256(self.table.encode()).hexdigest()
+        try:
+            content = self.query.read_bytes()
+            text = content.decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError(f"the query {self.query} of {self.title} cannot be read") from error
+        try:
+            return require_one_statement(text), hashlib.sha256(content).hexdigest()
+        except SettingError as error:
+            raise SettingError(f"{self.query}: {error}") from None
+
+    def open(self) -> DatabaseSource:
+        """Ask for the query's columns and count its rows; no row leaves the database."""
+        with _counting(self, *self.read_query()) as source:
+            return replace(source, connection=None)
+
+    def examine(self) -> list[Remark]:
+        """What the database says of the connection and of the role."""
+        with _counting(self, *self.read_query()) as found:
+            in_clear, n_writable = self.ask_about_role(found.connection)
+        said = f"{found.n_rows} rows and {len(found.names)} columns in the database"
+        if in_clear is None:
+            said += "; what its role may do, and whether it is reached by TLS, is not seen"
+        elif not in_clear and not n_writable:
+            said += ", which is reached safely, and nothing in it may be changed"
+        remarks = [Remark(said)]
+        if in_clear:
+            said = (
+                "rows come from the database without TLS: set sslmode=verify-full in its service "
+                "or address, and TLS on the server"
+            )
+            remarks.append(Remark(said, is_warning=True))
+        if n_writable:
+            said = (
+                f"the role may change rows of tables or views ({n_writable}): "
+                "use one that may only read (docs/how-to/use-postgresql.md)"
+            )
+            remarks.append(Remark(said, is_warning=True))
+        return remarks
+
+    def ask_about_role(self, connection: Any) -> tuple[bool | None, int | None]:
+        """Whether rows come here in clear, and how many tables and views the role may change.
+
+        None for what the database does not say. What is opened for reading alone has none.
+        """
+        # What speaks PostgreSQL's language need not have all of its catalogue.
+        with suppress(DataError):
+            (batch,) = _rows(self, connection, self.dialect.examination)
+            is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
+            return bool(is_remote and not encrypted), n_writable
+        return None, None
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseSource:
+class PostgreSQLLocation(DatabaseLocation):
+    """A table or a query of PostgreSQL.
+
+    Attributes
+    ----------
+    service, secret
+        How it is reached, one of them: a service of libpq, or where the address is kept.
+    """
+
+    service: str = ""
+    secret: Secret | None = None
+    module: ClassVar[str] = "adbc_driver_postgresql"
+    dialect: ClassVar[Dialect] = POSTGRESQL
+    options: ClassVar[dict[str, str]] = {
+        "adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES),
+    }
+    asked: ClassVar[dict[str, str]] = {"adbc.postgresql.use_copy": "false"}
+
+    def address(self) -> str:
+        """As `DatabaseLocation.address`."""
+        if self.secret is not None:
+            return self.secret.read(f"the address of {self.title}")
+        return f"postgresql:///?service={quote(self.service, safe='')}"
+
+    @property
+    def place(self) -> Place:
+        """The database, since each query may be of the same people."""
+        if self.secret is None:
+            return Place(("service", self.service))
+        if self.secret.path is None:
+            return Place(("variable", self.secret.variable))
+        return Place(resolve(str(self.secret.path)))
+
+
+@dataclass(frozen=True, slots=True)
+class SQLiteLocation(DatabaseLocation):
+    """A table or a query of a file of SQLite, ``database``."""
+
+    database: Path = Path()
+    module: ClassVar[str] = "adbc_driver_sqlite"
+    dialect: ClassVar[Dialect] = SQLITE
+
+    def address(self) -> str:
+        """As `DatabaseLocation.address`."""
+        if not self.database.is_file():
+            raise DataError(f"there is no database file for {self.title}: correct its path")
+        return f"{self.database.absolute().as_uri()}?mode=ro"
+
+    @property
+    def place(self) -> Place:
+        """The database, since each query may be of the same people."""
+        return Place(resolve(str(self.database)))
+
+    def require_columns(self, fields: Sequence[pa.Field]) -> None:
+        """SQLite numbers a column that it gives twice."""
+        given = {field.name.lower() for field in fields}
+        for field in fields:
+            plain = re.sub(r":[0-9]+$", "", field.name)
+            if plain != field.name and plain.lower() in given:
+                raise DataError(
+                    f"{self.title} has the column {plain} twice: name each column in a query"
+                )
+
+    def ask_about_role(self, connection: Any) -> tuple[bool, int]:  # noqa: ARG002 - it is a file
+        """As `DatabaseLocation.ask_about_role`: it is opened for reading alone."""
+        return False, 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSource(Source):
     """A query of a database.
 
     Attributes
@@ -130,28 +258,20 @@ class DatabaseSource:
         Made safe by `require_one_statement`.
     fields
         Its columns, as the database names them.
-    query_sha256
-        What the ledger holds of it.
-    session
+    connection
         Of a transaction that is open; None to open one for each reading.
     """
 
     place: DatabaseLocation
     query: str
-    query_sha256: str
     fields: tuple[pa.Field, ...]
-    n_rows: int
-    session: ReadingSession | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """As `Source.names`."""
-        return tuple(field.name.strip() for field in self.fields)
-
-    @property
-    def malformed(self) -> Malformed:
-        """None: a database has no lines."""
-        return Malformed()
+    connection: Any = None
+    is_numbered: ClassVar[bool] = False
+    mend: ClassVar[str] = "see what the query and the role's rights leave"
+    uncut: ClassVar[str] = (
+        "is read by this machine alone, in one transaction: parts of a database would be rows of "
+        "several moments. Leave out --engine, or export the rows to Parquet"
+    )
 
     def read(
         self,
@@ -160,26 +280,24 @@ class DatabaseSource:
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - drivers list no texts
     ) -> Iterator[list[Any]]:
-        """As `Source.read`; the rows are as many as are counted in the same transaction."""
-        if self.session is None:
+        """As `Rows.read`; the rows are as many as are counted in the same transaction."""
+        if self.connection is None:
             with self.latest() as source:
                 yield from source.read(names, batch_rows)
             return
-        dialect = self.session.dialect
+        dialect = self.place.dialect
         gone = [name for name in names if name not in self.names]
         if gone:
-            raise DataError(f"{self.place.title} lacks the columns {', '.join(gone)} now")
+            raise DataError(f"{self.title} lacks the columns {', '.join(gone)} now")
         fields = [self.fields[self.names.index(name)] for name in names]
         n_each = len(dialect.expressions("", fields[0]))
         n_read = 0
-        for batch in _rows(self.place, self.session, read_columns(self.query, fields, dialect)):
+        for batch in _rows(self.place, self.connection, read_columns(self.query, fields, dialect)):
             arrays = batch.columns
             if dialect.first(1):
                 marked, *arrays = arrays
                 if not n_read and marked[0].as_py() != 1:
-                    raise DataError(
-                        f"{self.place.title} gives rows in another order than asked for"
-                    )
+                    raise DataError(f"{self.title} gives rows in another order than asked for")
                 arrays = arrays if n_read else [array[1:] for array in arrays]
                 n_read = n_read or 1
             groups = [arrays[at : at + n_each] for at in range(0, len(arrays), n_each)]
@@ -190,99 +308,46 @@ class DatabaseSource:
         n_read -= bool(dialect.first(1))
         if n_read != self.n_rows:
             raise DataError(
-                f"{self.place.title} counted {self.n_rows} rows and gave {n_read} in one "
+                f"{self.title} counted {self.n_rows} rows and gave {n_read} in one "
                 "transaction: the query must give the same rows each time it is run"
             )
 
-    @contextmanager
-    def latest(self) -> Iterator[DatabaseSource]:
+    def latest(self) -> AbstractContextManager[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""
-        with _transaction(self.place) as session:
-            fields = _fields(self.place, session, no_rows(self.query))
-            n_rows = _count(self.place, session, self.query)
-            yield replace(self, fields=fields, n_rows=n_rows, session=session)
+        return _counting(self.place, self.query, self.query_sha256)
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseFacts:
-    """What can be said of a table or query of a database without reading a row.
-
-    Attributes
-    ----------
-    in_clear
-        Whether what is read leaves the server's machine without encryption; None where the driver
-        cannot say.
-    n_writable
-        Tables and views that the role may change rows of; None where the driver cannot say. What
-        is opened for reading alone has none.
-    """
-
-    n_rows: int
-    n_columns: int
-    in_clear: bool | None
-    n_writable: int | None
+@contextmanager
+def _counting(place: DatabaseLocation, query: str, digest: str) -> Iterator[DatabaseSource]:
+    """A query, counted in a transaction that is open."""
+    with _transaction(place) as connection:
+        fields = _fields(place, connection, query)
+        counts = _rows(place, connection, count_rows(query))
+        yield DatabaseSource(
+            title=place.title,
+            names=tuple(field.name.strip() for field in fields),
+            n_rows=sum(batch.column(0)[0].as_py() for batch in counts),
+            query_sha256=digest,
+            place=place,
+            query=query,
+            fields=fields,
+            connection=connection,
+        )
 
 
-def examine_database(place: DatabaseLocation) -> DatabaseFacts:
-    """Reach a database and ask it about the connection and the role; as `open_database`."""
-    query, _ = place.read_query()
-    statement = DRIVERS[place.driver].dialect.examination
-    in_clear, n_writable = (False, 0) if place.database is not None else (None, None)
-    with _transaction(place) as session:
-        n_columns = len(_fields(place, session, no_rows(query)))
-        n_rows = _count(place, session, query)
-        if statement:
-            # What speaks PostgreSQL's language need not have all of its catalogue.
-            with suppress(DataError):
-                (batch,) = _rows(place, session, statement)
-                is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
-                in_clear = bool(is_remote and not encrypted)
-    return DatabaseFacts(n_rows, n_columns, in_clear, n_writable)
-
-
-def open_database(place: DatabaseLocation) -> DatabaseSource:
-    """Ask for the query's columns and count its rows; no row leaves the database.
-
-    Raises
-    ------
-    DataError
-        It cannot be reached, refuses, or has no such table or column.
-    SettingError
-        The driver is not installed, or what the policy names for it is not there.
-    """
-    query, digest = place.read_query()
-    with _transaction(place) as session:
-        fields = _fields(place, session, no_rows(query))
-        return DatabaseSource(place, query, digest, fields, _count(place, session, query))
-
-
-def _fields(
-    place: DatabaseLocation, session: ReadingSession, statement: str
-) -> tuple[pa.Field, ...]:
-    with _asking(place), closing(session.connection.cursor()) as cursor:
-        cursor.execute(statement)
+def _fields(place: DatabaseLocation, connection: Any, query: str) -> tuple[pa.Field, ...]:
+    with _asking(place), closing(connection.cursor()) as cursor:
+        cursor.execute(no_rows(query))
         with closing(cursor.fetch_record_batch()) as batches:
             fields = tuple(batches.schema)
-    given = {field.name.lower() for field in fields}
-    for field in fields if place.driver == "sqlite" else ():
-        plain = re.sub(r":[0-9]+$", "", field.name)  # SQLite numbers a column that it gives twice
-        if plain != field.name and plain.lower() in given:
-            raise DataError(
-                f"{place.title} has the column {plain} twice: name each column in a query"
-            )
+    place.require_columns(fields)
     return fields
 
 
-def _count(place: DatabaseLocation, session: ReadingSession, query: str) -> int:
-    return sum(batch.column(0)[0].as_py() for batch in _rows(place, session, count_rows(query)))
-
-
-def _rows(
-    place: DatabaseLocation, session: ReadingSession, statement: str
-) -> Generator[Any, None, None]:
+def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator[Any, None, None]:
     """Batches that are not empty."""
-    with _asking(place), closing(session.connection.cursor()) as cursor:
-        cursor.adbc_statement.set_options(**dict(DRIVERS[place.driver].options))
+    with _asking(place), closing(connection.cursor()) as cursor:
+        cursor.adbc_statement.set_options(**place.options)
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
             for batch in batches:
@@ -291,33 +356,31 @@ def _rows(
 
 
 @contextmanager
-def _transaction(place: DatabaseLocation) -> Iterator[ReadingSession]:
-    """A transaction that only reads; its connection is closed whatever becomes of it."""
-    driver = DRIVERS[place.driver]
-    dbapi = require_package(f"{driver.module}.dbapi", purpose=place.title)
+def _transaction(place: DatabaseLocation) -> Iterator[Any]:
+    """The connection of a transaction that only reads, closed whatever becomes of it."""
+    dbapi = require_package(f"{place.module}.dbapi", purpose=place.title)
     address = place.address()
     with _asking(place):
         connection = dbapi.connect(address)
     with closing(connection):
         with _asking(place):
-            dialect = _begin(place, driver, connection)
-        yield ReadingSession(connection, dialect)
+            _begin(place, connection)
+        yield connection
 
 
-def _begin(place: DatabaseLocation, driver: Driver, connection: Any) -> Dialect:
+def _begin(place: DatabaseLocation, connection: Any) -> None:
     with closing(connection.cursor()) as cursor:
-        for statement in driver.dialect.begin:
+        for statement in place.dialect.begin:
             cursor.execute(statement)
-        if not driver.dialect.encoding:
-            return driver.dialect
-        cursor.adbc_statement.set_options(**dict(driver.asked))
-        cursor.execute(driver.dialect.encoding)
+        if not place.dialect.encoding:
+            return
+        cursor.adbc_statement.set_options(**place.asked)
+        cursor.execute(place.dialect.encoding)
         if cursor.fetchone()[0] != "UTF8":
             raise DataError(
                 f"{place.title} is of a server that does not write texts in UTF-8: make a database "
                 "with ENCODING 'UTF8' of it, or export Parquet"
             )
-    return driver.dialect
 
 
 @contextmanager

@@ -25,8 +25,8 @@ import pyarrow.csv
 from dppca.common.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
-from dppca.owner.records.sources import Malformed, reading
-from dppca.owner.records.stored_files import StoredFile
+from dppca.owner.records.sources import Rows
+from dppca.owner.records.stored_files import StoredFile, reading
 
 _BLOCK_BYTES = 2 << 20
 _NAMED_ROWS = 1000
@@ -34,8 +34,8 @@ _MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|[\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class CsvSource:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvRows(Rows):
     """A CSV file.
 
     Attributes
@@ -45,9 +45,6 @@ class CsvSource:
     """
 
     file: StoredFile
-    names: tuple[str, ...]
-    n_rows: int
-    malformed: Malformed
     by_line: frozenset[int]
 
     def read(
@@ -57,7 +54,7 @@ class CsvSource:
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
-        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time."""
+        """As `Rows.read`."""
         width, positions = len(self.names), [self.names.index(name) for name in names]
         with _opened(self.file) as (_, blocks):
             for index, block in enumerate(blocks):
@@ -70,7 +67,7 @@ class CsvSource:
                     yield [array.slice(start, batch_rows) for array in arrays]
 
 
-def open_csv(file: StoredFile) -> CsvSource:
+def open_csv(file: StoredFile) -> CsvRows:
     """Read the header, count the rows, and find those that are malformed."""
     n_rows = 0
     by_line: set[int] = set()
@@ -90,7 +87,14 @@ def open_csv(file: StoredFile) -> CsvSource:
                             (number,), _NAMED_ROWS
                         )
             n_rows += lines.count
-    return CsvSource(file, names, n_rows, Malformed(faults), frozenset(by_line))
+    return CsvRows(
+        file=file,
+        names=names,
+        n_rows=n_rows,
+        malformed=faults,
+        is_named_by_a_line=True,
+        by_line=frozenset(by_line),
+    )
 
 
 def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:

@@ -59,10 +59,12 @@ class LineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultCount:
-    """One kind of fault: how many values or lines, and the first rows they are in."""
+    """Values or rows of one kind of fault."""
 
-    count: int = 0
-    rows: tuple[int, ...] = ()
+    count: Annotated[int, "how many"] = 0
+    rows: Annotated[
+        tuple[int, ...], "numbers of the first rows; the first row after the header is 1"
+    ] = ()
 
     def extended(self, rows: Collection[int], limit: int) -> FaultCount:
         """With more rows; at most ``limit`` numbers are kept."""
@@ -124,24 +126,17 @@ class TargetReport:
         return self.n_occurring > 1
 
 
-class FoundRows(TypedDict):
-    """Values or rows of one kind of fault."""
-
-    count: Annotated[int, "how many"]
-    rows: Annotated[list[int], "numbers of the first rows; the first row after the header is 1"]
-
-
 _FoundLines = TypedDict(
     "_FoundLines",
     {
-        "open-quote": NotRequired[Annotated[FoundRows, "a quote that the line does not close"]],
-        "too-long": NotRequired[Annotated[FoundRows, "more bytes than are read of a line"]],
-        "encoding": NotRequired[Annotated[FoundRows, "bytes that are not UTF-8"]],
+        "open-quote": NotRequired[Annotated[FaultCount, "a quote that the line does not close"]],
+        "too-long": NotRequired[Annotated[FaultCount, "more bytes than are read of a line"]],
+        "encoding": NotRequired[Annotated[FaultCount, "bytes that are not UTF-8"]],
     },
 )
 _FoundBounds = TypedDict(
     "_FoundBounds",
-    {"out-of-bounds": NotRequired[Annotated[FoundRows, "a number outside of the bounds"]]},
+    {"out-of-bounds": NotRequired[Annotated[FaultCount, "a number outside of the bounds"]]},
 )
 
 
@@ -150,7 +145,7 @@ class MalformedRows(_FoundLines):
 
     count: Annotated[int, "how many, of all kinds"]
     rows: Annotated[list[int], "numbers of the first rows"]
-    fields: NotRequired[Annotated[FoundRows, "more or fewer fields than the header"]]
+    fields: NotRequired[Annotated[FaultCount, "more or fewer fields than the header"]]
 
 
 class CheckedTarget(TypedDict):
@@ -167,10 +162,10 @@ class CheckedAttribute(_FoundBounds):
 
     faultless: Annotated[bool, "whether all values conform to the schema"]
     missing_allowed: Annotated[bool, "whether the schema says what a missing value counts as"]
-    missing: NotRequired[Annotated[FoundRows, "null, empty or NaN"]]
-    text: NotRequired[Annotated[FoundRows, "no number in a numeric column, no date in a date's"]]
-    infinite: NotRequired[Annotated[FoundRows, "a number that is not finite"]]
-    unknown: NotRequired[Annotated[FoundRows, "a label that the schema does not list"]]
+    missing: NotRequired[Annotated[FaultCount, "null, empty or NaN"]]
+    text: NotRequired[Annotated[FaultCount, "no number in a numeric column, no date in a date's"]]
+    infinite: NotRequired[Annotated[FaultCount, "a number that is not finite"]]
+    unknown: NotRequired[Annotated[FaultCount, "a label that the schema does not list"]]
 
 
 class StatedFaults(TypedDict):
@@ -254,7 +249,7 @@ class CheckReport:
                 {
                     "count": self.n_malformed,
                     "rows": sorted(row for f in self.malformed.values() for row in f.rows),
-                    **{kind.value: _document(found) for kind, found in self.malformed.items()},
+                    **self.malformed,
                 },
             ),
             "target": None
@@ -271,7 +266,7 @@ class CheckReport:
                     {
                         "faultless": attribute.faultless,
                         "missing_allowed": attribute.missing_allowed,
-                        **{kind.value: _document(found) for kind, found in attribute.found.items()},
+                        **attribute.found,
                     },
                 )
                 for attribute in self.attributes
@@ -330,7 +325,3 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     """What becomes of an attribute's values of one kind, in words."""
     nearest = kind is FaultKind.OUT_OF_BOUNDS
     return "coded as the nearest bound" if nearest else f"coded as {attribute.coded_as}"
-
-
-def _document(found: FaultCount) -> FoundRows:
-    return {"count": found.count, "rows": list(found.rows)}

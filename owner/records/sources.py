@@ -1,74 +1,63 @@
-"""Files as streams of Arrow arrays: Parquet and Arrow here, CSV in `dppca.owner.records.delimited`.
+"""What a source of rows is, and everything that is asked of one.
 
-A source reads some of a file's columns, by name, in batches of bounded size, as often as it is
-asked. Every error of the format's reader becomes a `DataError` that says what to do; its own
-message is left out, since it may quote a cell.
+A `Source` gives some of its columns, by name, in batches of bounded size, as often as it is asked.
+Nobody asks which kind it is: what differs between kinds is a method or an attribute here, and what
+is said here is right for files. `dppca.owner.records.locations.Location` opens one; of a file each
+format has `Rows` of its own (docs/how-to/add-a-data-source.md).
+
+Every error of a reader becomes a `DataError` that says what to do; its own message is left out,
+since it may quote a cell.
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.ipc
-import pyarrow.parquet as pq
-
-from dppca.common.attestation.file_headers import measure_dictionaries
-from dppca.common.errors import DataError
+from dppca.common.errors import DataError, SettingError
 from dppca.owner.records.faults import FaultCount, LineFault
-from dppca.owner.records.stored_files import StoredFile
+from dppca.owner.records.stored_files import Piece
 
-_LIST_BYTES = 1 << 16
-_TAIL_BYTES = 1 << 16
-_PARQUET_MAGIC = b"PAR1"
-_ARROW_MAGIC = b"ARROW1"
-_FEATHER_1_MAGIC = b"FEA1"
+Malformed = Mapping[LineFault, FaultCount]
+"""Rows of a text that are not as its header says, by what is wrong; one kind a row. Site-only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
-    """Rows of a CSV file that are not as its header says. Site-only.
+class RowGroup(NamedTuple):
+    """Rows of a file that can be read alone: number, rows, and bytes before compression."""
+
+    number: int
+    n_rows: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows(ABC):
+    """Rows, opened and found sound as far as can be told without reading all of them.
 
     Attributes
     ----------
-    found
-        By what is wrong with them; each row has one kind at most.
+    names
+        Column names in the source's order, outer blanks dropped; they may repeat.
+    n_rows
+        How many, 0 for a file of a header alone.
+    malformed
+        Rows that are not as the header says.
+    is_named_by_a_line
+        Whether the names are a line of a text, which may be a row.
+    groups
+        What can be read alone; none where all of it is read.
     """
 
-    found: Mapping[LineFault, FaultCount] = field(default_factory=dict)
+    names: tuple[str, ...]
+    n_rows: int
+    malformed: Malformed = field(default_factory=dict)
+    is_named_by_a_line: bool = False
+    groups: tuple[RowGroup, ...] = ()
 
-    @property
-    def count(self) -> int:
-        """How many, of any kind."""
-        return sum(found.count for found in self.found.values())
-
-    def first(self, limit: int) -> dict[LineFault, FaultCount]:
-        """With at most ``limit`` row numbers of each kind."""
-        return {kind: FaultCount(f.count, f.rows[:limit]) for kind, f in self.found.items()}
-
-
-class Source(Protocol):
-    """Rows, opened and found sound as far as can be told without reading all of them."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names in the source's order, outer blanks dropped; they may repeat."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows, 0 for a file of a header alone."""
-
-    @property
-    def malformed(self) -> Malformed:
-        """Rows with a wrong number of fields."""
-
+    @abstractmethod
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
@@ -80,256 +69,63 @@ class Source(Protocol):
             Those of them that the format may give as dictionaries.
         """
 
-
-class RowGroup(NamedTuple):
-    """A row group of a Parquet file: its number, its rows, and its bytes before compression."""
-
-    number: int
-    n_rows: int
-    n_bytes: int
+    def only(self, numbers: Collection[int]) -> Self:
+        """The groups of these numbers alone."""
+        groups = tuple(group for group in self.groups if group.number in numbers)
+        return replace(self, groups=groups, n_rows=sum(group.n_rows for group in groups))
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetSource:
-    """A Parquet file, read row group by row group; or some of its row groups."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(Rows):
+    """Rows of a data set, and what their kind means for those who read them.
 
-    file: StoredFile
-    names: tuple[str, ...]
-    groups: tuple[RowGroup, ...]
-    malformed: Malformed = Malformed()
+    Attributes
+    ----------
+    title
+        What messages call it.
+    query_sha256
+        What the ledger holds of a query, in hexadecimal; empty where none is asked. A query is
+        asked again: others may write to its rows meanwhile.
+    in_steps
+        Whether rows are moved to make a `frame`: nobody knows how far it is before its end.
+    is_numbered
+        Whether rows come in one order each time, so that a number finds a row again.
+    mend
+        What to do where there are no rows.
+    uncut
+        Why there are no pieces for others to read, and what to do.
+    """
+
+    title: str
+    query_sha256: str = ""
+    in_steps: bool = False
+    is_numbered: ClassVar[bool] = True
+    mend: ClassVar[str] = "export it again"
+    uncut: ClassVar[str] = (
+        "is read by this machine alone: leave out --engine, or export the rows to Parquet"
+    )
 
     @property
-    def n_rows(self) -> int:
-        """Rows of its row groups."""
-        return sum(group.n_rows for group in self.groups)
+    def parts(self) -> Sequence[Source]:
+        """The sources that it is made of, one after the other."""
+        return (self,)
 
-    def only(self, numbers: Collection[int]) -> ParquetSource:
-        """The row groups of these numbers alone."""
-        return replace(self, groups=tuple(g for g in self.groups if g.number in numbers))
+    def latest(self) -> AbstractContextManager[Source]:
+        """The rows as they are now, all at one time; a file is as it was when it was opened."""
+        return nullcontext(self)
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
-        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time.
+    def pieces(self) -> list[Piece]:
+        """Files, or some rows of each, for others to read; `SettingError` where there are none."""
+        raise SettingError(f"{self.title} {self.uncut}")
 
-        Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
-        """
-        with reading(self.file.title), self.file.open_file() as stored:
-            footer = _read_footer(stored)
-            metadata = pq.read_metadata(pa.BufferReader(footer))
-            schema = metadata.schema.to_arrow_schema()
-            fields = [schema.names[self.names.index(name)] for name in names]
-            listed = [
-                *_listed(footer, {schema.names[self.names.index(name)] for name in labels}),
-                *_dictionaries(metadata, schema, fields),
-            ]
-            # On this machine all row groups at once, without pre_buffer: it would keep what it has
-            # read ahead, up to the whole file. Of an object store one row group after the other,
-            # with it: each column chunk would be a request of its own.
-            remote = self.file.system is not None
-            every = [group.number for group in self.groups]
-            for groups in [[group] for group in every] if remote else [every]:
-                # Without threads: the code that adds up the batches uses the other cores meanwhile.
-                for batch in pq.ParquetFile(
-                    stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
-                ).iter_batches(
-                    batch_size=batch_rows, row_groups=groups, columns=fields, use_threads=False
-                ):
-                    arrays = [batch.column(field) for field in fields]
-                    for array in arrays:
-                        _check_codes(array)
-                    yield arrays
+    def frame(self, names: Sequence[str], batch_rows: int) -> Any:  # noqa: ARG002 - there is none
+        """A DataFrame of these columns, where Spark itself has the rows; None elsewhere."""
+        return None
 
-
-@dataclass(frozen=True, slots=True)
-class ArrowSource:
-    """An Arrow IPC file (Feather version 2), mapped into memory and checked while read."""
-
-    file: StoredFile
-    names: tuple[str, ...]
-    n_rows: int
-    malformed: Malformed = Malformed()
-
-    def read(
-        self,
-        names: Sequence[str],
-        batch_rows: int,
-        *,
-        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
-    ) -> Iterator[list[Any]]:
-        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time."""
-        positions = [self.names.index(name) for name in names]
-        with reading(self.file.title), self.file.open_file(mapped=True) as mapped:
-            file = pa.ipc.open_file(mapped)
-            for index in range(file.num_record_batches):
-                batch = file.get_batch(index)
-                arrays = [batch.column(position) for position in positions]
-                for array in arrays:
-                    _check_structure(array)
-                for start in range(0, batch.num_rows, batch_rows):
-                    yield [array.slice(start, batch_rows) for array in arrays]
-
-
-def open_parquet(stored: StoredFile) -> ParquetSource:
-    """Read a Parquet file's footer."""
-    _check_magic(stored, _PARQUET_MAGIC, "Parquet")
-    with reading(stored.title), stored.open_file() as opened, pq.ParquetFile(opened) as file:
-        names = tuple(name.strip() for name in file.schema_arrow.names)
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        return ParquetSource(
-            stored,
-            names,
-            tuple(RowGroup(i, g.num_rows, g.total_byte_size) for i, g in enumerate(groups)),
-        )
-
-
-def open_arrow(stored: StoredFile) -> ArrowSource:
-    """Read an Arrow file's footer and count its rows."""
-    _check_magic(stored, _ARROW_MAGIC, "Arrow")
-    with reading(stored.title), stored.open_file(mapped=True) as mapped:
-        file = pa.ipc.open_file(mapped)
-        names = tuple(name.strip() for name in file.schema.names)
-        n_rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
-        return ArrowSource(stored, names, n_rows)
-
-
-@contextmanager
-def reading(title: str) -> Iterator[None]:
-    """Turn what a format's reader raises into a `DataError`.
-
-    The reader's own message may quote a row, so neither it nor its traceback is kept.
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        message = f"there is no data file {title}: correct its path"
-    except PermissionError:
-        message = f"the data file {title} may not be read: ask for read permission on it"
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error):
-        message = (
-            f"the data file {title} is damaged or not what its name says: "
-            "copy or export it again, then run check"
-        )
-    else:
-        return
-    raise DataError(message) from None
-
-
-def _read_footer(stored: Any) -> bytes:
-    """The end of a Parquet file with all of its footer; of most files in one request."""
-    size: int = stored.size()
-    tail: bytes = stored.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
-    wanted = int.from_bytes(tail[-8:-4], "little") + 8
-    return tail if wanted <= len(tail) else stored.read_at(wanted, max(0, size - wanted))
-
-
-def _listed(footer: bytes, names: Collection[str]) -> list[str]:
-    """Columns of text whose distinct values a Parquet file lists, and are few.
-
-    Found in the first row group; it decides nothing but how fast the columns are read. pyarrow is
-    not asked: it ends the process where the description of a column contradicts itself.
-    """
-    if not names:
-        return []
-    try:
-        sizes = measure_dictionaries(footer)
-    except (struct.error, IndexError, ValueError, TypeError):  # pyarrow refuses it, or reads it
-        return []
-    return [path for path, size in sizes.items() if path in names and 0 < size <= _LIST_BYTES]
-
-
-def _dictionaries(
-    metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]
-) -> list[str]:
-    """Paths of the texts within columns that are to be Arrow dictionaries.
-
-    pyarrow refuses to make dictionaries of texts that are not UTF-8 unless it reads them so.
-    """
-    dictionaries = {name for name in names if "dictionary<" in str(schema.field(name).type)}
-    leaves = [metadata.schema.column(index) for index in range(len(metadata.schema))]
-    return [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY"
-        and any(f"{leaf.path}.".startswith(f"{name}.") for name in dictionaries)
-    ]
-
-
-def _check_structure(array: pa.Array) -> None:
-    """Refuse an array that would be read outside of its buffers, but no value in it.
-
-    pyarrow's full validation refuses texts that are not UTF-8, times outside of a day and decimals
-    beyond their precision, too. These are cells, which coding takes as they are: they are validated
-    as the bytes and integers that they are made of. Of nested values only the nulls are ever read.
-
-    Raises
-    ------
-    ArrowInvalid
-        The array is damaged.
-    """
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        _check_structure(array.storage)
-    elif pa.types.is_dictionary(kind):
-        array.validate()
-        array.indices.validate(full=True)
-        _check_codes(array)
-        _check_structure(array.dictionary)
-    elif pa.types.is_run_end_encoded(kind):
-        array.validate()
-        array.run_ends.validate(full=True)
-        _check_run_ends(array)
-        _check_structure(array.values)
-    elif pa.types.is_nested(kind):
-        array.validate()
-    else:
-        array.view(_stored(kind)).validate(full=True)
-
-
-def _stored(kind: pa.DataType) -> pa.DataType:
-    """A type of the same buffers that takes any value."""
-    if pa.types.is_decimal(kind):
-        return pa.binary(kind.byte_width)
-    if pa.types.is_date64(kind) or pa.types.is_time64(kind):
-        return pa.int64()
-    if pa.types.is_time32(kind):
-        return pa.int32()
-    bare = {
-        pa.string(): pa.binary(),
-        pa.large_string(): pa.large_binary(),
-        pa.string_view(): pa.binary_view(),
-    }
-    return bare.get(kind, kind)
-
-
-def _check_codes(array: pa.Array) -> None:
-    """Check codes against the dictionary: in a damaged file they may be out of range."""
-    if pa.types.is_dictionary(array.type):
-        extremes = pc.min_max(array.indices)
-        least, most = extremes["min"].as_py(), extremes["max"].as_py()
-        if most is not None and not 0 <= least <= most < len(array.dictionary):
-            raise pa.ArrowInvalid("codes out of range")
-
-
-def _check_run_ends(array: pa.RunEndEncodedArray) -> None:
-    """Runs follow each other, have a value each, and cover the array."""
-    ends = array.run_ends.to_numpy()
-    starts = np.concatenate([[0], ends[:-1]])
-    if len(ends) > len(array.values) or not (ends > starts).all():
-        raise pa.ArrowInvalid("runs out of order")
-    if len(array) and (not len(ends) or ends[-1] < array.offset + len(array)):
-        raise pa.ArrowInvalid("runs end too early")
-
-
-def _check_magic(stored: StoredFile, magic: bytes, kind: str) -> None:
-    title = stored.title
-    with reading(title), stored.open_stream() as file:
-        first = file.read(len(magic))
-    if not first:
-        raise DataError(f"the data file {title} is empty: export it again")
-    if kind == "Arrow" and first.startswith(_FEATHER_1_MAGIC):
-        raise DataError(f"{title} is of Feather version 1: write it again as version 2 or Parquet")
-    if first != magic:
-        raise DataError(
-            f"{title} is not a {kind} file, or is cut off: name it by its format or export it"
-        )
+    def require_rows(self, n_read: int) -> None:
+        """Refuse rows that were read if they are not those that were counted; `DataError`."""
+        if n_read != self.n_rows:
+            raise DataError(
+                f"{self.title} had {self.n_rows} rows when it was opened and {n_read} when it was "
+                "read: do not write to it meanwhile"
+            )

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
 from dppca.common.errors import DataError
-from dppca.owner.records.locations import SparkLocation
-from dppca.owner.records.sources import Malformed
+from dppca.owner.records.locations import Location, Place
+from dppca.owner.records.sources import Source
 from dppca.owner.records.spark_sessions import asking, open_session
 
 _BY_JDBC: Final = re.compile(r"\b(?:JDBCRelation|JDBCScan|JDBCTable)\b")
@@ -33,7 +33,61 @@ _NEWEST: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SparkTable:
+class SparkLocation(Location):
+    """A table or view of Spark's catalogue.
+
+    Attributes
+    ----------
+    table
+        Catalogue, schema and name.
+    version
+        Of Delta, or the snapshot of Iceberg; None for the newest.
+    """
+
+    table: tuple[str, str, str]
+    version: int | None = None
+    engine: ClassVar[str] = "spark"
+
+    @property
+    def quoted(self) -> str:
+        """Its name in a statement."""
+        return ".".join(f"`{part}`" for part in self.table)
+
+    @property
+    def place(self) -> Place:
+        """The table, whatever its version."""
+        return Place(("spark", *(part.casefold() for part in self.table)))
+
+    def open(self) -> SparkTable:
+        """As `Location.open`: its columns, version and rows; `DataError` if it is read by JDBC."""
+        session = open_session()
+        with asking(self.title):
+            session.sql(f"REFRESH TABLE {self.quoted}")  # a session remembers a table's files
+            version = self.version
+            if version is None:
+                version = _newest(session, self)
+            frame = _frame(session, self, version)
+            fields = tuple(frame.columns)
+            plan = session.sql(f"EXPLAIN {_query(self, version)}").collect()[0][0]
+            n_rows = 0 if _BY_JDBC.search(plan) else frame.count()
+        if _BY_JDBC.search(plan):
+            raise DataError(
+                f"{self.title} is read from a database by JDBC, in parts of several moments: name "
+                "the database itself in policy.yaml, as source: {postgresql: ...}"
+            )
+        return SparkTable(
+            title=self.title,
+            names=tuple(name.strip() for name in fields),
+            n_rows=n_rows,
+            in_steps=_IN_STEPS.search(plan) is not None,  # as for a view that groups or joins
+            place=self,
+            version=version,
+            fields=fields,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkTable(Source):
     """A table as it was when it was counted.
 
     Attributes
@@ -42,25 +96,14 @@ class SparkTable:
         Of Delta, or the snapshot of Iceberg; None for a format without versions.
     fields
         Its columns, as Spark names them.
-    in_steps
-        Whether Spark moves rows between its tasks to make it, as for a view that groups or joins.
     """
 
     place: SparkLocation
     version: int | None
     fields: tuple[str, ...]
-    n_rows: int
-    in_steps: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """As `Source.names`."""
-        return tuple(name.strip() for name in self.fields)
-
-    @property
-    def malformed(self) -> Malformed:
-        """None: a table has no lines."""
-        return Malformed()
+    is_numbered: ClassVar[bool] = False
+    mend: ClassVar[str] = "see what the view and the user's rights leave"
+    uncut: ClassVar[str] = "has no files for others to read: --engine spark adds it up"
 
     def read(
         self,
@@ -69,19 +112,17 @@ class SparkTable:
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - Spark lists no texts
     ) -> Iterator[list[Any]]:
-        """As `Source.read`, one partition after the other."""
-        frame, n_read = self.select(names, batch_rows), 0
-        with asking(self.place.title):
+        """As `Rows.read`, one partition after the other."""
+        frame = self.frame(names, batch_rows)
+        with asking(self.title):
             for row in frame.mapInArrow(_packing(), _PACKED).toLocalIterator():
                 for batch in pa.ipc.open_stream(row[0]):
-                    n_read += batch.num_rows
                     yield batch.columns
-        self.require_rows(n_read)
 
-    def select(self, names: Sequence[str], batch_rows: int) -> Any:
+    def frame(self, names: Sequence[str], batch_rows: int) -> Any:
         """A DataFrame of these columns, whose Arrow batches have so many rows at most."""
         session = open_session()
-        with asking(self.place.title):
+        with asking(self.title):
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch_rows))
             session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
             fields = [_quoted(self.fields[self.names.index(name)]) for name in names]
@@ -94,42 +135,14 @@ class SparkTable:
 
         A table without versions is counted once more.
         """
-        n_now = n_read if self.version is not None else open_spark_table(self.place).n_rows
+        n_now = n_read if self.version is not None else self.place.open().n_rows
         for n_rows, when in ((n_read, "were read"), (n_now, "are there now")):
             if n_rows != self.n_rows:
                 raise DataError(
-                    f"{self.place.title} had {self.n_rows} rows when it was counted, and {n_rows} "
+                    f"{self.title} had {self.n_rows} rows when it was counted, and {n_rows} "
                     f"{when}: do not write to it meanwhile, or keep it as Delta or Iceberg, which "
                     "have versions"
                 )
-
-
-def open_spark_table(place: SparkLocation) -> SparkTable:
-    """Find a table's columns, version and rows.
-
-    Raises
-    ------
-    DataError
-        There is no such table, it may not be read, or it is read by JDBC.
-    SettingError
-        As `open_session`.
-    """
-    session = open_session()
-    with asking(place.title):
-        session.sql(f"REFRESH TABLE {place.quoted}")  # a session remembers a table's files
-        version = place.version
-        if version is None:
-            version = _newest(session, place)
-        frame = _frame(session, place, version)
-        fields = tuple(frame.columns)
-        plan = session.sql(f"EXPLAIN {_query(place, version)}").collect()[0][0]
-        n_rows = 0 if _BY_JDBC.search(plan) else frame.count()
-    if _BY_JDBC.search(plan):
-        raise DataError(
-            f"{place.title} is read from a database by JDBC, in parts of several moments: name the "
-            "database itself in policy.yaml, as source: {postgresql: ...}"
-        )
-    return SparkTable(place, version, fields, n_rows, _IN_STEPS.search(plan) is not None)
 
 
 def _newest(session: Any, place: SparkLocation) -> int | None:

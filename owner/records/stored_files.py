@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,14 +27,14 @@ import pyarrow.fs
 
 from dppca.common.errors import DataError
 
-CSV_SUFFIXES: Final = (".csv", ".csv.gz")
-PARQUET_SUFFIXES: Final = (".parquet", ".pq")
-ARROW_SUFFIXES: Final = (".arrow", ".feather", ".ipc")
-SUFFIXES: Final = (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *ARROW_SUFFIXES)
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 WILD: Final = frozenset("*?[")
 """What makes a name of an address a pattern."""
 _OF_A_URI: Final = ":/@%!$&'()+,;=~"  # what is not escaped in one; a % begins an escape already
+
+
+Cells = tuple[tuple[str, str | None], ...]
+"""Names of columns, each with the text of all its cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class StoredFile:
     title: str
     system: Any = None
     store: str = ""
-    cells: tuple[tuple[str, str | None], ...] = ()
-    filled: tuple[tuple[str, str | None], ...] = ()
+    cells: Cells = ()
+    filled: Cells = ()
 
     def stamp(self) -> tuple[int, int]:
         """Bytes, and when it was last changed, in ns: what tells whether it is still the same."""
@@ -89,7 +90,41 @@ class StoredFile:
         return pa.memory_map(self.path) if mapped else pa.OSFile(self.path)
 
 
-def find_files(address: str, title: str) -> list[StoredFile]:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file, or some of its rows, for others to read.
+
+    Attributes
+    ----------
+    path, store, cells, filled
+        As of `StoredFile`; the path is absolute.
+    groups
+        Numbers of the row groups; None for a file that is read whole.
+    n_rows
+        Rows of the piece.
+    n_bytes
+        Size of the piece, before compression; it decides nothing but how parts are cut.
+    size, changed_ns
+        The file's bytes, and when it was last changed.
+    """
+
+    path: str
+    store: str
+    cells: Cells
+    filled: Cells
+    groups: tuple[int, ...] | None
+    n_rows: int
+    n_bytes: int
+    size: int
+    changed_ns: int
+
+    def find(self, title: str) -> StoredFile:
+        """The file, as another machine reaches it."""
+        system = open_system(self.store)[0] if self.store else None
+        return StoredFile(self.path, title, system, self.store, self.cells, self.filled)
+
+
+def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[StoredFile]:
     """Files of an address, in the order of their names.
 
     Parameters
@@ -98,6 +133,8 @@ def find_files(address: str, title: str) -> list[StoredFile]:
         A path of this machine, or a URI without credentials.
     title
         What messages call it.
+    suffixes
+        Ends of the names of data files.
 
     Raises
     ------
@@ -128,20 +165,10 @@ def find_files(address: str, title: str) -> list[StoredFile]:
         if not any(map(_is_hidden, names)) and (not pattern or _matches(names, pattern))
     )
     paths = [(names, path) for names, path, _ in chosen]
-    _require_data(title, [names for names, _, _ in listed], [path for _, path in paths])
+    _require_data(title, [names for names, _, _ in listed], [path for _, path in paths], suffixes)
     if stored is None:
         _require_once(title, {path: kind for _, path, kind in chosen})
-    many = len(paths) > 1
-    return [
-        StoredFile(
-            path,
-            f"{title}, file {number} of {len(paths)}" if many else title,
-            stored,
-            store,
-            tuple(_partition(names)),
-        )
-        for number, (names, path) in enumerate(paths, start=1)
-    ]
+    return [StoredFile(path, title, stored, store, tuple(_partition(n))) for n, path in paths]
 
 
 def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
@@ -163,25 +190,46 @@ def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
 
 
 @contextmanager
-def reaching(title: str) -> Iterator[None]:
-    """Turn what a file system raises into a `DataError`; its own message may quote an address."""
+def _telling(
+    title: str, kinds: tuple[type[Exception], ...], say: Callable[[Exception], str]
+) -> Iterator[None]:
+    """Turn what is raised into a `DataError`; its own words may quote a row or an address."""
     try:
         yield
     except FileNotFoundError:
         message = f"there is no data file {title}: correct its path"
     except PermissionError:
         message = f"the data file {title} may not be read: ask for read permission on it"
-    except (pa.ArrowException, OSError) as error:
+    except kinds as error:
+        message = say(error)
+    else:
+        return
+    raise DataError(message) from None
+
+
+def reaching(title: str) -> AbstractContextManager[None]:
+    """Turn what a file system raises into a `DataError`."""
+
+    def say(error: Exception) -> str:
         denied = any(word in str(error) for word in ("ACCESS_DENIED", "403", "Forbidden"))
         reason = (
             "the store refuses it: check this machine's credentials and their rights"
             if denied
             else "the store does not answer, or its address is wrong: check both"
         )
-        message = f"{title} cannot be reached: {reason}"
-    else:
-        return
-    raise DataError(message) from None
+        return f"{title} cannot be reached: {reason}"
+
+    return _telling(title, (pa.ArrowException, OSError), say)
+
+
+def reading(title: str) -> AbstractContextManager[None]:
+    """Turn what a format's reader raises into a `DataError`."""
+    damaged = (
+        f"the data file {title} is damaged or not what its name says: "
+        "copy or export it again, then run check"
+    )
+    kinds = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error)
+    return _telling(title, kinds, lambda _: damaged)
 
 
 def open_system(stem: str) -> tuple[Any, str]:
@@ -220,7 +268,9 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _require_data(title: str, listed: list[list[str]], found: list[str]) -> None:
+def _require_data(
+    title: str, listed: list[list[str]], found: list[str], suffixes: tuple[str, ...]
+) -> None:
     if any("_delta_log" in names for names in listed):
         raise DataError(
             f"{title} is a Delta table, whose folder also holds rows that were removed from it: "
@@ -229,9 +279,9 @@ def _require_data(title: str, listed: list[list[str]], found: list[str]) -> None
     if not found:
         raise DataError(
             f"{title} holds no data file: name a file, a folder of files, or a pattern of files "
-            f"({' '.join(SUFFIXES)})"
+            f"({' '.join(suffixes)})"
         )
-    unknown = sum(not path.lower().endswith(SUFFIXES) for path in found)
+    unknown = sum(not path.lower().endswith(suffixes) for path in found)
     if unknown:
         raise DataError(
             f"{title} holds {unknown} files whose format is not known by their suffix, of "

@@ -7,14 +7,13 @@ as often as needed.
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,24 +21,9 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
-from dppca.owner.records.databases import (
-    DatabaseFacts,
-    DatabaseSource,
-    examine_database,
-    open_database,
-)
-from dppca.owner.records.joined import JoinedFiles, open_files
-from dppca.owner.records.lakes import list_lake_files
-from dppca.owner.records.locations import (
-    DatabaseLocation,
-    LakeLocation,
-    Location,
-    SparkLocation,
-    local_files,
-)
-from dppca.owner.records.sources import Malformed, Source
-from dppca.owner.records.spark_tables import SparkTable, open_spark_table
-from dppca.owner.records.stored_files import CSV_SUFFIXES, find_files
+from dppca.owner.records.files import local_files
+from dppca.owner.records.locations import Location
+from dppca.owner.records.sources import Source
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
@@ -51,54 +35,39 @@ class Table:
 
     Attributes
     ----------
-    title
-        What messages call it; stays at the site, as do the column names.
-    n_rows
-        Rows of it; every one of them is in the batches. Public once released.
-    extra_columns
-        Columns that the schema does not name; not read.
+    source
+        The rows as they are, of any kind.
     absent
         Attributes allowed to be absent that are; every value of theirs is missing.
-    malformed
-        Rows of a CSV file that are not as its header says.
-    file_rows
-        Rows of each file, where there are several.
     """
 
-    title: str
     schema: Schema
-    n_rows: int
-    extra_columns: tuple[str, ...]
-    absent: tuple[str, ...]
-    malformed: Malformed
     source: Source
-    file_rows: tuple[int, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
-    def query_sha256(self) -> str:
-        """What the ledger holds of a query, in hexadecimal; empty for files."""
-        return self.source.query_sha256 if isinstance(self.source, DatabaseSource) else ""
+    def title(self) -> str:
+        """What messages call it; stays at the site, as do the column names."""
+        return self.source.title
 
     @property
-    def is_live(self) -> bool:
-        """Whether others may write to it meanwhile, as to a database."""
-        return isinstance(self.source, DatabaseSource)
+    def n_rows(self) -> int:
+        """Rows of it; every one of them is in the batches. Public once released."""
+        return self.source.n_rows
 
     @property
-    def is_numbered(self) -> bool:
-        """Whether its rows come in one order each time, so that a number finds a row again."""
-        return not isinstance(self.source, DatabaseSource | SparkTable)
+    def extra_columns(self) -> tuple[str, ...]:
+        """Columns that the schema does not name; not read."""
+        known = {attribute.name.strip() for attribute in self.schema.attributes}
+        return tuple(name for name in self.source.names if name not in known)
 
     @contextmanager
     def latest(self) -> Iterator[Table]:
         """The rows as they are now, all at one time; a file is as it was when it was opened."""
-        if not isinstance(self.source, DatabaseSource):
-            yield self
-            return
         with self.source.latest() as source:
             if source.n_rows == 0:
                 raise DataError(f"{self.title} has no rows any more")
-            yield replace(self, n_rows=source.n_rows, source=source)
+            yield replace(self, source=source)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
         """Read the file once, from its first row to its last.
@@ -167,11 +136,7 @@ class Table:
             named = dict(zip((a.name for a in read), arrays, strict=False))
             keys = arrays[names.index(key)] if key else None
             yield CellBatch(self.schema, n_batch, named, keys)
-        if n_rows != self.n_rows:
-            raise DataError(
-                f"{self.title} had {self.n_rows} rows when it was opened and {n_rows} when it was "
-                "read: do not write to it meanwhile"
-            )
+        self.source.require_rows(n_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +168,7 @@ def _joined(parts: list[list[Column]]) -> list[Column]:
 
 
 def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
-    """Open a data set: files in CSV, Parquet or Arrow, each by its suffix.
+    """Open a data set, or a path of this machine.
 
     Parameters
     ----------
@@ -220,83 +185,24 @@ def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[s
         A database's driver, address or query is not there.
     """
     location = local_files(place) if isinstance(place, Path) else place
-    parts = _open(location)
-    sources = [part.source for part in parts]
-    names_needed = [attribute.name for attribute in schema.attributes]
-    anywhere = {name for source in sources for name in source.names}
-    absent = tuple(n for n in names_needed if n in may_lack and n.strip() not in anywhere)
-    for part in parts:
-        _require_columns(part, [n for n in names_needed if n not in absent])
-    source = sources[0] if len(sources) == 1 else JoinedFiles(tuple(sources))
+    source = location.open()
+    wanted = [attribute.name for attribute in schema.attributes]
+    absent = tuple(n for n in wanted if n in may_lack and n.strip() not in source.names)
+    for part in source.parts:
+        _require_columns(part, [n for n in wanted if n not in absent])
     if source.n_rows == 0:
-        live = isinstance(source, DatabaseSource | SparkTable)
-        mend = "see what the query and the role's rights leave" if live else "export it again"
-        raise DataError(f"{location.title} has columns but no rows: {mend}")
-    known = {n.strip() for n in names_needed}
-    return Table(
-        location.title,
-        schema,
-        source.n_rows,
-        tuple(name for name in source.names if name not in known),
-        absent,
-        source.malformed,
-        source,
-        tuple(each.n_rows for each in sources) if len(sources) > 1 else (),
-    )
+        raise DataError(f"{source.title} has columns but no rows: {source.mend}")
+    return Table(schema, source, absent)
 
 
-def require_readable(location: Location) -> DatabaseFacts | None:
-    """Refuse, with a `DppcaError`, what cannot be found or may not be read; reads columns alone.
-
-    What a database says of the connection and the role is returned.
-    """
-    if isinstance(location, DatabaseLocation):
-        return examine_database(location)
-    if isinstance(location, SparkLocation):
-        open_spark_table(location)
-        return None
-    if isinstance(location, LakeLocation):
-        list_lake_files(location)
-        return None
-    files = find_files(location.address, location.title)
-    for file in files:
-        if file.system is None and not os.access(file.path, os.R_OK):
-            raise DataError(f"{file.title} cannot be read; correct policy.yaml")
-    open_files(files)
-    return None
-
-
-class _Part(NamedTuple):
-    """A source, what messages call it, and whether its names are a line that may be a row."""
-
-    title: str
-    source: Source
-    from_text: bool
-
-
-def _open(location: Location) -> list[_Part]:
-    if isinstance(location, DatabaseLocation):
-        return [_Part(location.title, open_database(location), from_text=False)]
-    if isinstance(location, SparkLocation):
-        return [_Part(location.title, open_spark_table(location), from_text=False)]
-    if isinstance(location, LakeLocation):
-        files = list_lake_files(location)
-    else:
-        files = find_files(location.address, location.title)
-    return [
-        _Part(file.title, source, file.path.lower().endswith(CSV_SUFFIXES))
-        for file, source in zip(files, open_files(files), strict=True)
-    ]
-
-
-def _require_columns(part: _Part, wanted: list[str]) -> None:
-    title, names = part.title, part.source.names
+def _require_columns(source: Source, wanted: list[str]) -> None:
+    title, names = source.title, source.names
     count = Counter(names)
     missing = [n for n in wanted if not count[n.strip()]]
     repeated = [n for n in wanted if count[n.strip()] > 1]
     if missing or repeated:
         explained = _explain_columns(title, names, missing, repeated)
-        columns = _describe_columns(names, wanted, from_text=part.from_text)
+        columns = _describe_columns(names, wanted, from_text=source.is_named_by_a_line)
         raise DataError(f"{explained}. {columns}")
 
 

@@ -24,11 +24,16 @@ from pydantic import (
 from dppca.common.amounts import parse_decimal
 from dppca.common.document_faults import explain_faults
 from dppca.common.errors import SettingError
-from dppca.common.names import require_party_name
+from dppca.common.study import PartyName
 from dppca.common.yaml_documents import NotYamlError, load_yaml
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret
-from dppca.owner.site.source_documents import AddressDocument, PlaceDocument, StrictDocument
+from dppca.owner.site.source_documents import (
+    AddressDocument,
+    PlaceDocument,
+    StrictDocument,
+    no_text,
+)
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _MAX_PORT = 65535
@@ -73,14 +78,6 @@ def require_proxy(value: str) -> str:
     return require_address(value)
 
 
-def _no_login(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError(  # noqa: TRY004 - what pydantic takes for a fault of the field
-            "holds no password: say where NAME:PASSWORD is kept, as {env: NAME} or {file: PATH}"
-        )
-    return value
-
-
 def _exact(value: object) -> Decimal:
     """A decimal from text (or a whole number): a YAML fraction has been through binary."""
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -94,6 +91,10 @@ def _one_line(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError("say who the people are, in one line of text")
     return text.strip()
+
+
+_Exact = Annotated[Decimal, BeforeValidator(_exact)]
+_Names = Annotated[tuple[PartyName, ...], Field(min_length=1)]
 
 
 class SiteDocument(StrictDocument):
@@ -117,11 +118,16 @@ class SiteDocument(StrictDocument):
     """
 
     version: Literal[1] = 1
-    name: Annotated[str, AfterValidator(require_party_name)]
+    name: PartyName
     curator: Annotated[str, AfterValidator(require_address)]
     server_name: str | None = None
     proxy: Annotated[str, AfterValidator(require_proxy)] | None = None
-    proxy_login: Annotated[AddressDocument | None, BeforeValidator(_no_login)] = None
+    proxy_login: Annotated[
+        AddressDocument | None,
+        no_text(
+            "holds no password: say where NAME:PASSWORD is kept, as {env: NAME} or {file: PATH}"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _require_proxy(self) -> Self:
@@ -146,12 +152,7 @@ class AggregateDocument(StrictDocument):
     """
 
     colluders: Annotated[int, Field(ge=1)]
-    trusted_openers: (
-        Annotated[
-            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
-        ]
-        | None
-    ) = None
+    trusted_openers: _Names | None = None
 
 
 class PopulationDocument(StrictDocument):
@@ -172,14 +173,9 @@ class PopulationDocument(StrictDocument):
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
-    epsilon: Annotated[Decimal, BeforeValidator(_exact)]
-    delta: Annotated[Decimal, BeforeValidator(_exact)]
-    was: (
-        Annotated[
-            tuple[Annotated[str, AfterValidator(require_party_name)], ...], Field(min_length=1)
-        ]
-        | None
-    ) = None
+    epsilon: _Exact
+    delta: _Exact
+    was: _Names | None = None
 
 
 class DataSetDocument(PlaceDocument):
@@ -213,9 +209,9 @@ class DataSetDocument(PlaceDocument):
         this machine or ``tls://HOST:PORT``; without it here, and a table of Spark by Spark.
     """
 
-    population: Annotated[str, AfterValidator(require_party_name)] | None = None
-    epsilon: Annotated[Decimal | None, BeforeValidator(_exact)] = None
-    delta: Annotated[Decimal | None, BeforeValidator(_exact)] = None
+    population: PartyName | None = None
+    epsilon: _Exact | None = None
+    delta: _Exact | None = None
     aggregate: AggregateDocument | None = None
     engine: Annotated[str, AfterValidator(require_engine)] | None = None
 
@@ -247,9 +243,5 @@ class PolicyDocument(StrictDocument):
         Each data set by the name that commands and the ledger use.
     """
 
-    populations: (
-        dict[Annotated[str, AfterValidator(require_party_name)], PopulationDocument] | None
-    ) = None
-    data_sets: dict[Annotated[str, AfterValidator(require_party_name)], DataSetDocument] | None = (
-        None
-    )
+    populations: dict[PartyName, PopulationDocument] | None = None
+    data_sets: dict[PartyName, DataSetDocument] | None = None

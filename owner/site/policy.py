@@ -19,7 +19,7 @@ from decimal import Decimal
 
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
-from dppca.owner.engines.addresses import LOCAL, SPARK
+from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows
 from dppca.owner.site.config import POLICY_FILE, Site
@@ -153,7 +153,7 @@ def load_policy(site: Site) -> Policy:
             _account(name, populations, drawn_on[name], places[name].address),
             _rule(each.aggregate),
             each.key or "",
-            each.engine or (SPARK if each.source and each.source.spark else LOCAL),
+            each.engine or sources[name].engine or LOCAL,
         )
         for name, each in sets.items()
     )

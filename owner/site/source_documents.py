@@ -8,20 +8,18 @@ an environment variable or in a private file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dppca.owner.records.locations import (
-    DatabaseLocation,
-    LakeLocation,
-    Location,
-    Secret,
-    SparkLocation,
-    locate_files,
-)
+from dppca.owner.records.databases import PostgreSQLLocation, SQLiteLocation
+from dppca.owner.records.files import locate_files
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
+from dppca.owner.records.locations import Location, Secret
+from dppca.owner.records.spark_tables import SparkLocation
 
 _KEPT_ELSEWHERE = (
     "holds no password, and no address that may have one: name a libpq service, or where the "
@@ -33,38 +31,36 @@ _CREDENTIAL = re.compile(r"(?i)(pass(word|wd)?|pwd|secret|token)\s*=|[:/][^/\s]*
 _STATEMENT = re.compile(r"(?i)\s*(select|with|table|values)\s")
 
 
-def _no_credential(text: str) -> str:
-    """Refuse an address with a password that stands where a name or a path is expected.
+def _refuse(is_refused: Callable[[str], object], why: str) -> AfterValidator:
+    """Refuse a text, of which nothing is repeated."""
 
-    Of an address of a store `locate_files` says what it may hold. Nothing of it is repeated.
-    """
-    if "://" not in text and _CREDENTIAL.search(text):
-        raise ValueError(_KEPT_ELSEWHERE)
-    return text
+    def require(text: str) -> str:
+        if is_refused(text):
+            raise ValueError(why)
+        return text
 
-
-def _no_address(text: str) -> str:
-    if "://" in text:
-        raise ValueError(_KEPT_ELSEWHERE)
-    return text
+    return AfterValidator(require)
 
 
-def _no_setting(text: str) -> str:
-    if "=" in text:
-        raise ValueError(_KEPT_ELSEWHERE)
-    return text
+def no_text(why: str) -> BeforeValidator:
+    """Refuse a text, of which nothing is repeated, where a mapping is expected."""
+
+    def require(value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(why)  # noqa: TRY004 - what pydantic takes for a fault of the field
+        return value
+
+    return BeforeValidator(require)
 
 
-def _no_statement(text: str) -> str:
-    if _STATEMENT.match(text):
-        raise ValueError("names the file of a query: write the statement into that file")
-    return text
-
-
+# Of an address of a store `locate_files` says what it may hold.
 PathText = Annotated[
-    str, Field(min_length=1, pattern=r"^[^\x00]*$"), AfterValidator(_no_credential)
+    str,
+    Field(min_length=1, pattern=r"^[^\x00]*$"),
+    _refuse(lambda text: "://" not in text and _CREDENTIAL.search(text), _KEPT_ELSEWHERE),
 ]
-LocalText = Annotated[PathText, AfterValidator(_no_address)]
+_NO_ADDRESS = _refuse(lambda text: "://" in text, _KEPT_ELSEWHERE)
+LocalText = Annotated[PathText, _NO_ADDRESS]
 
 
 class StrictDocument(BaseModel):
@@ -73,7 +69,16 @@ class StrictDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class AddressDocument(StrictDocument):
+class OneOfDocument(StrictDocument):
+    """A document of which one field is given."""
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        _one_of(**dict(self))
+        return self
+
+
+class AddressDocument(OneOfDocument):
     """Where an address, or a login, is kept that may hold a password; one of the two.
 
     Attributes
@@ -87,46 +92,40 @@ class AddressDocument(StrictDocument):
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     file: LocalText | None = None
 
-    @model_validator(mode="after")
-    def _require_one(self) -> Self:
-        _one_of(env=self.env, file=self.file)
-        return self
-
     def locate(self, folder: Path) -> Secret:
         """The place it means, seen from the site's folder."""
         return Secret(self.env or "", None if self.file is None else folder / self.file)
 
 
-def _no_text(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError(_KEPT_ELSEWHERE)  # noqa: TRY004 - what pydantic takes for a fault
-    return value
-
-
-class DatabaseDocument(StrictDocument):
-    """A database; one of the three.
+class SourceForm(StrictDocument):
+    """How a policy names a source of one kind.
 
     Attributes
     ----------
-    service
-        Of PostgreSQL: a section of libpq's service file, which has host, database and role.
-    path
-        Of SQLite: the database file, relative to the site's folder.
-    uri
-        Where the driver's address is kept.
+    takes_query
+        Whether the data set needs a table or a query beside it.
     """
 
-    service: (
-        Annotated[
-            str,
-            Field(min_length=1, pattern=r"^[^\x00\]]*$"),
-            AfterValidator(_no_address),
-            AfterValidator(_no_setting),
-        ]
-        | None
-    ) = None
-    path: LocalText | None = None
-    uri: Annotated[AddressDocument | None, BeforeValidator(_no_text)] = None
+    takes_query: ClassVar[bool] = False
+
+    @abstractmethod
+    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> Location:
+        """The location of data set ``name``, seen from the site's folder.
+
+        Parameters
+        ----------
+        beside
+            The data set's own fields, such as its query.
+        """
+
+
+_SECRETS = {"password", "passwd", "pwd", "user", "username", "host", "token", "secret", "key"}
+
+
+class DatabaseDocument(SourceForm):
+    """A database."""
+
+    takes_query: ClassVar[bool] = True
 
     @model_validator(mode="before")
     @classmethod
@@ -135,32 +134,105 @@ class DatabaseDocument(StrictDocument):
             raise ValueError(_KEPT_ELSEWHERE)
         return value
 
-    @model_validator(mode="after")
-    def _require_one(self) -> Self:
-        _one_of(service=self.service, path=self.path, uri=self.uri)
-        return self
+
+class PostgreSQLDocument(DatabaseDocument, OneOfDocument):
+    """A database of PostgreSQL; one of the two.
+
+    Attributes
+    ----------
+    service
+        A section of libpq's service file, which has host, database and role.
+    uri
+        Where the driver's address is kept.
+    """
+
+    service: (
+        Annotated[
+            str,
+            Field(min_length=1, pattern=r"^[^\x00\]]*$"),
+            _NO_ADDRESS,
+            _refuse(lambda text: "=" in text, _KEPT_ELSEWHERE),
+        ]
+        | None
+    ) = None
+    uri: Annotated[AddressDocument | None, no_text(_KEPT_ELSEWHERE)] = None
+
+    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> PostgreSQLLocation:
+        """As `SourceForm.locate`."""
+        return PostgreSQLLocation(
+            f"{name} (database)",
+            *beside.asked(folder),
+            service=self.service or "",
+            secret=None if self.uri is None else self.uri.locate(folder),
+        )
 
 
-_SECRETS = {"password", "passwd", "pwd", "user", "username", "host", "token", "secret", "key"}
-
-
-class LakeDocument(StrictDocument):
-    """A table of a lake.
+class SQLiteDocument(DatabaseDocument):
+    """A file of SQLite.
 
     Attributes
     ----------
     path
-        Its folder, or of Iceberg its metadata file (``.metadata.json``): relative to the site's
-        folder, or an address as a data set's ``path`` may be.
-    version
-        Version of Delta, or snapshot of Iceberg; without it the newest whenever it is read.
+        The database file, relative to the site's folder.
     """
+
+    path: LocalText
+
+    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> SQLiteLocation:
+        """As `SourceForm.locate`."""
+        title, path = f"{name} (database)", folder / self.path
+        return SQLiteLocation(title, *beside.asked(folder), database=path)
+
+
+class LakeDocument(SourceForm):
+    """A table of a lake."""
 
     path: PathText
     version: Annotated[int, Field(ge=0)] | None = None
+    read_by: ClassVar[type[LakeLocation]]
+
+    def locate(
+        self,
+        name: str,
+        *,
+        folder: Path,
+        beside: PlaceDocument,  # noqa: ARG002 - it says all of it
+    ) -> LakeLocation:
+        """As `SourceForm.locate`; `SettingError` for an address with credentials."""
+        place = locate_files(self.path, folder=folder, data_set=name)
+        return self.read_by(f"{name} (lake)", place.address, self.version)
 
 
-class SparkDocument(StrictDocument):
+class DeltaDocument(LakeDocument):
+    """A Delta table.
+
+    Attributes
+    ----------
+    path
+        Its folder: relative to the site's folder, or an address as a data set's ``path`` may be.
+    version
+        Without it the newest whenever it is read.
+    """
+
+    read_by: ClassVar[type[LakeLocation]] = DeltaLocation
+
+
+class IcebergDocument(LakeDocument):
+    """An Iceberg table.
+
+    Attributes
+    ----------
+    path
+        Its metadata file (``.metadata.json``): relative to the site's folder, or an address as a
+        data set's ``path`` may be.
+    version
+        A snapshot; without it the newest whenever it is read.
+    """
+
+    read_by: ClassVar[type[LakeLocation]] = IcebergLocation
+
+
+class SparkDocument(SourceForm):
     """A table or view of Spark's catalogue.
 
     Attributes
@@ -174,8 +246,19 @@ class SparkDocument(StrictDocument):
     table: Annotated[str, Field(pattern=r"^[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+$")]
     version: Annotated[int, Field(ge=0)] | None = None
 
+    def locate(
+        self,
+        name: str,
+        *,
+        folder: Path,  # noqa: ARG002 - it is in no folder
+        beside: PlaceDocument,  # noqa: ARG002 - it says all of it
+    ) -> SparkLocation:
+        """As `SourceForm.locate`."""
+        catalogue, schema, table = self.table.split(".")
+        return SparkLocation(f"{name} (Spark table)", (catalogue, schema, table), self.version)
 
-class SourceDocument(StrictDocument):
+
+class SourceDocument(OneOfDocument):
     """Which database, lake or Spark table the rows are in; one of these.
 
     Attributes
@@ -190,28 +273,17 @@ class SourceDocument(StrictDocument):
         A table or view of Spark's catalogue, in the session that the environment names.
     """
 
-    postgresql: DatabaseDocument | None = None
-    sqlite: DatabaseDocument | None = None
-    delta: LakeDocument | None = None
-    iceberg: LakeDocument | None = None
+    postgresql: PostgreSQLDocument | None = None
+    sqlite: SQLiteDocument | None = None
+    delta: DeltaDocument | None = None
+    iceberg: IcebergDocument | None = None
     spark: SparkDocument | None = None
 
-    @model_validator(mode="after")
-    def _require_one(self) -> Self:
-        driver = _one_of(**{name: getattr(self, name) for name in type(self).model_fields})
-        database: DatabaseDocument | LakeDocument | SparkDocument = getattr(self, driver)
-        if not isinstance(database, DatabaseDocument):
-            return self
-        if database.service is not None and driver != "postgresql":
-            raise ValueError(f"{driver} has no services: give uri")
-        if (database.path is not None) != (driver == "sqlite"):
-            raise ValueError("path is for sqlite, and sqlite needs it")
-        return self
-
     @property
-    def is_database(self) -> bool:
-        """Whether it needs a table or a query beside it."""
-        return not (self.delta or self.iceberg or self.spark)
+    def chosen(self) -> SourceForm:
+        """The one that is given."""
+        form: SourceForm = getattr(self, _one_of(**dict(self)))
+        return form
 
 
 class PlaceDocument(StrictDocument):
@@ -220,13 +292,21 @@ class PlaceDocument(StrictDocument):
     path: PathText | None = None
     source: SourceDocument | None = None
     table: PathText | None = None
-    query: Annotated[LocalText, AfterValidator(_no_statement)] | None = None
+    query: (
+        Annotated[
+            LocalText,
+            _refuse(
+                _STATEMENT.match, "names the file of a query: write the statement into that file"
+            ),
+        ]
+        | None
+    ) = None
     key: PathText | None = None
 
     @model_validator(mode="after")
     def _require_place(self) -> Self:
         _one_of(path=self.path, source=self.source)
-        if self.source is not None and self.source.is_database:
+        if self.source is not None and self.source.chosen.takes_query:
             _one_of(table=self.table, query=self.query)
         elif self.table or self.query:
             raise ValueError("table and query are for a source that is a database")
@@ -244,26 +324,12 @@ class PlaceDocument(StrictDocument):
         """
         if self.path is not None:
             return locate_files(self.path, folder=folder, data_set=name)
-        chosen = {k: v for k in SourceDocument.model_fields if (v := getattr(self.source, k))}
-        ((driver, database),) = chosen.items()
-        if isinstance(database, SparkDocument):
-            catalogue, schema, table = database.table.split(".")
-            return SparkLocation(
-                (catalogue, schema, table), database.version, f"{name} (Spark table)"
-            )
-        if isinstance(database, LakeDocument):
-            place = locate_files(database.path, folder=folder, data_set=name)
-            return LakeLocation(driver, place.address, database.version, f"{name} (lake)")
-        secret = None if database.uri is None else database.uri.locate(folder)
-        return DatabaseLocation(
-            driver=driver,
-            title=f"{name} (database)",
-            service=database.service or "",
-            database=None if database.path is None else folder / database.path,
-            secret=secret,
-            table=self.table or "",
-            query=None if self.query is None else folder / self.query,
-        )
+        assert self.source is not None  # noqa: S101 - one of the two is given
+        return self.source.chosen.locate(name, folder=folder, beside=self)
+
+    def asked(self, folder: Path) -> tuple[str, Path | None]:
+        """The table and the file of the query, of which one is empty or None."""
+        return self.table or "", None if self.query is None else folder / self.query
 
 
 def _one_of(**given: object) -> str:

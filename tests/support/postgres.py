@@ -14,7 +14,8 @@ import adbc_driver_postgresql.dbapi
 import pyarrow as pa
 
 from benchmarks.local_postgres import find_programs, server_address, start_server
-from dppca.owner.records.locations import DatabaseLocation, Secret
+from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation
+from dppca.owner.records.locations import Secret
 from tests.support.requirements import miss
 
 
@@ -36,9 +37,7 @@ class PostgresServer:
         kept.write_text(self.address(role))
         kept.chmod(0o600)
         secret = Secret(path=kept)
-        return DatabaseLocation(
-            "postgresql", "survey (database)", secret=secret, table=table, query=query
-        )
+        return PostgreSQLLocation("survey (database)", secret=secret, table=table, query=query)
 
     @contextmanager
     def connection(self, database: str = "postgres") -> Iterator[Any]:

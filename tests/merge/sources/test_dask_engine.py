@@ -29,7 +29,8 @@ from dppca.owner.records import (
     moments_of_table,
     open_table,
 )
-from dppca.owner.records.locations import DatabaseLocation, local_files, locate_files
+from dppca.owner.records.databases import SQLiteLocation
+from dppca.owner.records.files import local_files, locate_files
 from tests.support.census import census_rows
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
@@ -95,9 +96,7 @@ def test_any_cut_and_any_format_give_the_same_integers(
             "INSERT INTO rows VALUES (?, ?, ?, ?)", zip(*plain.to_pydict().values(), strict=True)
         )
     connection.close()
-    place = DatabaseLocation(
-        "sqlite", "rows (database)", database=tmp_path / "rows.db", table="rows"
-    )
+    place = SQLiteLocation("rows (database)", database=tmp_path / "rows.db", table="rows")
     expected = moments_of_table(open_table(place, MIXED), MIXED)
     for folder in [*places.values(), tmp_path / "csv"]:
         table, tally = opened(folder), FaultCounts(MIXED)

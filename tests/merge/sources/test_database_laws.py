@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 
 from dppca.common.schema import Schema
 from dppca.owner.records import FaultCounts, moments_of_table, open_table
-from dppca.owner.records.locations import DatabaseLocation, Location, local_files
+from dppca.owner.records.databases import SQLiteLocation
+from dppca.owner.records.files import local_files
+from dppca.owner.records.locations import Location
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 
@@ -178,7 +180,7 @@ def write_sqlite(rows: Sequence[Row], folder: Path) -> Location:
             f"INSERT INTO rows VALUES ({', '.join('?' * len(COLUMNS))})",
             [tuple(map(stored, each)) for each in rows],
         )
-    return DatabaseLocation("sqlite", "rows", database=path, table="rows")
+    return SQLiteLocation("rows", database=path, table="rows")
 
 
 def write_postgres(rows: Sequence[Row], server: PostgresServer) -> Location:

@@ -20,9 +20,13 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.common.transport.tls import Role
 from dppca.owner.records import databases, moments_of_table, open_table
-from dppca.owner.records.databases import DRIVERS, DatabaseFacts, examine_database
-from dppca.owner.records.locations import DatabaseLocation, Secret
-from dppca.owner.records.queries import POSTGRESQL
+from dppca.owner.records.databases import (
+    DatabaseLocation,
+    PostgreSQLLocation,
+    SQLiteLocation,
+)
+from dppca.owner.records.locations import Remark, Secret
+from dppca.owner.records.queries import POSTGRESQL, count_rows
 from tests.support.certificates import new_authority
 from tests.support.ports import reserved_port
 from tests.support.postgres import PostgresServer, postgres_server
@@ -37,6 +41,7 @@ SCHEMA = Schema.model_validate(
 )
 N_ROWS = 5000
 MARKED = "marked-4711"
+SAFE = "which is reached safely, and nothing in it may be changed"
 
 
 @pytest.fixture
@@ -228,9 +233,10 @@ def test_rows_are_of_the_moment_when_they_are_first_asked_for(postgres: Postgres
     """Else a table that is emptied and filled after the settings are made would seem empty."""
     postgres.run("DROP TABLE IF EXISTS late", "CREATE TABLE late (age int)")
     place = postgres.place(table="late")
-    with databases._transaction(place) as session:
+    with databases._transaction(place) as connection:
         postgres.run("INSERT INTO late VALUES (1)")
-        assert databases._count(place, session, "SELECT * FROM late") == 1
+        (counted,) = databases._rows(place, connection, count_rows("SELECT * FROM late"))
+        assert counted.column(0).to_pylist() == [1]
 
 
 def test_a_view_that_loses_a_column_is_an_error(postgres: PostgresServer) -> None:
@@ -329,7 +335,7 @@ def test_why_a_connection_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) ->
             (f"postgresql://known:{MARKED}@127.0.0.1:1/x", "cannot be reached"),
         ):
             monkeypatch.setenv("DSN", address)
-            place = DatabaseLocation("postgresql", "survey", secret=Secret("DSN"), table="t")
+            place = PostgreSQLLocation("survey", secret=Secret("DSN"), table="t")
             assert message in _refusal(place)
 
 
@@ -350,7 +356,7 @@ def _sqlite(path: Path, *rows: tuple[object, ...]) -> DatabaseLocation:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE rows (age, town, more)")
         connection.executemany("INSERT INTO rows VALUES (?, ?, 1)", rows)
-    return DatabaseLocation("sqlite", "survey (database)", database=path, table="rows")
+    return SQLiteLocation("survey (database)", database=path, table="rows")
 
 
 def test_sqlite_may_change_type_from_cell_to_cell(tmp_path: Path) -> None:
@@ -367,7 +373,7 @@ def test_a_query_of_sqlite_that_gives_a_column_twice_is_refused(tmp_path: Path) 
         connection.execute("CREATE TABLE people (age, town)")
         connection.execute("INSERT INTO people VALUES (30, 'Ulm')")
     query = tmp_path / "query.sql"
-    place = DatabaseLocation("sqlite", "survey", database=tmp_path / "rows.db", query=query)
+    place = SQLiteLocation("survey", database=tmp_path / "rows.db", query=query)
     for statement in (
         "SELECT * FROM people JOIN people AS others ON true",
         "SELECT age + 1 AS Age, people.* FROM people",
@@ -380,7 +386,7 @@ def test_a_query_of_sqlite_that_gives_a_column_twice_is_refused(tmp_path: Path) 
 
 def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
     place = _sqlite(tmp_path / "rows.db", (1, "Ulm"), (2, "Bern"))
-    assert examine_database(place) == DatabaseFacts(2, 3, in_clear=False, n_writable=0)
+    assert place.examine() == [Remark(f"2 rows and 3 columns in the database, {SAFE}")]
     with closing(sqlite3.connect(tmp_path / "rows.db")) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
         with open_table(place, SCHEMA).latest() as latest:
@@ -388,9 +394,7 @@ def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
             writer.commit()
             assert sum(len(columns[0]) for columns in latest.batches()) == 2
     (tmp_path / "write.sql").write_text("DELETE FROM rows RETURNING age, town")
-    wrong = DatabaseLocation(
-        "sqlite", "s", database=tmp_path / "rows.db", query=tmp_path / "write.sql"
-    )
+    wrong = SQLiteLocation("s", database=tmp_path / "rows.db", query=tmp_path / "write.sql")
     _refusal(wrong)
     assert _reads(place) == 3
 
@@ -432,7 +436,7 @@ def test_a_file_of_sqlite_that_another_program_holds_is_said(tmp_path: Path) -> 
 
 
 def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
-    place = DatabaseLocation("sqlite", "survey", database=tmp_path / "rows.db", table="rows")
+    place = SQLiteLocation("survey", database=tmp_path / "rows.db", table="rows")
     assert "no database file" in _refusal(place)
     (tmp_path / "rows.db").write_text(f"{MARKED}\n" * 100)
     assert "no database of SQLite" in _refusal(place)
@@ -442,7 +446,7 @@ def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("DSN", "postgresql://127.0.0.1:1/x")
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     monkeypatch.delitem(sys.modules, "adbc_driver_postgresql.dbapi", raising=False)
-    place = DatabaseLocation("postgresql", "survey", secret=Secret("DSN"), table="rows")
+    place = PostgreSQLLocation("survey", secret=Secret("DSN"), table="rows")
     with pytest.raises(SettingError, match="pip install"):
         open_table(place, SCHEMA)
 
@@ -452,7 +456,7 @@ def test_an_address_is_kept_where_others_cannot_read_it(
 ) -> None:
     kept = tmp_path / "survey.dsn"
     kept.write_text(f"postgresql://u:{MARKED}@127.0.0.1:9/x\n")
-    place = DatabaseLocation("postgresql", "survey", secret=Secret(path=kept), table="rows")
+    place = PostgreSQLLocation("survey", secret=Secret(path=kept), table="rows")
     for mode in (0o640, 0o604, 0o644):
         kept.chmod(mode)
         with pytest.raises(SettingError, match="may be read by others"):
@@ -464,7 +468,7 @@ def test_an_address_is_kept_where_others_cannot_read_it(
         open_table(place, SCHEMA)
     monkeypatch.setenv("DSN", f"postgresql://u:{MARKED}@127.0.0.1:9/x")
     assert "cannot be reached" in _refusal(
-        DatabaseLocation("postgresql", "survey", secret=Secret("DSN"), table="rows")
+        PostgreSQLLocation("survey", secret=Secret("DSN"), table="rows")
     )
 
 
@@ -474,7 +478,7 @@ def test_libpq_finds_services_and_their_credentials(
     services = tmp_path / "services"
     services.write_text(f"[ware house]\nhost={postgres.folder}\nuser=postgres\ndbname=postgres\n")
     monkeypatch.setenv("PGSERVICEFILE", str(services))
-    place = DatabaseLocation("postgresql", "survey", service="ware house", table=rows)
+    place = PostgreSQLLocation("survey", service="ware house", table=rows)
     assert _reads(place) == N_ROWS
 
 
@@ -487,12 +491,16 @@ def test_what_a_role_may_write_is_counted(postgres: PostgresServer, rows: str) -
         f'GRANT DELETE ON "{rows}" TO writer',
     )
     found = {
-        role: examine_database(postgres.place(table=rows, role=role))
+        role: postgres.place(table=rows, role=role).examine()
         for role in ("only_reader", "writer", "postgres")
     }
-    assert found["only_reader"] == DatabaseFacts(N_ROWS, 3, in_clear=False, n_writable=0)
-    assert found["writer"].n_writable == 1
-    assert found["postgres"].n_writable >= 1
+    count = f"{N_ROWS} rows and 3 columns in the database"
+    assert found["only_reader"] == [Remark(f"{count}, {SAFE}")]
+    said, (warned, is_warning) = found["writer"]
+    assert said == Remark(count)
+    assert is_warning
+    assert "the role may change rows of tables or views (1): use one" in warned
+    assert [each.is_warning for each in found["postgres"]] == [False, True]
     postgres.run("DROP OWNED BY only_reader, writer", "DROP ROLE only_reader, writer")
 
 
@@ -512,13 +520,22 @@ def test_rows_that_come_without_tls_are_seen(monkeypatch: pytest.MonkeyPatch) ->
             address = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode={mode}"
             monkeypatch.setenv(name, address)
         by_tls, bare = (
-            DatabaseLocation("postgresql", "survey", secret=Secret(name), table="pg_class")
+            PostgreSQLLocation("survey", secret=Secret(name), table="pg_class")
             for name in ("DSN", "BARE")
         )
-        assert [examine_database(each).in_clear for each in (by_tls, bare)] == [False, False]
-        driver = replace(DRIVERS["postgresql"], dialect=elsewhere)
-        monkeypatch.setitem(DRIVERS, "postgresql", driver)
-        assert [examine_database(each).in_clear for each in (by_tls, bare)] == [False, True]
+
+        def warned() -> list[bool]:
+            return [
+                any("without TLS" in text for text, is_warning in each.examine() if is_warning)
+                for each in (by_tls, bare)
+            ]
+
+        assert warned() == [False, False]
+        monkeypatch.setattr(PostgreSQLLocation, "dialect", elsewhere)
+        assert warned() == [False, True]
         less = replace(elsewhere, examination="SELECT ssl FROM no_such_table")
-        monkeypatch.setitem(DRIVERS, "postgresql", replace(driver, dialect=less))
-        assert examine_database(by_tls).in_clear is None
+        monkeypatch.setattr(PostgreSQLLocation, "dialect", less)
+        (said,) = by_tls.examine()
+        assert said.text.endswith(
+            "what its role may do, and whether it is reached by TLS, is not seen"
+        )

@@ -230,7 +230,7 @@ def test_a_reader_that_refuses_cells_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "dppca.owner.records.sources._check_structure", lambda array: array.validate(full=True)
+        "dppca.owner.records.columnar._check_structure", lambda array: array.validate(full=True)
     )
     assert not attack_by_one_row(tmp_path).passed
 

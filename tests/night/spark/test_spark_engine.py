@@ -25,7 +25,8 @@ from dppca.owner.engines.kernel import take_fingerprint
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.engines.spark import SparkEngine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.locations import SparkLocation, local_files
+from dppca.owner.records.files import local_files
+from dppca.owner.records.spark_tables import SparkLocation
 from tests.night.spark.conftest import submit_arguments
 from tests.support.checkout import ROOT
 from tests.support.engines import MIXED, mixed_rows, other_dppca, without_dppca, write_files
@@ -67,7 +68,7 @@ def nothing(_: int) -> None:
 def as_table(spark: Any, folder: Path, name: str) -> Table:
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder}'")
-    place = SparkLocation(("spark_catalog", "default", name), None, f"{name} (Spark table)")
+    place = SparkLocation(f"{name} (Spark table)", ("spark_catalog", "default", name))
     return open_table(place, MIXED)
 
 
@@ -265,7 +266,7 @@ def test_a_wide_table_is_cut_into_fewer_partitions(
             parts = list[int]()
             engine.sum_table(table, tally=FaultCounts(MIXED), progress=parts.append)
             assert sum(parts) == 400
-            assert answered == ([] if table.is_numbered else [1])
+            assert answered == ([] if table.source.is_numbered else [1])
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
 

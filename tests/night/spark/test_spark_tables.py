@@ -17,8 +17,9 @@ import pytest
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
-from dppca.owner.records.locations import SparkLocation, local_files
+from dppca.owner.records.files import local_files
 from dppca.owner.records.spark_sessions import read_setting
+from dppca.owner.records.spark_tables import SparkLocation
 
 SCHEMA = Schema.model_validate(
     {
@@ -55,7 +56,7 @@ LOOPBACK = {"0100007F", "0" * 16 + "FFFF0000" + "0100007F", "0" * 24 + "01000000
 
 
 def place(name: str, version: int | None = None) -> SparkLocation:
-    return SparkLocation(("spark_catalog", "default", name), version, f"{name} (Spark table)")
+    return SparkLocation(f"{name} (Spark table)", ("spark_catalog", "default", name), version)
 
 
 @pytest.fixture

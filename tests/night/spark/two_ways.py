@@ -23,8 +23,9 @@ from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, open_table
-from dppca.owner.records.locations import SparkLocation, local_files
+from dppca.owner.records.files import local_files
 from dppca.owner.records.spark_sessions import is_by_connect, open_session
+from dppca.owner.records.spark_tables import SparkLocation
 from tests.support.engines import MIXED
 
 SLOWLY = "length(coalesce(java_method('java.lang.Thread', 'sleep', 2L), '')) < 100"
@@ -108,7 +109,7 @@ def executors() -> set[int]:
 
 
 def _place(name: str) -> SparkLocation:
-    return SparkLocation(("spark_catalog", "default", name), None, f"{name} (Spark table)")
+    return SparkLocation(f"{name} (Spark table)", ("spark_catalog", "default", name))
 
 
 if __name__ == "__main__":

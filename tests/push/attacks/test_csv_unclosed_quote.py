@@ -16,6 +16,7 @@ from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
 from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
+from dppca.owner.records.faults import FaultCount
 
 SCHEMA = Schema.model_validate(
     {
@@ -91,5 +92,5 @@ def test_the_line_that_leaves_a_quote_open_is_named_by_check(tmp_path: Path) -> 
     assert report.to_document()["malformed_rows"] == {
         "count": 1,
         "rows": [10],
-        "open-quote": {"count": 1, "rows": [10]},
+        "open-quote": FaultCount(1, (10,)),
     }

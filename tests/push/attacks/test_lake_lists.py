@@ -19,7 +19,7 @@ import pytest
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records import open_table
-from dppca.owner.records.locations import LakeLocation
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from tests.support.iceberg import make_iceberg
 from tests.support.object_store import object_store, upload
 
@@ -58,7 +58,7 @@ def _delta(folder: Path, *paths: str) -> LakeLocation:
         each = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 0}
         lines.append({"add": {**each, "dataChange": True}})
     (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
-    return LakeLocation("delta", str(folder), None, "survey (lake)")
+    return DeltaLocation("survey (lake)", str(folder))
 
 
 def _iceberg(folder: Path, *files: Path) -> LakeLocation:
@@ -71,7 +71,7 @@ def _iceberg(folder: Path, *files: Path) -> LakeLocation:
 
 def _newest(folder: Path) -> LakeLocation:
     address = max((folder / "metadata").glob("*.metadata.json"))
-    return LakeLocation("iceberg", str(address), None, "survey (lake)")
+    return IcebergLocation("survey (lake)", str(address))
 
 
 def _foreign(folder: Path) -> Path:
@@ -173,14 +173,14 @@ def test_an_object_store_is_no_way_around(tmp_path: Path, path: str, message: st
         patch.setenv("AWS_ALLOW_HTTP", "true")
         address = upload(system, tmp_path, below="lake")
         with pytest.raises(DataError, match=message):
-            open_table(LakeLocation("delta", f"{address}/table", None, "survey (lake)"), SCHEMA)
+            open_table(DeltaLocation("survey (lake)", f"{address}/table"), SCHEMA)
 
 
 def test_files_of_the_table_are_read_by_any_of_its_names(tmp_path: Path) -> None:
     _delta(tmp_path / "table", f"_delta_log/../{PART}")
     (tmp_path / "link").symlink_to(tmp_path / "table")
     for name in ("table", "link", "table/../link"):
-        place = LakeLocation("delta", str(tmp_path / name), None, "survey (lake)")
+        place = DeltaLocation("survey (lake)", str(tmp_path / name))
         assert open_table(place, SCHEMA).n_rows == 3
     inside = tmp_path / "ice" / "data" / PART
     inside.parent.mkdir(parents=True)

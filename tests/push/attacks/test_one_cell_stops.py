@@ -94,7 +94,7 @@ def test_one_long_line_of_csv_is_coded_by_rule(tmp_path: Path, size: int, cell: 
     path.write_text("\n".join(["dose,ward,note", *rows, ""]))
     table = open_table(path, SCHEMA)
     assert moments_of_table(table, SCHEMA).n_rows == 9
-    assert table.malformed.found[LineFault.TOO_LONG].rows == (5,)
+    assert table.source.malformed[LineFault.TOO_LONG].rows == (5,)
     columns = [np.concatenate(parts) for parts in zip(*table.batches(2), strict=True)]
     kept = np.arange(9) != 4
     assert columns[0][kept].tolist() == [2.0] * 8
@@ -114,7 +114,7 @@ def test_a_long_line_is_read_up_to_the_same_byte_wherever_blocks_end(
             monkeypatch.setattr("dppca.owner.records.delimited._BLOCK_BYTES", block)
             table = open_table(path, SCHEMA)
             columns = [np.concatenate(parts) for parts in zip(*table.batches(2), strict=True)]
-            found.append((table.malformed.found, [column.tolist() for column in columns]))
+            found.append((table.source.malformed, [column.tolist() for column in columns]))
         assert all(each == found[0] for each in found)
         assert found[0][1] == [[1.0, 2.0, 3.0], [0, -1, 0]]
 

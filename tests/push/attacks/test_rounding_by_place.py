@@ -8,7 +8,7 @@ rows say. So one longer row could change the features of many others.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records import Table
-from dppca.owner.records.sources import Malformed
+from dppca.owner.records.sources import Source
 from tests.support.examples import examples
 from tests.support.studies import make_study
 
@@ -49,29 +49,34 @@ def study_of(*, ball: bool) -> Study:
 STUDY, BALL = study_of(ball=False), study_of(ball=True)
 
 
-class CutSource:
+@dataclass(frozen=True, kw_only=True)
+class CutSource(Source):
     """Rows in memory, in blocks of any lengths."""
 
-    def __init__(self, table: pa.Table, lengths: Sequence[int]) -> None:
-        self._table, self._lengths = table, lengths
-        self.names = tuple(table.column_names)
-        self.n_rows, self.malformed = table.num_rows, Malformed()
+    table: pa.Table
+    lengths: Sequence[int]
 
     def read(
-        self, positions: Sequence[int], batch_rows: int, *, labels: Collection[int] = ()
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
         start, turn = 0, 0
         while start < self.n_rows:
-            length = min(self._lengths[turn % len(self._lengths)], batch_rows)
-            part = self._table.slice(start, length).combine_chunks()
-            yield [part.column(p).chunk(0) for p in positions]
+            length = min(self.lengths[turn % len(self.lengths)], batch_rows)
+            part = self.table.slice(start, length).combine_chunks()
+            yield [part.column(name).chunk(0) for name in names]
             start, turn = start + length, turn + 1
         assert labels is not None
 
 
 def cut(study: Study, table: pa.Table, lengths: Sequence[int]) -> Table:
-    source = CutSource(table, lengths)
-    return Table(Path("rows"), study.table, table.num_rows, (), (), Malformed(), source)
+    source = CutSource(
+        title="rows",
+        names=tuple(table.column_names),
+        n_rows=table.num_rows,
+        table=table,
+        lengths=lengths,
+    )
+    return Table(study.table, source)
 
 
 def table_of(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> pa.Table:

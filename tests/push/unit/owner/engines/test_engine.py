@@ -15,7 +15,8 @@ from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.kernel import Answer
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.locations import LakeLocation, local_files, locate_files
+from dppca.owner.records.files import local_files, locate_files
+from dppca.owner.records.lakes import DeltaLocation
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
 
@@ -85,7 +86,7 @@ def test_a_version_of_a_lake_is_read_in_parts(tmp_path: Path) -> None:
     rows = rows.set_column(2, "b", pa.array(["yes", "no", "no"] * 100))
     for _ in range(2):
         write_deltalake(tmp_path / "lake", rows, partition_by=["b"], mode="append")
-    table = open_table(LakeLocation("delta", str(tmp_path / "lake"), 1, "lake"), MIXED)
+    table = open_table(DeltaLocation("lake", str(tmp_path / "lake"), 1), MIXED)
     expected, cluster = LocalEngine(), InProcess(threads=2)
     sums = [
         each.sum_table(table, tally=FaultCounts(MIXED), progress=lambda _: None)

@@ -12,7 +12,8 @@ import pytest
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part, make_manifest
 from dppca.owner.records import Table, open_table
-from dppca.owner.records.locations import DatabaseLocation, local_files
+from dppca.owner.records.databases import SQLiteLocation
+from dppca.owner.records.files import local_files
 from tests.support.engines import MIXED, mixed_rows, write_files
 
 
@@ -92,7 +93,7 @@ def test_a_database_is_refused_with_what_to_do(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE rows (x, y, b, c)")
         connection.execute("INSERT INTO rows VALUES (1, 2, 'yes', '1')")
     connection.close()
-    place = DatabaseLocation("sqlite", "survey (database)", database=path, table="rows")
+    place = SQLiteLocation("survey (database)", database=path, table="rows")
     with pytest.raises(SettingError, match="several moments"):
         make_manifest(open_table(place, MIXED), slots=2)
 

@@ -310,6 +310,6 @@ def test_bytes_that_are_not_utf8_are_told_before_everything_else(
     (line,) = _told_first(path, lines, "latin-1")
     assert line.startswith(f"NOT UTF-8: 1 of {before + 2} (")
     table = open_table(path, DATES)
-    assert table.malformed.found == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
+    assert table.source.malformed == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
     unknown = check_table(table, DATES).attributes[1].found
     assert unknown == {FaultKind.UNKNOWN: FaultCount(1, (before + 1,))}

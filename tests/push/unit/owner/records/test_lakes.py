@@ -16,7 +16,8 @@ from pyiceberg.types import StringType
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records import moments_of_table, open_table
-from dppca.owner.records.locations import LakeLocation, local_files
+from dppca.owner.records.files import local_files
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from tests.support.iceberg import FolderCatalog, make_iceberg
 from tests.support.object_store import object_store, upload
 
@@ -61,7 +62,7 @@ def test_each_version_of_a_delta_table_is_its_rows(tmp_path: Path) -> None:
     address = _delta(tmp_path)
     both = pa.concat_tables([FIRST, SECOND])
     for version, rows in ((0, FIRST), (1, both), (2, both.slice(1)), (None, both.slice(1))):
-        _require_equal(tmp_path, LakeLocation("delta", address, version, TITLE), rows)
+        _require_equal(tmp_path, DeltaLocation(TITLE, address, version), rows)
 
 
 def test_a_delta_table_of_an_object_store_is_the_same(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_a_delta_table_of_an_object_store_is_the_same(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, object_store(patch) as system:
         patch.setenv("AWS_ALLOW_HTTP", "true")
         address = upload(system, tmp_path / "delta", below="lake")
-        _require_equal(tmp_path, LakeLocation("delta", address, 0, TITLE), FIRST)
+        _require_equal(tmp_path, DeltaLocation(TITLE, address, 0), FIRST)
 
 
 def test_a_column_that_came_later_is_missing_in_older_files(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_a_column_that_came_later_is_missing_in_older_files(tmp_path: Path) -> N
     write_deltalake(address, FIRST.drop(["year"]))
     write_deltalake(address, SECOND, mode="append", schema_mode="merge")
     rows = pa.concat_tables([FIRST.drop(["year"]), SECOND], promote_options="default")
-    _require_equal(tmp_path, LakeLocation("delta", address, None, TITLE), rows)
+    _require_equal(tmp_path, DeltaLocation(TITLE, address), rows)
 
 
 def test_rows_that_are_marked_as_deleted_are_not_read_as_rows(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_rows_that_are_marked_as_deleted_are_not_read_as_rows(tmp_path: Path) ->
     marks = {"delta.enableDeletionVectors": "true"}
     write_deltalake(address, FIRST, configuration=marks)
     with pytest.raises(DataError, match="uses deletion vectors"):
-        open_table(LakeLocation("delta", address, None, TITLE), SCHEMA)
+        open_table(DeltaLocation(TITLE, address), SCHEMA)
 
 
 @pytest.mark.parametrize(("name", "version"), [("hidden-place", None), ("delta", 99)])
@@ -94,7 +95,7 @@ def test_no_such_table_or_version_is_an_error_without_its_address(
 ) -> None:
     _delta(tmp_path)
     with pytest.raises(DataError, match="no such table or version") as refused:
-        open_table(LakeLocation("delta", str(tmp_path / name), version, TITLE), SCHEMA)
+        open_table(DeltaLocation(TITLE, str(tmp_path / name), version), SCHEMA)
     assert name not in str(refused.value)
     assert refused.value.__suppress_context__
 
@@ -106,7 +107,7 @@ def test_a_delta_table_is_no_folder_of_files(tmp_path: Path) -> None:
 
 def _iceberg(catalog: FolderCatalog, version: int | None = None) -> LakeLocation:
     location = catalog.table.metadata_location.removeprefix("file://")
-    return LakeLocation("iceberg", location, version, TITLE)
+    return IcebergLocation(TITLE, location, version)
 
 
 def test_each_snapshot_of_an_iceberg_table_is_its_rows(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_no_such_snapshot_or_metadata_is_an_error_without_its_address(tmp_path: 
     catalog = make_iceberg(tmp_path / "hidden-place", FIRST.schema)
     catalog.table.append(FIRST)
     address = str(tmp_path / "hidden-place" / "none.metadata.json")
-    for place in (_iceberg(catalog, 1), LakeLocation("iceberg", address, None, TITLE)):
+    for place in (_iceberg(catalog, 1), IcebergLocation(TITLE, address)):
         with pytest.raises(DataError) as refused:
             open_table(place, SCHEMA)
         assert "hidden-place" not in str(refused.value)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.owner.records import require_readable
-from dppca.owner.records.locations import FileLocation, Secret, find_shared_rows, locate_files
+from dppca.owner.records.files import FileLocation, locate_files
+from dppca.owner.records.locations import Secret, find_shared_rows
 
 HIDDEN = "AKIA0MARKED"
 
@@ -106,11 +106,11 @@ def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Pat
 
 def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no data file"):
-        require_readable(_locate("rows", tmp_path))
+        _locate("rows", tmp_path).examine()
     for name, said in (("rows.csv", "is empty"), ("rows.xlsx", "not known by its suffix")):
         (tmp_path / name).touch()
         with pytest.raises(DataError, match=said):
-            require_readable(_locate(name, tmp_path))
+            _locate(name, tmp_path).examine()
 
 
 def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(

@@ -12,8 +12,7 @@ import pytest
 
 from dppca.common.errors import DataError
 from dppca.owner.records import spark_tables
-from dppca.owner.records.locations import SparkLocation
-from dppca.owner.records.spark_tables import open_spark_table
+from dppca.owner.records.spark_tables import SparkLocation
 
 NAME = "`lake`.`clinic`.`visits`"
 
@@ -41,8 +40,8 @@ def _open(
     session: _Session, monkeypatch: pytest.MonkeyPatch, version: int | None = None
 ) -> spark_tables.SparkTable:
     monkeypatch.setattr(spark_tables, "open_session", lambda: session)
-    place = SparkLocation(("lake", "clinic", "visits"), version, "visits (Spark table)")
-    return open_spark_table(place)
+    place = SparkLocation("visits (Spark table)", ("lake", "clinic", "visits"), version)
+    return place.open()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def test_a_view_that_moves_rows_between_tasks_is_made_in_steps(
 
 
 def test_names_are_quoted_and_one_table_is_one_data_set_whatever_its_version() -> None:
-    one = SparkLocation(("Lake", "clinic", "a b"), 1, "")
+    one = SparkLocation("", ("Lake", "clinic", "a b"), 1)
     assert one.quoted == "`Lake`.`clinic`.`a b`"
-    other = SparkLocation(("lake", "CLINIC", "A b"), None, "")
+    other = SparkLocation("", ("lake", "CLINIC", "A b"))
     assert one.place == other.place

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
-from dppca.owner.records.locations import FileLocation, local_files
-from dppca.owner.records.stored_files import _matches, find_files
+from dppca.owner.records.files import FileLocation
+from dppca.owner.records.stored_files import _matches
 from dppca.owner.render.faults import check_text
 from tests.support.object_store import BUCKET, object_store, upload
 
@@ -78,7 +78,7 @@ def _folder(folder: Path) -> Path:
 def test_a_folder_gives_the_integers_of_one_file_and_its_names_are_cells(tmp_path: Path) -> None:
     expected = moments_of_table(open_table(_flat(tmp_path), SCHEMA), SCHEMA)
     table = open_table(_folder(tmp_path), SCHEMA)
-    assert (table.n_rows, table.file_rows) == (8, (1, 3, 2, 1, 1))
+    assert [part.n_rows for part in table.source.parts] == [1, 3, 2, 1, 1]
     assert table.extra_columns == ("more",)
     found = moments_of_table(table, SCHEMA, batch_rows=2)
     np.testing.assert_array_equal(found.packed, expected.packed)
@@ -90,7 +90,7 @@ def test_an_object_store_gives_the_same_integers(
     expected = moments_of_table(open_table(_flat(tmp_path), SCHEMA), SCHEMA)
     uri = upload(store, _folder(tmp_path), below="by year")
     for address in (uri, f"{uri}/**", f"{uri}/year=*/part-*"):
-        table = open_table(FileLocation(address, "survey (object store)"), SCHEMA)
+        table = open_table(FileLocation("survey (object store)", address), SCHEMA)
         found = moments_of_table(table, SCHEMA, batch_rows=2)
         np.testing.assert_array_equal(found.packed, expected.packed)
 
@@ -106,7 +106,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(
         write(rows, tmp_path / f"rows.{suffix}")
         return upload(store, tmp_path, below=f"replaced {suffix}")
 
-    place = FileLocation(put(rows), "survey (object store)")
+    place = FileLocation("survey (object store)", put(rows))
     table = open_table(place, SCHEMA)
     assert moments_of_table(table, SCHEMA).n_rows == 1000
     read = table.batches(100)
@@ -124,7 +124,7 @@ def test_an_object_that_is_one_file_has_no_columns_from_its_folders(
     (tmp_path / "year=1").mkdir()
     _flat(tmp_path / "year=1")
     uri = upload(store, tmp_path, below="one")
-    place = FileLocation(f"{uri}/year=1/all.parquet", "survey (object store)")
+    place = FileLocation("survey (object store)", f"{uri}/year=1/all.parquet")
     assert open_table(place, SCHEMA).n_rows == 8
 
 
@@ -142,7 +142,7 @@ def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("age,town,year\n1,Ulm,2020\n1,Ulm\n")
     table = open_table(tmp_path, SCHEMA)
-    assert [found.rows for found in table.malformed.found.values()] == [(2, 4)]
+    assert [found.rows for found in table.source.malformed.values()] == [(2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_link_neither_counts_rows_twice_nor_leaves_them_out(
     (rows / name).symlink_to(rows if target == ".." else target)
     with pytest.raises(DataError, match=message):
         open_table(rows, SCHEMA)
-    part = FileLocation(str(rows / "part*"), "survey")
+    part = FileLocation("survey", str(rows / "part*"))
     assert open_table(part, SCHEMA).n_rows == 1
     (rows / name).unlink()
     (tmp_path / "elsewhere.csv").write_text("town,age,year\nUlm,1,2020\n")
@@ -219,7 +219,7 @@ def test_a_store_says_nothing_of_its_address(
     capfd.readouterr()
     for path in ("hidden-place/none.csv", "hidden-place/bad.parquet", "hidden-place/*.csv"):
         with pytest.raises(DataError) as refused:
-            open_table(FileLocation(f"s3://{BUCKET}/{path}", "survey (object store)"), SCHEMA)
+            open_table(FileLocation("survey (object store)", f"s3://{BUCKET}/{path}"), SCHEMA)
         assert "hidden-place" not in repr(refused.value)
         assert BUCKET not in repr(refused.value)
         assert refused.value.__cause__ is None
@@ -232,7 +232,7 @@ def test_a_store_that_does_not_answer_is_an_error_without_its_address(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    place = FileLocation("s3://hidden-place/rows?region=us-east-1", "survey (object store)")
+    place = FileLocation("survey (object store)", "s3://hidden-place/rows?region=us-east-1")
     with pytest.raises(DataError, match=r"survey \(object store\) cannot be reached") as refused:
         open_table(place, SCHEMA)
     assert "hidden" not in str(refused.value)
@@ -271,8 +271,8 @@ def test_files_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "c/a.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x\n")
-    found = find_files(local_files(tmp_path).address, "T")
-    assert [Path(file.path).relative_to(tmp_path).as_posix() for file in found] == [
+    found = FileLocation("T", str(tmp_path)).open().parts
+    assert [Path(file.stored.path).relative_to(tmp_path).as_posix() for file in found] == [
         "a.csv",
         "b.csv",
         "c/a.csv",

@@ -15,7 +15,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
-from dppca.owner.records.locations import local_files
+from dppca.owner.records.files import local_files
 from dppca.owner.release.contribution import choose_data_set, request_contribution
 from dppca.owner.site.policy import DataSet, Policy
 from tests.support.ledgers import BUDGET, NOW, account_of, history_of, ledger_files, request_of

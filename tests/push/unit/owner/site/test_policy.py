@@ -15,7 +15,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
-from dppca.owner.records.locations import local_files
+from dppca.owner.records.files import local_files
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import Policy, load_policy
@@ -176,9 +176,15 @@ def test_a_site_without_a_policy_file_releases_nothing(folder: Path) -> None:
         (f"{{source: {SERVICE}, table: t, query: q.sql, {BUDGET}}}", "give one of table, query"),
         (f"{{source: {{}}, table: t, {BUDGET}}}", "give one of postgresql, sqlite"),
         (f"{{source: {{mysql: {{service: s}}}}, table: t, {BUDGET}}}", "mysql"),
-        (f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}", "sqlite has no services"),
-        (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "sqlite needs it"),
-        (f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}", "path is for sqlite"),
+        (
+            f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}",
+            "there is no field `service`",
+        ),
+        (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "path is missing"),
+        (
+            f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}",
+            "there is no field `path`",
+        ),
         ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
         ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),
     ],
@@ -438,8 +444,8 @@ VALIDATORS = re.compile(r"(Input|String) should|Extra inputs|Field required|Valu
             "line 2, data_sets.source.source.postgresql: .*mean `service`?",
         ),
         (
-            "data_sets:\n  survey: {source: {sqlite: {uri: {env: 1-A}}}, population: all}\n",
-            "sqlite.uri.env: has characters that are not allowed there",
+            "data_sets:\n  survey: {source: {postgresql: {uri: {env: 1-A}}}, population: all}\n",
+            "postgresql.uri.env: has characters that are not allowed there",
         ),
         ("data_sets:\n  1: {path: a.csv, population: all}\n", "data_sets.1: must be text"),
         ("data_sets: [a: b: c\n", "policy.yaml is not YAML: line 1, column 17: look there"),

@@ -1,0 +1,232 @@
+"""Files of Parquet and Arrow (also Feather version 2), read column by column."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from dppca.common.attestation.file_headers import measure_dictionaries
+from dppca.common.errors import DataError
+from dppca.owner.records.sources import RowGroup, Rows
+from dppca.owner.records.stored_files import StoredFile, reading
+
+_LIST_BYTES = 1 << 16
+_TAIL_BYTES = 1 << 16
+_PARQUET_MAGIC = b"PAR1"
+_ARROW_MAGIC = b"ARROW1"
+_FEATHER_1_MAGIC = b"FEA1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetRows(Rows):
+    """A Parquet file, read row group by row group; or some of its row groups."""
+
+    file: StoredFile
+
+    def read(
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
+    ) -> Iterator[list[Any]]:
+        """As `Rows.read`.
+
+        Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
+        """
+        with reading(self.file.title), self.file.open_file() as stored:
+            footer = _read_footer(stored)
+            metadata = pq.read_metadata(pa.BufferReader(footer))
+            schema = metadata.schema.to_arrow_schema()
+            fields = [schema.names[self.names.index(name)] for name in names]
+            listed = [
+                *_listed(footer, {schema.names[self.names.index(name)] for name in labels}),
+                *_dictionaries(metadata, schema, fields),
+            ]
+            # On this machine all row groups at once, without pre_buffer: it would keep what it has
+            # read ahead, up to the whole file. Of an object store one row group after the other,
+            # with it: each column chunk would be a request of its own.
+            remote = self.file.system is not None
+            every = [group.number for group in self.groups]
+            for groups in [[group] for group in every] if remote else [every]:
+                # Without threads: the code that adds up the batches uses the other cores meanwhile.
+                for batch in pq.ParquetFile(
+                    stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
+                ).iter_batches(
+                    batch_size=batch_rows, row_groups=groups, columns=fields, use_threads=False
+                ):
+                    arrays = [batch.column(field) for field in fields]
+                    for array in arrays:
+                        _check_codes(array)
+                    yield arrays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowRows(Rows):
+    """An Arrow IPC file (Feather version 2), mapped into memory and checked while read."""
+
+    file: StoredFile
+
+    def read(
+        self,
+        names: Sequence[str],
+        batch_rows: int,
+        *,
+        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
+    ) -> Iterator[list[Any]]:
+        """As `Rows.read`."""
+        positions = [self.names.index(name) for name in names]
+        with reading(self.file.title), self.file.open_file(mapped=True) as mapped:
+            file = pa.ipc.open_file(mapped)
+            for index in range(file.num_record_batches):
+                batch = file.get_batch(index)
+                arrays = [batch.column(position) for position in positions]
+                for array in arrays:
+                    _check_structure(array)
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield [array.slice(start, batch_rows) for array in arrays]
+
+
+def open_parquet(stored: StoredFile) -> ParquetRows:
+    """Read a Parquet file's footer."""
+    _check_magic(stored, _PARQUET_MAGIC, "Parquet")
+    with reading(stored.title), stored.open_file() as opened, pq.ParquetFile(opened) as file:
+        names = tuple(name.strip() for name in file.schema_arrow.names)
+        found = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        groups = tuple(RowGroup(i, g.num_rows, g.total_byte_size) for i, g in enumerate(found))
+        n_rows = sum(group.n_rows for group in groups)
+        return ParquetRows(file=stored, names=names, n_rows=n_rows, groups=groups)
+
+
+def open_arrow(stored: StoredFile) -> ArrowRows:
+    """Read an Arrow file's footer and count its rows."""
+    _check_magic(stored, _ARROW_MAGIC, "Arrow")
+    with reading(stored.title), stored.open_file(mapped=True) as mapped:
+        file = pa.ipc.open_file(mapped)
+        names = tuple(name.strip() for name in file.schema.names)
+        n_rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+        return ArrowRows(file=stored, names=names, n_rows=n_rows)
+
+
+def _read_footer(stored: Any) -> bytes:
+    """The end of a Parquet file with all of its footer; of most files in one request."""
+    size: int = stored.size()
+    tail: bytes = stored.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    wanted = int.from_bytes(tail[-8:-4], "little") + 8
+    return tail if wanted <= len(tail) else stored.read_at(wanted, max(0, size - wanted))
+
+
+def _listed(footer: bytes, names: Collection[str]) -> list[str]:
+    """Columns of text whose distinct values a Parquet file lists, and are few.
+
+    Found in the first row group; it decides nothing but how fast the columns are read. pyarrow is
+    not asked: it ends the process where the description of a column contradicts itself.
+    """
+    if not names:
+        return []
+    try:
+        sizes = measure_dictionaries(footer)
+    except (struct.error, IndexError, ValueError, TypeError):  # pyarrow refuses it, or reads it
+        return []
+    return [path for path, size in sizes.items() if path in names and 0 < size <= _LIST_BYTES]
+
+
+def _dictionaries(
+    metadata: pq.FileMetaData, schema: pa.Schema, names: Collection[str]
+) -> list[str]:
+    """Paths of the texts within columns that are to be Arrow dictionaries.
+
+    pyarrow refuses to make dictionaries of texts that are not UTF-8 unless it reads them so.
+    """
+    dictionaries = {name for name in names if "dictionary<" in str(schema.field(name).type)}
+    leaves = [metadata.schema.column(index) for index in range(len(metadata.schema))]
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY"
+        and any(f"{leaf.path}.".startswith(f"{name}.") for name in dictionaries)
+    ]
+
+
+def _check_structure(array: pa.Array) -> None:
+    """Refuse an array that would be read outside of its buffers, but no value in it.
+
+    pyarrow's full validation refuses texts that are not UTF-8, times outside of a day and decimals
+    beyond their precision, too. These are cells, which coding takes as they are: they are validated
+    as the bytes and integers that they are made of. Of nested values only the nulls are ever read.
+
+    Raises
+    ------
+    ArrowInvalid
+        The array is damaged.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        _check_structure(array.storage)
+    elif pa.types.is_dictionary(kind):
+        array.validate()
+        array.indices.validate(full=True)
+        _check_codes(array)
+        _check_structure(array.dictionary)
+    elif pa.types.is_run_end_encoded(kind):
+        array.validate()
+        array.run_ends.validate(full=True)
+        _check_run_ends(array)
+        _check_structure(array.values)
+    elif pa.types.is_nested(kind):
+        array.validate()
+    else:
+        array.view(_stored(kind)).validate(full=True)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """A type of the same buffers that takes any value."""
+    if pa.types.is_decimal(kind):
+        return pa.binary(kind.byte_width)
+    if pa.types.is_date64(kind) or pa.types.is_time64(kind):
+        return pa.int64()
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    bare = {
+        pa.string(): pa.binary(),
+        pa.large_string(): pa.large_binary(),
+        pa.string_view(): pa.binary_view(),
+    }
+    return bare.get(kind, kind)
+
+
+def _check_codes(array: pa.Array) -> None:
+    """Check codes against the dictionary: in a damaged file they may be out of range."""
+    if pa.types.is_dictionary(array.type):
+        extremes = pc.min_max(array.indices)
+        least, most = extremes["min"].as_py(), extremes["max"].as_py()
+        if most is not None and not 0 <= least <= most < len(array.dictionary):
+            raise pa.ArrowInvalid("codes out of range")
+
+
+def _check_run_ends(array: pa.RunEndEncodedArray) -> None:
+    """Runs follow each other, have a value each, and cover the array."""
+    ends = array.run_ends.to_numpy()
+    starts = np.concatenate([[0], ends[:-1]])
+    if len(ends) > len(array.values) or not (ends > starts).all():
+        raise pa.ArrowInvalid("runs out of order")
+    if len(array) and (not len(ends) or ends[-1] < array.offset + len(array)):
+        raise pa.ArrowInvalid("runs end too early")
+
+
+def _check_magic(stored: StoredFile, magic: bytes, kind: str) -> None:
+    title = stored.title
+    with reading(title), stored.open_stream() as file:
+        first = file.read(len(magic))
+    if not first:
+        raise DataError(f"the data file {title} is empty: export it again")
+    if kind == "Arrow" and first.startswith(_FEATHER_1_MAGIC):
+        raise DataError(f"{title} is of Feather version 1: write it again as version 2 or Parquet")
+    if first != magic:
+        raise DataError(
+            f"{title} is not a {kind} file, or is cut off: name it by its format or export it"
+        )

@@ -1,0 +1,285 @@
+"""Files of a data set as one source: where they are, how each format is read, and columns besides.
+
+A file is read in pieces and must be one file from its opening to the last of them. Otherwise rows
+of two exports could be in one sum, and a person twice. Limit: where a file of an object store is
+replaced within one second by one of the same size, the store's times do not tell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlsplit
+
+import pyarrow as pa
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.records.columnar import open_arrow, open_parquet
+from dppca.owner.records.delimited import open_csv
+from dppca.owner.records.faults import FaultCount, LineFault
+from dppca.owner.records.locations import Location, Place, locate
+from dppca.owner.records.sources import Rows, Source
+from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, reaching
+
+FORMATS: Final[Mapping[str, Callable[[StoredFile], Rows]]] = {
+    ".csv": open_csv,
+    ".csv.gz": open_csv,
+    ".parquet": open_parquet,
+    ".pq": open_parquet,
+    ".arrow": open_arrow,
+    ".feather": open_arrow,
+    ".ipc": open_arrow,
+}
+"""What reads a file, by the end of its name."""
+_AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
+_OPTIONS: Final = {
+    "s3": {"region", "scheme", "endpoint_override"},
+    "gs": {"scheme", "endpoint_override", "project_id", "retry_limit_seconds"},
+    "abfs": {"enable_tls"},
+    "abfss": {"enable_tls"},
+    "hdfs": {"user"},
+}
+"""Schemes of object stores, and what may stand after the ``?`` of an address: no credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocation(Location):
+    """One file, a folder of them, or those that a pattern names.
+
+    Attributes
+    ----------
+    address
+        A path of this machine, or the URI of an object store.
+    """
+
+    address: str
+
+    @property
+    def place(self) -> Place:
+        """As `Location.place`."""
+        return locate(self.address)
+
+    def open(self) -> Source:
+        """As `Location.open`."""
+        return open_files(self.title, find_files(self.address, self.title, tuple(FORMATS)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File(Source):
+    """A file as it was opened.
+
+    Attributes
+    ----------
+    rows
+        What its format's reader makes of it.
+    cells
+        Columns of one text each before its own, which folders or a lake's table say.
+    stamp
+        Of the file that was opened.
+    """
+
+    stored: StoredFile
+    rows: Rows
+    cells: Cells
+    stamp: tuple[int, int]
+
+    @classmethod
+    def open(cls, stored: StoredFile, read: Callable[[StoredFile], Rows]) -> Self:
+        """Open a file by its format's reader."""
+        with reaching(stored.title):
+            stamp = stored.stamp()
+        rows = read(stored)
+        cells = (*stored.cells, *(each for each in stored.filled if each[0] not in rows.names))
+        return cls(
+            title=stored.title,
+            names=(*(name for name, _ in cells), *rows.names),
+            n_rows=rows.n_rows,
+            malformed=rows.malformed,
+            is_named_by_a_line=rows.is_named_by_a_line,
+            groups=rows.groups,
+            stored=stored,
+            rows=rows,
+            cells=cells,
+            stamp=stamp,
+        )
+
+    def only(self, numbers: Collection[int]) -> Self:
+        """As `Rows.only`."""
+        rows = self.rows.only(numbers)
+        return replace(self, rows=rows, groups=rows.groups, n_rows=rows.n_rows)
+
+    def read(
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
+    ) -> Iterator[list[Any]]:
+        """As `Rows.read`; at the end as `require_same`."""
+        said = dict(self.cells)
+        own = [name for name in names if name not in said]
+        # Without a column of its own to read, its rows still have to be counted.
+        for arrays in self.rows.read(
+            own or self.rows.names[:1], batch_rows, labels=[n for n in labels if n in own]
+        ):
+            n_batch, columns = len(arrays[0]), dict(zip(own, arrays, strict=False))
+            yield [columns[n] if n in columns else _repeated(said[n], n_batch) for n in names]
+        self.require_same()
+
+    def require_same(self) -> None:
+        """Raise `DataError` for a file that is not the one that was opened."""
+        with reaching(self.title):
+            stamp = self.stored.stamp()
+        if stamp != self.stamp:
+            raise DataError(
+                f"{self.title} was replaced while it was read: run the command again once "
+                "nobody writes to it"
+            )
+
+    def pieces(self) -> list[Piece]:
+        """Its row groups, or the file."""
+        self.require_same()
+        file, (size, changed_ns) = self.stored, self.stamp
+        whole = Piece(
+            path=file.path if file.store else os.path.abspath(file.path),  # noqa: PTH100 - as listed
+            store=file.store,
+            cells=file.cells,
+            filled=file.filled,
+            groups=None,
+            n_rows=self.n_rows,
+            n_bytes=size,
+            size=size,
+            changed_ns=changed_ns,
+        )
+        return [
+            replace(whole, groups=(g.number,), n_rows=g.n_rows, n_bytes=g.n_bytes)
+            for g in self.groups
+        ] or [whole]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedFiles(Source):
+    """Files one after the other. Their columns may be in any order."""
+
+    files: tuple[File, ...]
+
+    @property
+    def parts(self) -> Sequence[File]:
+        """Each file."""
+        return self.files
+
+    def read(
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
+    ) -> Iterator[list[Any]]:
+        """As `Rows.read`."""
+        for file in self.files:
+            yield from file.read(names, batch_rows, labels=labels)
+
+    def pieces(self) -> list[Piece]:
+        """Those of each file, in their order."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return [piece for found in pool.map(File.pieces, self.files) for piece in found]
+
+
+def open_files(title: str, files: Sequence[StoredFile]) -> Source:
+    """Open each file by its suffix, several at once where they are not on this machine.
+
+    Where there are several, each is called by its number.
+    """
+    if len(files) > 1:
+        files = [
+            replace(file, title=f"{title}, file {number} of {len(files)}")
+            for number, file in enumerate(files, start=1)
+        ]
+    if files[0].system is None:
+        return join_files(title, [open_file(file) for file in files])
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return join_files(title, list(pool.map(open_file, files)))
+
+
+def join_files(title: str, files: Sequence[File]) -> Source:
+    """Several files as one source, whose row numbers go on from file to file; one as it is."""
+    if len(files) == 1:
+        return files[0]
+    first = files[0].names
+    malformed: dict[LineFault, FaultCount] = {}
+    n_rows = 0
+    for file in files:
+        for kind, count in file.malformed.items():
+            earlier = malformed.get(kind, FaultCount())
+            rows = (*earlier.rows, *(n_rows + row for row in count.rows))
+            malformed[kind] = FaultCount(earlier.count + count.count, rows)
+        n_rows += file.n_rows
+    return JoinedFiles(
+        title=title,
+        names=(*first, *dict.fromkeys(n for f in files for n in f.names if n not in first)),
+        n_rows=n_rows,
+        malformed=malformed,
+        files=tuple(files),
+    )
+
+
+def open_file(stored: StoredFile) -> File:
+    """Open a file by its suffix."""
+    name = stored.path.lower()
+    read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
+    if read is None:
+        raise DataError(
+            f"the format of {stored.title} is not known by its suffix: rename or export it "
+            f"({' '.join(FORMATS)})"
+        )
+    return File.open(stored, read)
+
+
+def open_piece(piece: Piece, title: str) -> File:
+    """Open a piece on another machine."""
+    file = open_file(piece.find(title))
+    return file if piece.groups is None else file.only(piece.groups)
+
+
+def local_files(path: Path) -> FileLocation:
+    """The location of a path of this machine."""
+    return FileLocation(str(path), str(path))
+
+
+def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
+    """The location that a policy names: a path from the site's folder on, or a URI.
+
+    Raises
+    ------
+    SettingError
+        The address is of no known store, or holds more than where its files are. What it holds is
+        not repeated: it may be a credential.
+    """
+    if "://" not in text:
+        return local_files(folder / text)
+    scheme = text.partition("://")[0]
+    if scheme not in _OPTIONS:
+        raise SettingError(
+            f"the address of data set {data_set} is of no known store: begin it with one of "
+            f"{', '.join(f'{each}://' for each in _OPTIONS)}, or give a path"
+        )
+    try:
+        parts = urlsplit(text)
+        given = parse_qsl(parts.query, keep_blank_values=True)
+        options = {name if "@" not in value else "" for name, value in given}
+        user, at, _ = parts.netloc.rpartition("@")
+    except ValueError as error:
+        raise SettingError(f"the address of data set {data_set} is not a URI") from error
+    # Of Azure's addresses, and of no other, what stands before the @ is the container's name.
+    named = at and (":" in user or not scheme.startswith("abfs"))
+    if named or parts.fragment or not options <= _OPTIONS[scheme]:
+        raise SettingError(
+            f"the address of data set {data_set} may hold no user, password, key or token, and "
+            f"after a ? only {', '.join(sorted(_OPTIONS[scheme]))}: give credentials by the "
+            "environment or by the machine's role"
+        )
+    return FileLocation(f"{data_set} (object store)", text)
+
+
+def _repeated(text: str | None, n_rows: int) -> pa.Array:
+    if text is None:
+        return pa.nulls(n_rows, pa.large_string())
+    return pa.DictionaryArray.from_arrays(
+        pa.repeat(pa.scalar(0, pa.int8()), n_rows), pa.array([text], pa.large_string())
+    )
