@@ -30,7 +30,7 @@ from benchmarks.papers.rows import (
 from benchmarks.studies import PublicData
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema.columns import cell_texts
-from dppca.owner.records.files import open_file
+from dppca.owner.records.files import read_by_suffix
 from dppca.owner.records.stored_files import StoredFile
 
 FORMATS = ("csv", "libsvm")
@@ -153,7 +153,7 @@ def _check_labels(source: PaperSource, name: str, values: list[str]) -> None:
 
 def _csv_columns(source: PaperSource) -> tuple[list[str], list[list[str]]]:
     path = _path(source)
-    file = open_file(StoredFile(str(path), path.name))
+    file = read_by_suffix(StoredFile(str(path), path.name))
     names = [*file.names]
     if source.label is not None and source.label not in names:
         raise DataError(f"{path.name} has no column {source.label}: {', '.join(names)}")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -25,7 +26,9 @@ from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Rows, Source
 from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, reaching
 
-FORMATS: Final[Mapping[str, Callable[[StoredFile], Rows]]] = {
+Reader = Callable[[StoredFile], Rows]
+"""What makes rows of a file."""
+FORMATS: Final[Mapping[str, Reader]] = {
     ".csv": open_csv,
     ".csv.gz": open_csv,
     ".parquet": open_parquet,
@@ -74,8 +77,10 @@ class File(Source):
 
     Attributes
     ----------
+    reader
+        What reads it; others know what a suffix says, and nothing else.
     rows
-        What its format's reader makes of it.
+        What that makes of it.
     cells
         Columns of one text each before its own, which folders or a lake's table say.
     stamp
@@ -83,16 +88,17 @@ class File(Source):
     """
 
     stored: StoredFile
+    reader: Reader
     rows: Rows
     cells: Cells
     stamp: tuple[int, int]
 
     @classmethod
-    def open(cls, stored: StoredFile, read: Callable[[StoredFile], Rows]) -> Self:
-        """Open a file by its format's reader."""
+    def open(cls, stored: StoredFile, reader: Reader) -> Self:
+        """Open a file."""
         with reaching(stored.title):
             stamp = stored.stamp()
-        rows = read(stored)
+        rows = reader(stored)
         cells = (*stored.cells, *(each for each in stored.filled if each[0] not in rows.names))
         return cls(
             title=stored.title,
@@ -102,6 +108,7 @@ class File(Source):
             is_named_by_a_line=rows.is_named_by_a_line,
             groups=rows.groups,
             stored=stored,
+            reader=reader,
             rows=rows,
             cells=cells,
             stamp=stamp,
@@ -138,6 +145,8 @@ class File(Source):
 
     def pieces(self) -> list[Piece]:
         """Its row groups, or the file."""
+        if self.reader is not read_by_suffix:
+            return Source.pieces(self)
         self.require_same()
         file, (size, changed_ns) = self.stored, self.stamp
         whole = Piece(
@@ -181,10 +190,27 @@ class JoinedFiles(Source):
             return [piece for found in pool.map(File.pieces, self.files) for piece in found]
 
 
-def open_files(title: str, files: Sequence[StoredFile]) -> Source:
-    """Open each file by its suffix, several at once where they are not on this machine.
+def read_by_suffix(stored: StoredFile) -> Rows:
+    """What the format of its suffix makes of a file."""
+    name = stored.path.lower()
+    read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
+    if read is None:
+        raise DataError(
+            f"the format of {stored.title} is not known by its suffix: rename or export it "
+            f"({' '.join(FORMATS)})"
+        )
+    return read(stored)
+
+
+def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_suffix) -> Source:
+    """Open each file, several at once where they are not on this machine.
 
     Where there are several, each is called by its number.
+
+    Parameters
+    ----------
+    read
+        What reads them; by default the format of each one's suffix.
     """
     if len(files) > 1:
         files = [
@@ -192,9 +218,9 @@ def open_files(title: str, files: Sequence[StoredFile]) -> Source:
             for number, file in enumerate(files, start=1)
         ]
     if files[0].system is None:
-        return join_files(title, [open_file(file) for file in files])
+        return join_files(title, [File.open(file, read) for file in files])
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return join_files(title, list(pool.map(open_file, files)))
+        return join_files(title, list(pool.map(File.open, files, repeat(read))))
 
 
 def join_files(title: str, files: Sequence[File]) -> Source:
@@ -219,21 +245,9 @@ def join_files(title: str, files: Sequence[File]) -> Source:
     )
 
 
-def open_file(stored: StoredFile) -> File:
-    """Open a file by its suffix."""
-    name = stored.path.lower()
-    read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
-    if read is None:
-        raise DataError(
-            f"the format of {stored.title} is not known by its suffix: rename or export it "
-            f"({' '.join(FORMATS)})"
-        )
-    return File.open(stored, read)
-
-
 def open_piece(piece: Piece, title: str) -> File:
     """Open a piece on another machine."""
-    file = open_file(piece.find(title))
+    file = File.open(piece.find(title), read_by_suffix)
     return file if piece.groups is None else file.only(piece.groups)
 
 
