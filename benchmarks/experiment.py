@@ -12,59 +12,91 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import dataclass, fields
 from math import sqrt
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits
 
 from dppca.common.console import progress
 from dppca.common.errors import DataError
-from dppca.common.numerics.threads import one_blas_thread
 
 Found = dict[str, Any]
 
 
 class AnyTrial(Protocol):
-    """A trial of a benchmark: a dataclass with a name for its results."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def subject(self) -> str:
-        """The data set."""
+    """What is run once, and known by its key."""
 
     @property
     def key(self) -> str:
-        """What it is known by."""
+        """All that the run depends on, as one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTrial:
+    """A trial that is known by all its fields."""
+
+    @property
+    def key(self) -> str:
+        """The fields, in their order."""
+        return "/".join(str(getattr(self, each.name)) for each in fields(self))
 
 
 _TrialT = TypeVar("_TrialT", bound=AnyTrial)
 
 
 def run_trials(
-    trials: Sequence[_TrialT], path: Path, *, run: Callable[[_TrialT], Any]
+    trials: Sequence[_TrialT],
+    path: Path,
+    *,
+    run: Callable[[_TrialT], Found],
+    jobs: int = 1,
+    again: bool = False,
 ) -> list[Found]:
-    """Results of all trials: from the file, or computed and added to it.
+    """Results of all trials in their order: from the file, or computed and added to it.
 
     Parameters
     ----------
     run
-        Computes one, as a dataclass.
+        Computes one, as plain values; a module's function where there are several ``jobs``.
+    jobs
+        Processes; 1 computes in this one.
+    again
+        Compute what the file has once more.
     """
-    done = read_runs(path)
+    done = {} if again else read_runs(path)
     missing = [trial for trial in trials if trial.key not in done]
-    with (
-        one_blas_thread(),
-        kept_runs(path) as keep,
-        progress(trials[0].subject, len(missing)) as bar,
-    ):
-        for trial in missing:
-            done[trial.key] = {"key": trial.key, **asdict(trial), **asdict(run(trial))}
+    with kept_runs(path) as keep, progress(path.stem, len(missing)) as bar:
+        for trial, found in _compute(missing, run, jobs):
+            done[trial.key] = {"key": trial.key, **found}
             keep(done[trial.key])
             bar.advance()
     return [done[trial.key] for trial in trials]
+
+
+def _compute(
+    trials: Sequence[_TrialT], run: Callable[[_TrialT], Found], jobs: int
+) -> Iterator[tuple[_TrialT, Found]]:
+    """Each with one thread: processes are faster than threads that fight for cores."""
+    if jobs == 1:
+        with threadpool_limits(1):
+            for trial in trials:
+                yield trial, run(trial)
+        return
+    # Fresh processes: a fork would copy the threads of numerical libraries in any state.
+    spawn = get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=threadpool_limits, initargs=(1,))
+    try:
+        waiting = {pool.submit(run, trial): trial for trial in trials}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def read_runs(path: Path) -> dict[str, Found]:

@@ -13,20 +13,28 @@ rows whose distances are 2 angstrom in root mean square have norm 1, longer ones
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiment import markdown_table
-from benchmarks.studies import ROOT, adult, data_folder, nltcs, study_document
+from benchmarks.papers.data import read_musk
+from benchmarks.releases import state_privacy, state_study
+from benchmarks.studies import (
+    ROOT,
+    PublicData,
+    adult,
+    data_folder,
+    nltcs,
+    parse_rows,
+    study_document,
+)
 from dppca.common.console import progress, run
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.moments.moments import Moments, compute_moments, unpack
@@ -35,11 +43,11 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Numeric
-from dppca.common.schema.coding import Column, encode, histogram_cells
+from dppca.common.schema.coding import encode, histogram_cells
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
+from dppca.deploy.simulation.demo import demo_study, demo_table
 from dppca.deploy.simulation.evaluate import captured_variance
 
 PAGE = ROOT / "docs" / "reference" / "forecast.md"
@@ -49,8 +57,6 @@ GRID = tuple(Decimal(x) for x in ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "
 RANGE = (0.2, 0.95)
 TOLERANCE = 0.05
 _SEED = 1
-_MUSK_COLUMNS = 166
-_MUSK_SCALE = 200 * sqrt(_MUSK_COLUMNS)
 _BATCH = 1 << 13
 
 
@@ -209,50 +215,28 @@ def _moments(subject: CodedStudy, owned: NDArray[np.intp]) -> Moments:
     return total
 
 
-def _named(data: Any) -> CodedStudy:
+def _named(data: PublicData) -> CodedStudy:
     document = study_document(data, owners=OWNERS, mechanism="laplace", epsilon="1", delta=None)
     return _coded(study_from_mapping(document), data.rows)
 
 
 def _demo() -> CodedStudy:
-    from dppca.deploy.simulation.demo import demo_study, demo_table
-
     study, table = demo_study(), demo_table()
     columns = [table[attribute.name].to_pylist() for attribute in study.table.attributes]
-    return _coded(study, [list(row) for row in zip(*columns, strict=True)])
+    return _coded(study, list(zip(*columns, strict=True)))
 
 
 def _musk(folder: Path) -> CodedStudy:
-    with gzip.open(folder / "musk" / "clean2.data.gz", "rt") as file:
-        lines = [line.split(",")[2:-1] for line in file if line.strip()]
-    attributes = [
-        {"name": f"f{number}", "type": "numeric", "centre": 0, "scale": _MUSK_SCALE}
-        for number in range(1, _MUSK_COLUMNS + 1)
-    ]
-    document = {
-        "name": "musk",
-        "owners": [f"owner-{number}" for number in range(1, OWNERS + 1)],
-        "privacy": {"mechanism": "laplace", "epsilon": "1"},
-        "components": {"contribution_rate": 0.9},
-        "schema": {
-            "resolution_bits": 10,
-            "max_rows_per_person": 1,
-            "row_norm": {},
-            "attributes": attributes,
-        },
-    }
-    return _coded(study_from_mapping(document), lines)
+    numbers, _ = read_musk(folder)
+    scale = {"type": "numeric", "centre": 0, "scale": 200 * sqrt(numbers.shape[1])}
+    attributes = [{"name": f"f{number}", **scale} for number in range(1, numbers.shape[1] + 1)]
+    schema = {"row_norm": {}, "attributes": attributes}
+    study = state_study("musk", schema, state_privacy("1", None), owners=OWNERS)
+    return _coded(study, numbers.astype(str).tolist())
 
 
-def _coded(study: Study, rows: list[list[str]]) -> CodedStudy:
-    columns: list[Column] = []
-    for values, attribute in zip(zip(*rows, strict=True), study.table.attributes, strict=True):
-        if isinstance(attribute, Numeric):
-            columns.append(np.array(values, np.float64))
-        else:
-            codes = {label: code for code, label in enumerate(attribute.labels)}
-            columns.append(np.array([codes[str(value)] for value in values], np.int32))
-    table = study.table
+def _coded(study: Study, rows: Sequence[Sequence[str]]) -> CodedStudy:
+    columns, table = parse_rows(study.table, rows), study.table
     return CodedStudy(study, encode(table, columns), histogram_cells(table, columns))
 
 

@@ -34,10 +34,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from benchmarks.experiment import markdown_table
+from benchmarks.releases import BITS
 from dppca.common.errors import DataError
+from dppca.common.schema import Column, Schema
+from dppca.owner.records import parse_column
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -85,6 +89,20 @@ class PublicData:
     rows: list[list[str]]
     contribution_rate: float
     target: str
+
+    def schema(self, *, resolution_bits: int = BITS) -> Schema:
+        """The attributes on a grid."""
+        grid = {"resolution_bits": resolution_bits, "max_rows_per_person": 1}
+        return Schema.from_document({**grid, "attributes": self.attributes})
+
+
+def parse_rows(schema: Schema, rows: Sequence[Sequence[str]]) -> list[Column]:
+    """Text fields as an owner's reader takes them: an array per attribute, numbers or codes."""
+    fields = zip(*rows, strict=True)
+    return [
+        parse_column(attribute, pa.array(values))
+        for attribute, values in zip(schema.attributes, fields, strict=True)
+    ]
 
 
 def nltcs(folder: Path) -> PublicData:

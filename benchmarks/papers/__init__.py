@@ -1,8 +1,8 @@
 """The published experiments, one command each: ``python -m benchmarks.papers NAME``.
 
-An experiment is a value (`cells.Experiment`): a grid of cells and a pure function that computes one
-of them. `runner` computes the cells in several processes and keeps every finished run in a CSV
-file; `tables` and `plots` render what is in the file.
+An experiment is a value (`trials.Experiment`): a grid of cells and a pure function that computes
+one of them. `experiments` computes the cells in several processes by the rules of
+`benchmarks.experiment`; `tables` and `plots` render what is in the file.
 
 Every method runs as its paper prints it and, where there is one, in the form whose privacy claim
 holds. Two more things stand beside a printed figure: the *control*, the same machine on a random

@@ -78,8 +78,7 @@ def cli(
       python -m benchmarks.papers huang-fig2 --data rows.csv --format csv --label outcome
     """
     from benchmarks.papers.data import find_source
-    from benchmarks.papers.experiments import find_experiment
-    from benchmarks.papers.report import make_report
+    from benchmarks.papers.experiments import find_experiment, make_report
     from benchmarks.papers.trials import Scope
 
     experiment = find_experiment(name)

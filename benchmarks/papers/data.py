@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.papers.files import (
     coded_from_file,
@@ -120,22 +121,22 @@ def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False
     return PaperTable(coded.name, goal.features(schema, coded.coded), labels, bound)
 
 
-def _a1a(folder: Path) -> PaperTable:
-    rows, labels = read_libsvm(folder / "a1a" / "a1a.gz", columns=119)
-    return PaperTable("a1a", rows, labels, 14**0.5)  # 14 attributes, one indicator each
+def _indicators(name: str, *, columns: int, attributes: int) -> Callable[[Path], PaperTable]:
+    """A table of attributes with one indicator each, whose number bounds a row's norm."""
+
+    def read(folder: Path) -> PaperTable:
+        rows, labels = read_libsvm(folder / name / f"{name}.gz", columns=columns)
+        return PaperTable(name, rows, labels, attributes**0.5)
+
+    return read
 
 
-def _mushrooms(folder: Path) -> PaperTable:
-    rows, labels = read_libsvm(folder / "mushrooms" / "mushrooms.gz", columns=112)
-    return PaperTable("mushrooms", rows, labels, 21**0.5)  # 21 attributes, one indicator each
-
-
-def _musk(folder: Path) -> PaperTable:
-    path = folder / "musk" / "clean2.data.gz"
-    with gzip.open(path, "rt") as stream:
+def read_musk(folder: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distances in hundredths of an angstrom, shape (6598, 166), and labels."""
+    with gzip.open(folder / "musk" / "clean2.data.gz", "rt") as stream:
         fields = [line.rstrip(".\n").split(",") for line in stream]
     numbers = np.asarray([row[2:] for row in fields], np.float64)
-    return ranged("musk", numbers[:, :-1], numbers[:, -1])
+    return numbers[:, :-1], numbers[:, -1]
 
 
 def _splice(folder: Path, *, first: int | None, name: str) -> PaperTable:
@@ -150,9 +151,9 @@ def _sensorless(folder: Path) -> PaperTable:
 
 
 _TABLES: dict[str, Callable[[Path], PaperTable]] = {
-    "a1a": _a1a,
-    "mushrooms": _mushrooms,
-    "musk": _musk,
+    "a1a": _indicators("a1a", columns=119, attributes=14),
+    "mushrooms": _indicators("mushrooms", columns=112, attributes=21),
+    "musk": lambda folder: ranged("musk", *read_musk(folder)),
     "splice": lambda folder: _splice(folder, first=1000, name="splice"),
     "splice-all": lambda folder: _splice(folder, first=None, name="splice-all"),
     "sensorless": _sensorless,

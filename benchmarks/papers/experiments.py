@@ -1,16 +1,44 @@
-"""The published experiments by name."""
+"""The published experiments by name, and everything that one command makes of them.
+
+Runs are lines of JSON by the rules of `benchmarks.experiment`; CSV, table and plots are made from
+them. Runs that the present grid does not ask for stay in the file and out of all others.
+"""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.experiment import Found, read_runs, run_trials
 from benchmarks.papers import gu, huang, sun, zhang
-from benchmarks.papers.trials import Experiment
-from dppca.common.errors import SettingError
+from benchmarks.papers.plots import plot_lines
+from benchmarks.papers.tables import group_lines, make_markdown
+from benchmarks.papers.trials import Experiment, Scope, Trial, TrialOutcome
+from dppca.common.errors import DataError, DppcaError, SettingError
+from dppca.common.plotting import check_plotting
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for paper in (gu, huang, sun, zhang)
-    for experiment in paper.EXPERIMENTS
+    each.name: each for paper in (gu, huang, sun, zhang) for each in paper.EXPERIMENTS
 }
+COLUMNS = (
+    *("cell", "seed", "data", "target", "method", "variant", "epsilon", "true_epsilon", "delta"),
+    *("m", "n", "d", "k", "scored", "accuracy", "decoded_accuracy", "support_vectors"),
+    *("seconds", "predict_seconds"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the results are, and the table itself."""
+
+    n_runs: int
+    csv: Path
+    table: Path
+    plots: tuple[Path, Path]
+    text: str
 
 
 def find_experiment(name: str) -> Experiment:
@@ -18,3 +46,73 @@ def find_experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise SettingError(f"no experiment is called {name}: {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]
+
+
+def make_report(
+    experiment: Experiment, scope: Scope, output: Path, *, jobs: int, command: str
+) -> Report:
+    """Run what is missing, then render all of it into ``output``.
+
+    Results on a file are named after it; errors are those of the runs and of the data.
+    """
+    check_plotting()  # before hours of work, not after
+    cells = experiment.grid(scope)
+    about = replace(experiment, notes=(*experiment.notes, *_about_tables(experiment, scope)))
+    stem = experiment.name if scope.source is None else f"{experiment.name}-{scope.source.name}"
+    outcomes = run_cells(experiment, cells, output / f"{stem}.jsonl", jobs=jobs)
+    path, table = output / f"{stem}.csv", output / f"{stem}.md"
+    _write_csv(cells, outcomes, path)
+    lines = group_lines(cells, outcomes)
+    text = make_markdown(about, lines, command=command)
+    table.write_text(text)
+    return Report(len(cells), path, table, plot_lines(experiment, lines, output / stem), text)
+
+
+def run_cells(
+    experiment: Experiment, cells: Sequence[Trial], path: Path, *, jobs: int
+) -> list[TrialOutcome]:
+    """Every cell's outcome, from the file, or computed and added to it.
+
+    Raises
+    ------
+    DataError, SettingError
+        The file is not of this version; a cell cannot be computed (its name is in the message).
+    """
+    _read_outcomes(list(read_runs(path).values()), path)  # before hours of work, too
+    run = partial(_run_cell, experiment.compute)
+    return _read_outcomes(run_trials(cells, path, run=run, jobs=jobs), path)
+
+
+def _run_cell(compute: Callable[[Trial], TrialOutcome], cell: Trial) -> Found:
+    try:
+        return {"outcome": asdict(compute(cell))}
+    except DppcaError as error:
+        raise type(error)(f"{cell.key}: {error}") from error
+
+
+def _read_outcomes(runs: Sequence[Found], path: Path) -> list[TrialOutcome]:
+    try:
+        return [TrialOutcome(**run["outcome"]) for run in runs]
+    except (LookupError, TypeError) as error:
+        raise DataError(f"{path} holds figures of another version: move it away") from error
+
+
+def _write_csv(cells: Sequence[Trial], outcomes: Sequence[TrialOutcome], path: Path) -> None:
+    """Every run as a row, for whoever reads them with other software."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        for cell, outcome in zip(cells, outcomes, strict=True):
+            named = {"cell": cell.name, "data": cell.source.name, "m": cell.owners}
+            writer.writerow({**asdict(cell), **named, **asdict(outcome)})
+
+
+def _about_tables(experiment: Experiment, scope: Scope) -> tuple[str, ...]:
+    if scope.source is None:
+        return experiment.table_notes
+    if scope.source.path is None:
+        return ()
+    return (
+        "Bounds and categories were read from the file. Every guarantee above holds only if they "
+        "are public.",
+    )

@@ -24,6 +24,7 @@ The random subspace has no place here: a model with arbitrary components generat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -31,10 +32,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.data import encode_table
-from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.machines import compute_true_epsilon
-from benchmarks.papers.rows import Coded, PaperSource, PaperTarget
-from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
+from benchmarks.papers.rows import PaperSource
+from benchmarks.papers.trials import (
+    PUBLISHED,
+    SOUND,
+    Experiment,
+    GridForm,
+    Scope,
+    Trial,
+    TrialOutcome,
+    crossed,
+)
 from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
 from dppca.common.estimators.networks.privbayes import PrivBayes
 from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
@@ -53,6 +62,7 @@ ONCE = "PPCA-DP-MH, one noise in total"
 NO_NOISE = "the model without noise"
 NETWORK = "DP-SUBN3"
 CENTRAL = "PrivBayes"
+Matrix = NDArray[np.float64]
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     DRAWN: {"latents": "drawn"},
     INDEPENDENT: {"noise": "independent"},
@@ -68,127 +78,81 @@ _QUICK_ROWS = 6000
 def compute(cell: Trial) -> TrialOutcome:
     """Train on synthetic rows (or real ones, or none) and test on held-out real ones."""
     data = encode_table(cell.source)
-    target = data.target(cell.target)
+    schema, target = data.schema, data.target(cell.target)
     order = np.random.default_rng(cell.seed).permutation(len(data.coded))
     n_held_out = round(_HELD_OUT * len(order))
-    held_out, training = order[:n_held_out], order[n_held_out:]
+    test, training = data.coded[order[:n_held_out]], order[n_held_out:]
     if cell.rows:
         training = training[: cell.rows]
-    truth = target.labels(data.schema, data.coded[held_out])
-    if cell.method in (NO_PRIVACY, MAJORITY, NO_NOISE):
-        return _without_noise(cell, data, target, training, held_out)
-    if cell.method in (NETWORK, CENTRAL):
-        return _from_network(cell, data, target, training, held_out)
-    model = PPCADPMH(
-        epsilon=cell.epsilon,
-        max_rows_per_person=1,
-        delta=cell.delta or None,
-        variant=cell.variant,
-        schema=data.schema,
-        contribution_rate=data.contribution_rate,
-        n_components=cell.components or None,
-        allow_constant=True,
-        entropy=cell.entropy,
-        random_state=cell.noise_seed,
-        **_OPTIONS.get(cell.method, {}),
-    )
-    started = perf_counter()
-    model.fit(data.values[training], groups=np.arange(len(training)) % cell.owners)
-    seconds = perf_counter() - started
-    sound = cell.variant == SOUND
+    truth, rows = target.labels(schema, test), data.coded[training]
 
-    def tested(rows: NDArray[np.float64], released_mean: NDArray[np.float64] | None) -> float:
+    def tested(rows: Matrix, released_mean: Matrix | None = None) -> float:
         return svm_accuracy(
-            target.features(data.schema, rows),
-            target.labels(data.schema, rows, released_mean=released_mean),
-            test=target.features(data.schema, data.coded[held_out]),
+            target.features(schema, rows),
+            target.labels(schema, rows, released_mean=released_mean),
+            test=target.features(schema, test),
             truth=truth,
         )
 
-    return TrialOutcome(
-        n=len(training),
-        d=data.coded.shape[1],
+    outcome = partial(TrialOutcome, n=len(rows), d=rows.shape[1])
+    started = perf_counter()
+    if cell.method == MAJORITY:
+        commonest = np.bincount(target.labels(schema, rows)).argmax()
+        accuracy = float((truth == commonest).mean())
+        return outcome(k=0, accuracy=accuracy, seconds=perf_counter() - started)
+    if cell.method in (NO_PRIVACY, NO_NOISE):
+        k, mean = 0, None
+        if cell.method == NO_NOISE:
+            rows, k = _modelled(rows, data.contribution_rate, seed=cell.noise_seed)
+            mean = rows.mean(axis=0)
+        accuracy = tested(rows, mean)
+        return outcome(k=k, accuracy=accuracy, seconds=perf_counter() - started)
+    settings: dict[str, Any] = {
+        "epsilon": cell.epsilon,
+        "schema": schema,
+        "max_rows_per_person": 1,
+        "entropy": cell.entropy,
+        "random_state": cell.noise_seed,
+    }
+    values = data.values[training]
+    if cell.method in (NETWORK, CENTRAL):
+        network: DPSUBN3 | PrivBayes
+        if cell.method == CENTRAL:
+            network = PrivBayes(**settings).fit(values)
+        else:
+            parts = [values[owner :: cell.owners] for owner in range(cell.owners)]
+            network = DPSUBN3(**settings).fit(parts)
+        synthetic = data.recoded(network.sample(len(values)))
+        seconds, accuracy = perf_counter() - started, tested(synthetic)
+        return outcome(
+            k=0,
+            accuracy=accuracy,
+            decoded_accuracy=accuracy,
+            seconds=seconds,
+            true_epsilon=compute_true_epsilon(network),
+        )
+    model = PPCADPMH(
+        delta=cell.delta or None,
+        variant=cell.variant,
+        contribution_rate=data.contribution_rate,
+        n_components=cell.components or None,
+        allow_constant=True,
+        **settings,
+        **_OPTIONS.get(cell.method, {}),
+    )
+    model.fit(values, groups=np.arange(len(training)) % cell.owners)
+    seconds, sound = perf_counter() - started, cell.variant == SOUND
+    return outcome(
         k=len(model.components_),
         accuracy=tested(model.synthetic_, model.mean_ if sound else None),
-        decoded_accuracy=tested(data.recoded(model.decoded_), None) if sound else None,
+        decoded_accuracy=tested(data.recoded(model.decoded_)) if sound else None,
         seconds=seconds,
         delta=cell.delta,
         true_epsilon=compute_true_epsilon(model),
     )
 
 
-def _from_network(
-    cell: Trial,
-    data: Coded,
-    target: PaperTarget,
-    training: NDArray[np.intp],
-    held_out: NDArray[np.intp],
-) -> TrialOutcome:
-    settings: dict[str, Any] = {
-        "epsilon": cell.epsilon,
-        "schema": data.schema,
-        "max_rows_per_person": 1,
-        "entropy": cell.entropy,
-        "random_state": cell.noise_seed,
-    }
-    rows = data.values[training]
-    started = perf_counter()
-    model: DPSUBN3 | PrivBayes
-    if cell.method == CENTRAL:
-        model = PrivBayes(**settings).fit(rows)
-    else:
-        model = DPSUBN3(**settings).fit(
-            [rows[owner :: cell.owners] for owner in range(cell.owners)]
-        )
-    synthetic = data.recoded(model.sample(len(rows)))
-    seconds = perf_counter() - started
-    accuracy = svm_accuracy(
-        target.features(data.schema, synthetic),
-        target.labels(data.schema, synthetic),
-        test=target.features(data.schema, data.coded[held_out]),
-        truth=target.labels(data.schema, data.coded[held_out]),
-    )
-    return TrialOutcome(
-        n=len(training),
-        d=data.coded.shape[1],
-        k=0,
-        accuracy=accuracy,
-        decoded_accuracy=accuracy,
-        seconds=seconds,
-        true_epsilon=compute_true_epsilon(model),
-    )
-
-
-def _without_noise(
-    cell: Trial,
-    data: Coded,
-    target: PaperTarget,
-    training: NDArray[np.intp],
-    held_out: NDArray[np.intp],
-) -> TrialOutcome:
-    rows, d, k = data.coded[training], data.coded.shape[1], 0
-    truth = target.labels(data.schema, data.coded[held_out])
-    labels = target.labels(data.schema, rows)
-    started = perf_counter()
-    if cell.method == MAJORITY:
-        accuracy = float((truth == np.bincount(labels).argmax()).mean())
-    else:
-        if cell.method == NO_NOISE:
-            rows, k = _modelled(rows, data.contribution_rate, seed=cell.noise_seed)
-            labels = target.labels(data.schema, rows, released_mean=rows.mean(axis=0))
-        accuracy = svm_accuracy(
-            target.features(data.schema, rows),
-            labels,
-            test=target.features(data.schema, data.coded[held_out]),
-            truth=truth,
-        )
-    seconds = perf_counter() - started
-    return TrialOutcome(n=len(training), d=d, k=k, accuracy=accuracy, seconds=seconds)
-
-
-def _modelled(
-    rows: NDArray[np.float64], contribution_rate: float, *, seed: int
-) -> tuple[NDArray[np.float64], int]:
+def _modelled(rows: Matrix, contribution_rate: float, *, seed: int) -> tuple[Matrix, int]:
     """As many rows of probabilistic PCA on exact moments, and its number of components."""
     parts = decompose(np.cov(rows.T, bias=True))
     rule = ComponentRule(contribution_rate=contribution_rate)
@@ -274,20 +238,15 @@ def fig4_grid(scope: Scope) -> tuple[Trial, ...]:
     return _cells(scope, wanted, forms=_forms(scope), epsilons=("0.2",), owners=owners)
 
 
-def fig2_printed(cell: Trial) -> Mapping[str, str]:
-    """The one figure in the paper's text."""
-    reads = cell.source.name == "nltcs" and cell.variant == PUBLISHED and cell.method == METHOD
-    return {"accuracy": "nearly 80 %"} if reads and cell.components == 8 else {}
+def printed(cell: Trial) -> Mapping[str, str]:
+    """The one figure in the paper's text: k = 8 is what its rule gave at epsilon = 0.1."""
+    told = (cell.source.name, cell.method, cell.variant) == ("nltcs", METHOD, PUBLISHED)
+    if not told or (cell.target, cell.epsilon) != ("outside", "0.1"):
+        return {}
+    figures = {8: "nearly 80 %", 0: "nearly 80 % (k = 8)"}
+    return {"accuracy": figures[cell.components]} if cell.components in figures else {}
 
 
-def fig3_printed(cell: Trial) -> Mapping[str, str]:
-    """The same figure: k = 8 is what the paper's rule gave at epsilon = 0.1."""
-    reads = cell.source.name == "nltcs" and cell.variant == PUBLISHED and cell.method == METHOD
-    told = reads and cell.target == "outside" and cell.epsilon == "0.1"
-    return {"accuracy": "nearly 80 % (k = 8)"} if told else {}
-
-
-_SOURCE = "Gu, Zhang and Yang 2022"
 _NOTES = (
     "Accuracy of a linear SVM trained on synthetic rows and tested on real rows held out: coded "
     "rows, and for sound forms decoded ones, which the schema allows.",
@@ -307,34 +266,20 @@ _FIG3_NOTES = (
     "`one noise in total` needs a curator who may see rows, or summation that hides the owners' "
     "parts: the federation has neither.",
 )
-EXPERIMENTS = (
+EXPERIMENTS = tuple(
     Experiment(
-        name="gu-fig2",
-        title="PPCA-DP-MH: accuracy against the number of components",
-        source=f"{_SOURCE}, figure 2",
-        x="k",
-        grid=fig2_grid,
+        name=f"gu-fig{figure}",
+        title=f"PPCA-DP-MH: accuracy against {against}",
+        source=f"Gu, Zhang and Yang 2022, figure {figure}",
+        x=x,
+        grid=grid,
         compute=compute,
-        printed=fig2_printed,
-        notes=_NOTES,
-    ),
-    Experiment(
-        name="gu-fig3",
-        title="PPCA-DP-MH: accuracy against epsilon",
-        source=f"{_SOURCE}, figure 3",
-        x="epsilon",
-        grid=fig3_grid,
-        compute=compute,
-        printed=fig3_printed,
-        notes=(*_NOTES, *_NETWORK_NOTES, *_FIG3_NOTES),
-    ),
-    Experiment(
-        name="gu-fig4",
-        title="PPCA-DP-MH: accuracy against the number of owners",
-        source=f"{_SOURCE}, figure 4",
-        x="m",
-        grid=fig4_grid,
-        compute=compute,
-        notes=(*_NOTES, *_NETWORK_NOTES),
-    ),
+        printed=printed,
+        notes=notes,
+    )
+    for figure, against, x, grid, notes in (
+        (2, "the number of components", "k", fig2_grid, _NOTES),
+        (3, "epsilon", "epsilon", fig3_grid, (*_NOTES, *_NETWORK_NOTES, *_FIG3_NOTES)),
+        (4, "the number of owners", "m", fig4_grid, (*_NOTES, *_NETWORK_NOTES)),
+    )
 )

@@ -14,10 +14,10 @@ The paper's Sensorless (58,509 rows) and Covertype (580,000) are not in the data
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from benchmarks.papers.data import load_table
-from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.machines import delta_for, score, score_control, split_rows
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.trials import (
@@ -25,9 +25,11 @@ from benchmarks.papers.trials import (
     PUBLISHED,
     SOUND,
     Experiment,
+    GridForm,
     Scope,
     Trial,
     TrialOutcome,
+    crossed,
 )
 from dppca.common.estimators.ag_svm import AGSVM
 from dppca.common.estimators.dppca_svm import DPPCASVM
@@ -44,25 +46,16 @@ _RATE = 0.85
 _FULL_ROWS, _QUICK_ROWS = 10_000, 2500
 
 
-def compute(cell: Trial) -> TrialOutcome:
-    """One linear machine, tested on rows held out."""
-    return _computed(cell, kernel="linear")
-
-
-def compute_times(cell: Trial) -> TrialOutcome:
-    """The same with libsvm's RBF machine, whose time depends on the number of columns."""
-    return _computed(cell, kernel="rbf")
-
-
-def _computed(cell: Trial, *, kernel: str) -> TrialOutcome:
+def compute(cell: Trial, *, kernel: str = "linear") -> TrialOutcome:
+    """One machine, tested on rows held out; with libsvm's RBF kernel to compare times."""
     table = load_table(cell.source)
     split = split_rows(table, cell)
     if cell.method == "SVM":
         return score(SVM(kernel=kernel, allow_constant=True), split)
     delta = delta_for(cell, len(split.rows))
     if cell.imitated:
-        private = _machine(cell, delta, variant=cell.imitated, row_norm=table.row_norm)
-        k = len(private.fit(split.rows, split.labels).components_)
+        imitated = _machine(cell, delta, variant=cell.imitated, row_norm=table.row_norm)
+        k = len(imitated.fit(split.rows, split.labels).components_)
         return score_control(k, split, seed=cell.noise_seed, kernel=kernel, C=1.0)
     machine = _machine(cell, delta, variant=cell.variant, row_norm=table.row_norm)
     if cell.method != _PCADP:
@@ -143,13 +136,8 @@ def fig3_grid(scope: Scope) -> tuple[Trial, ...]:
 
 def fig4_grid(scope: Scope) -> tuple[Trial, ...]:
     """Running times at epsilon = 0.1."""
-    return _cells(
-        scope,
-        ("adult", "musk"),
-        (_DPPCA, _AG, _MOD),
-        epsilons=("0.1",),
-        variants=(PUBLISHED,),
-    )
+    methods = (_DPPCA, _AG, _MOD)
+    return _cells(scope, ("adult", "musk"), methods, epsilons=("0.1",), variants=(PUBLISHED,))
 
 
 def printed(cell: Trial) -> Mapping[str, str]:
@@ -167,42 +155,39 @@ _NOTES = (
     "Accuracy on a fifth held out. `true epsilon` is what the components cost; the classifiers are "
     "trained on raw rows in their basis and may not leave, but for PCA-DPSVM's sound form.",
 )
+_FIG1_NOTE = (
+    "PCA-DPSVM as printed releases components without noise, and noise on the weights that leaves "
+    "no signal."
+)
+_TIME_NOTE = (
+    "Seconds to train libsvm's RBF machine on the same rows, noise and decomposition included; on "
+    "a shared machine, so compare their order."
+)
+_on_table = partial(
+    Experiment, compute=compute, printed=printed, notes=_NOTES, table_notes=(_STANDS_IN,)
+)
 EXPERIMENTS = (
-    Experiment(
+    _on_table(
         name="huang-fig1",
         title="DPPCA-SVM and PCA-DPSVM: accuracy against epsilon",
         source=f"{_SOURCE}, figure 1",
         x="epsilon",
         grid=fig1_grid,
-        compute=compute,
-        printed=printed,
-        notes=(
-            *_NOTES,
-            "PCA-DPSVM as printed releases components without noise, and noise on the weights that "
-            "leaves no signal.",
-        ),
-        table_notes=(_STANDS_IN,),
+        notes=(*_NOTES, _FIG1_NOTE),
     ),
-    Experiment(
+    _on_table(
         name="huang-fig2",
         title="Three private second moments: accuracy against epsilon",
         source=f"{_SOURCE}, figure 2",
         x="epsilon",
         grid=fig2_grid,
-        compute=compute,
-        printed=printed,
-        notes=_NOTES,
-        table_notes=(_STANDS_IN,),
     ),
-    Experiment(
+    _on_table(
         name="huang-fig3",
         title="Three private second moments: accuracy against the number of rows",
         source=f"{_SOURCE}, figure 3",
         x="n",
         grid=fig3_grid,
-        compute=compute,
-        notes=_NOTES,
-        table_notes=(_STANDS_IN,),
     ),
     Experiment(
         name="huang-fig4",
@@ -210,11 +195,8 @@ EXPERIMENTS = (
         source=f"{_SOURCE}, figure 4",
         x="method",
         grid=fig4_grid,
-        compute=compute_times,
+        compute=partial(compute, kernel="rbf"),
         measures=("seconds",),
-        notes=(
-            "Seconds to train libsvm's RBF machine on the same rows, noise and decomposition "
-            "included; on a shared machine, so compare their order.",
-        ),
+        notes=(_TIME_NOTE,),
     ),
 )

@@ -9,12 +9,13 @@ of panels per measure and a column per table and target.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.tables import Line, group_lines
-from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment, Run
-from dppca.common.plotting import DPI, check_plotting, new_figure, plain_numbers
+from benchmarks.papers.tables import Line
+from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment
+from dppca.common.plotting import DPI, new_figure, plain_numbers
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -33,11 +34,11 @@ _NAMES = {
 }
 
 
-def plot_runs(experiment: Experiment, runs: Sequence[Run], stem: Path) -> tuple[Path, Path]:
+def plot_lines(experiment: Experiment, lines: Sequence[Line], stem: Path) -> tuple[Path, Path]:
     """Draw ``stem.png`` and ``stem.svg``; their paths."""
-    check_plotting()
-    lines = group_lines(runs)
-    panels = _panels(lines)
+    panels: dict[str, list[Line]] = {}
+    for line in lines:
+        panels.setdefault(f"{line.cell.source.name} {line.cell.target}".strip(), []).append(line)
     methods = list(dict.fromkeys(line.cell.method for line in lines if _drawn(line, experiment.x)))
     rows, columns = len(experiment.measures), len(panels)
     figure = new_figure(3.4 * columns + 1.2, 3.0 * rows + 1.2)
@@ -55,14 +56,8 @@ def plot_runs(experiment: Experiment, runs: Sequence[Run], stem: Path) -> tuple[
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
     if handles:
-        figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="outside lower center",
-            ncols=min(3, len(handles)),
-            frameon=False,
-            fontsize=8,
-        )
+        look: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
+        figure.legend(list(handles.values()), list(handles), ncols=min(3, len(handles)), **look)
     figure.suptitle(experiment.title, fontsize=11)
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     figure.savefig(png, dpi=DPI)
@@ -70,29 +65,18 @@ def plot_runs(experiment: Experiment, runs: Sequence[Run], stem: Path) -> tuple[
     return png, svg
 
 
-def _panels(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    by_label: dict[str, list[Line]] = {}
-    for line in lines:
-        title = f"{line.cell.source.name} {line.cell.target}".strip()
-        by_label.setdefault(title, []).append(line)
-    return by_label
-
-
 def _drawn(line: Line, x: str) -> bool:
     """Whether a line is a point of a curve, and not a level across."""
-    if x == "epsilon":
-        return bool(line.cell.epsilon)
     return x in ("n", "d") or bool(line.cell.epsilon)
 
 
 def _position(line: Line, x: str) -> float:
-    if x == "epsilon":
-        return float(line.cell.epsilon)
-    if x == "m":
-        return line.cell.owners
-    if x == "k" and line.cell.components:
-        return line.cell.components
-    return line.mean(x) or 0.0
+    given = {
+        "epsilon": float(line.cell.epsilon or 0),
+        "m": line.cell.owners,
+        "k": line.cell.components,
+    }
+    return given.get(x) or line.mean(x) or 0.0
 
 
 def _curves(
@@ -100,27 +84,21 @@ def _curves(
 ) -> None:
     curves: dict[tuple[str, str, str], list[Line]] = {}
     several = len({line.cell.scored for line in members}) > 1
-    levels = 0
+    greys = cycle(LEVELS)
     for line in members:
-        mean = line.mean(measure)
+        mean, method = line.mean(measure), line.cell.method
         if mean is None:
             continue
         if _drawn(line, x):
-            key = (line.cell.method, line.cell.variant, line.cell.scored)
+            key = (method, line.cell.variant, line.cell.scored)
             curves.setdefault(key, []).append(line)
-        else:
-            colour, style = LEVELS[levels % len(LEVELS)]
-            axes.axhline(
-                mean,
-                color=colour,
-                linestyle=style,
-                linewidth=1.5,
-                label=line.cell.method + (f", {line.cell.scored}" if several else ""),
-            )
-            levels += 1
+            continue
+        colour, style = next(greys)
+        label = method + (f", {line.cell.scored}" if several else "")
+        axes.axhline(mean, color=colour, linestyle=style, linewidth=1.5, label=label)
     for (method, variant, scored), points in curves.items():
         points.sort(key=lambda line: _position(line, x))
-        index = methods.index(method)
+        index, control = methods.index(method), variant in CONTROLS.values()
         colour = COLOURS[index % len(COLOURS)]
         axes.errorbar(
             [_position(line, x) for line in points],
@@ -130,15 +108,15 @@ def _curves(
             marker=MARKERS[index % len(MARKERS)],
             markerfacecolor="white" if variant == PUBLISHED else colour,
             linestyle=LINES.get(variant, ":"),
-            linewidth=1.0 if variant in CONTROLS.values() else 1.4,
-            markersize=2 if variant in CONTROLS.values() else 5,
+            linewidth=1.0 if control else 1.4,
+            markersize=2 if control else 5,
             capsize=2,
             label=f"{method} {variant}".strip() + (f", {scored}" if several else ""),
         )
     if x == "epsilon":
         axes.set_xscale("log")
         plain_numbers(axes.xaxis)
-    if measure != "accuracy" and measure != "support_vectors":
+    if measure not in ("accuracy", "support_vectors"):
         axes.set_yscale("log")
         plain_numbers(axes.yaxis)
     axes.set_xlabel(_NAMES[x])
@@ -148,14 +126,8 @@ def _curves(
 def _bars(axes: Any, members: Sequence[Line], measure: str) -> None:
     names = [f"{line.cell.method}\n{line.cell.variant}".strip() for line in members]
     for place, line in enumerate(members):
-        axes.bar(
-            place,
-            line.mean(measure) or 0.0,
-            yerr=line.spread(measure),
-            capsize=3,
-            color="#0072B2" if not line.cell.epsilon else "#E69F00",
-            hatch="" if not line.cell.epsilon else "///",
-            edgecolor="white",
-        )
+        colour, hatch = ("#E69F00", "///") if line.cell.epsilon else ("#0072B2", "")
+        look = {"color": colour, "hatch": hatch, "edgecolor": "white", "capsize": 3}
+        axes.bar(place, line.mean(measure) or 0.0, yerr=line.spread(measure), **look)
     axes.set_xticks(range(len(names)), names, fontsize=7, rotation=60)
     axes.set_ylim(bottom=0)

@@ -8,8 +8,6 @@ the proofs need them. `Coded` is what PPCA-DP-MH takes: a schema and rows in its
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.studies import PublicData
+from benchmarks.studies import PublicData, parse_rows
 from dppca.common.errors import DataError
 from dppca.common.estimators.unit_ball import UnitBall
 from dppca.common.schema import Numeric, Schema, encode
@@ -147,28 +145,14 @@ class Coded:
 
 def coded_from(data: PublicData, targets: tuple[PaperTarget, ...]) -> Coded:
     """Text fields as a study codes them; every field must be a value of its attribute."""
-    schema = Schema.from_document(
-        {"resolution_bits": 10, "max_rows_per_person": 1, "attributes": data.attributes}
-    )
-    columns = [_column(schema, index, data.rows) for index in range(len(schema.attributes))]
-    return Coded(
-        name=data.name,
-        schema=schema,
-        values=np.column_stack(columns).astype(np.float64),
-        coded=encode(schema, columns) / float(1 << schema.resolution_bits),
-        targets=targets,
-        contribution_rate=data.contribution_rate,
-    )
-
-
-def _column(schema: Schema, index: int, rows: list[list[str]]) -> Any:
-    attribute = schema.attributes[index]
-    fields = [row[index] for row in rows]
-    if isinstance(attribute, Numeric):
-        numbers = np.asarray(fields, np.float64)
-        return np.clip(numbers, attribute.lower, attribute.upper)  # a study's own public rule
-    codes = {label: code for code, label in enumerate(attribute.labels)}
-    return np.asarray([codes[field] for field in fields], np.int32)
+    schema = data.schema()
+    columns = parse_rows(schema, data.rows)
+    for place, attribute in enumerate(schema.attributes):
+        if isinstance(attribute, Numeric):  # a study's own public rule
+            columns[place] = columns[place].clip(*attribute.bounds)
+    values = np.column_stack(columns).astype(np.float64)
+    coded = encode(schema, columns) / float(1 << schema.resolution_bits)
+    return Coded(data.name, schema, values, coded, targets, data.contribution_rate)
 
 
 def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> PaperTable:
@@ -202,16 +186,10 @@ def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.f
     from sklearn.datasets import load_svmlight_file
 
     try:
-        with _opened(path) as stream:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             rows, labels = load_svmlight_file(stream, n_features=columns)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(
             f"{path.name} cannot be read as a libsvm file: LABEL INDEX:VALUE ... on each line"
         ) from error
     return np.asarray(rows.toarray(), np.float64), labels
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-        yield stream

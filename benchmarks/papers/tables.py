@@ -10,12 +10,20 @@ their own. A column that is empty for every line is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from benchmarks.experiment import markdown_table
-from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment, Run, Scored, Trial
+from benchmarks.papers.trials import (
+    CONTROLS,
+    PUBLISHED,
+    SOUND,
+    Experiment,
+    Scored,
+    Trial,
+    TrialOutcome,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +31,11 @@ class Line:
     """All runs of one cell."""
 
     cell: Trial
-    runs: tuple[Run, ...]
+    outcomes: tuple[TrialOutcome, ...]
 
     def values(self, measure: str) -> tuple[float, ...]:
         """What every run gave, those without such a figure left out."""
-        values = (getattr(run.outcome, measure) for run in self.runs)
+        values = (getattr(outcome, measure) for outcome in self.outcomes)
         return tuple(float(value) for value in values if value is not None)
 
     def mean(self, measure: str) -> float | None:
@@ -40,84 +48,84 @@ class Line:
         values = self.values(measure)
         return stdev(values) if len(values) > 1 else 0.0
 
+    def text(self, measure: str, digits: int, *, unit: float = 1.0) -> str:
+        """Mean, and the spread of several runs; empty where there is no such figure."""
+        mean = self.mean(measure)
+        if mean is None:
+            return ""
+        spread = f" ± {unit * self.spread(measure):.{digits}f}" if len(self.outcomes) > 1 else ""
+        return f"{unit * mean:.{digits}f}{spread}"
 
-def group_lines(runs: Sequence[Run]) -> tuple[Line, ...]:
+
+def group_lines(cells: Sequence[Trial], outcomes: Sequence[TrialOutcome]) -> tuple[Line, ...]:
     """Runs by cell, in the order they first come."""
-    by_trial: dict[str, list[Run]] = {}
-    for run in runs:
-        by_trial.setdefault(run.cell.name, []).append(run)
-    return tuple(Line(replace(group[0].cell, seed=0), tuple(group)) for group in by_trial.values())
+    groups: dict[Trial, list[TrialOutcome]] = {}
+    for cell, outcome in zip(cells, outcomes, strict=True):
+        groups.setdefault(replace(cell, seed=0), []).append(outcome)
+    return tuple(Line(cell, tuple(group)) for cell, group in groups.items())
 
 
-def make_markdown(experiment: Experiment, runs: Sequence[Run], *, command: str) -> str:
+def make_markdown(experiment: Experiment, lines: Sequence[Line], *, command: str) -> str:
     """The table with its title, source, command and notes."""
-    lines = group_lines(runs)
     told = [line for line in lines if not line.cell.imitated]
-    named = [(name, [text(line) for line in told]) for name, text in _columns(experiment, lines)]
-    shown = [(name, texts) for name, texts in named if any(texts)]
-    header, columns = [name for name, _ in shown], [texts for _, texts in shown]
-    rows = zip(*columns, strict=True)
-    table = markdown_table(header, rows, words=range(len(header)))
+    texts = {
+        name: [text(line) for line in told] for name, text in _columns(experiment, lines).items()
+    }
+    shown = {name: column for name, column in texts.items() if any(column)}
+    rows = zip(*shown.values(), strict=True)
+    table = markdown_table(list(shown), rows, words=range(len(shown)))
     notes = "\n".join(f"- {note}" for note in experiment.notes)
     return (
         f"# {experiment.title}\n\n{experiment.source}. Made by `{command}`.\n\n{table}\n{notes}\n"
     )
 
 
-def _columns(
-    experiment: Experiment, lines: Sequence[Line]
-) -> list[tuple[str, Callable[[Line], str]]]:
-    vectors = any(line.mean("support_vectors") is not None for line in lines)
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("data", lambda line: line.cell.source.name),
-        ("target", lambda line: line.cell.target),
-        ("method", lambda line: line.cell.method),
-        ("variant", lambda line: line.cell.variant),
-        ("epsilon", lambda line: line.cell.epsilon),
-        ("true epsilon", _true_epsilon),
-        ("delta", lambda line: _rounded(line.runs[0].outcome.delta)),
-        ("m", lambda line: str(line.cell.owners) if line.cell.owners > 1 else ""),
-        ("n", lambda line: str(line.runs[0].outcome.n)),
-        ("d", lambda line: str(line.runs[0].outcome.d)),
-        ("k asked", lambda line: str(line.cell.components or "")),
-        ("k", lambda line: _range(line.values("k"))),
-        ("scored on", lambda line: line.cell.scored),
-        ("accuracy %", lambda line: _percent(line)),
-        ("decoded rows %", lambda line: _percent(line, "decoded_accuracy")),
-        ("printed", lambda line: experiment.printed(line.cell).get("accuracy", "")),
-    ]
-    if vectors:
-        columns += [
-            ("support vectors", lambda line: _count(line)),
-            (
-                "printed, support vectors",
-                lambda line: experiment.printed(line.cell).get("support_vectors", ""),
-            ),
-        ]
-    columns += [
-        ("control: random subspace", lambda line: _beside(line, lines, CONTROLS[PUBLISHED])),
-        ("sound form, held out", lambda line: _beside(line, lines, SOUND)),
-        ("seconds", lambda line: f"{line.mean('seconds'):.2f}"),
-        ("to predict", lambda line: _seconds(line, "predict_seconds")),
-        ("runs", lambda line: str(len(line.runs))),
-    ]
-    return columns
+def _columns(experiment: Experiment, lines: Sequence[Line]) -> Mapping[str, Callable[[Line], str]]:
+    by_name = {line.cell.name: line for line in lines}
 
+    def printed(measure: str) -> Callable[[Line], str]:
+        return lambda line: experiment.printed(line.cell).get(measure, "")
 
-def _beside(line: Line, lines: Sequence[Line], variant: str) -> str:
-    """The figure of the line that differs in its variant, beside those it puts in place."""
-    if variant == SOUND:
-        counterpart = replace(line.cell, variant=SOUND, scored=Scored.HELD_OUT)
-        belongs = line.cell.variant == PUBLISHED
-    else:
-        counterpart = replace(line.cell, variant=CONTROLS.get(line.cell.variant, ""))
-        belongs = line.cell.variant in CONTROLS
-    percentages = (_percent(other) for other in lines if other.cell.name == counterpart.name)
-    return next(percentages, "") if belongs else ""
+    def control(line: Line) -> str:
+        variant = CONTROLS.get(line.cell.variant)
+        return beside(replace(line.cell, variant=variant)) if variant else ""
+
+    def sound(line: Line) -> str:
+        held_out = replace(line.cell, variant=SOUND, scored=Scored.HELD_OUT)
+        return beside(held_out) if line.cell.variant == PUBLISHED else ""
+
+    def beside(cell: Trial) -> str:
+        return by_name[cell.name].text("accuracy", 2, unit=100) if cell.name in by_name else ""
+
+    return {
+        "data": lambda line: line.cell.source.name,
+        "target": lambda line: line.cell.target,
+        "method": lambda line: line.cell.method,
+        "variant": lambda line: line.cell.variant,
+        "epsilon": lambda line: line.cell.epsilon,
+        "true epsilon": _true_epsilon,
+        "delta": lambda line: _rounded(line.outcomes[0].delta),
+        "m": lambda line: str(line.cell.owners) if line.cell.owners > 1 else "",
+        "n": lambda line: str(line.outcomes[0].n),
+        "d": lambda line: str(line.outcomes[0].d),
+        "k asked": lambda line: str(line.cell.components or ""),
+        "k": _components,
+        "scored on": lambda line: line.cell.scored,
+        "accuracy %": lambda line: line.text("accuracy", 2, unit=100),
+        "decoded rows %": lambda line: line.text("decoded_accuracy", 2, unit=100),
+        "printed": printed("accuracy"),
+        "support vectors": lambda line: line.text("support_vectors", 0),
+        "printed, support vectors": printed("support_vectors"),
+        "control: random subspace": control,
+        "sound form, held out": sound,
+        "seconds": lambda line: f"{line.mean('seconds'):.2f}",
+        "to predict": lambda line: _positive(line, "predict_seconds"),
+        "runs": lambda line: str(len(line.outcomes)),
+    }
 
 
 def _true_epsilon(line: Line) -> str:
-    texts = [run.outcome.true_epsilon for run in line.runs]
+    texts = [outcome.true_epsilon for outcome in line.outcomes]
     if all(texts):
         return _rounded(max(texts, key=float))
     return "none" if line.cell.variant in (PUBLISHED, SOUND) else ""
@@ -127,29 +135,13 @@ def _rounded(decimal: str) -> str:
     return f"{float(decimal):.4g}" if decimal else ""
 
 
-def _percent(line: Line, measure: str = "accuracy") -> str:
-    mean = line.mean(measure)
-    if mean is None:
-        return ""
-    spread = f" ± {100 * line.spread(measure):.2f}" if len(line.runs) > 1 else ""
-    return f"{100 * mean:.2f}{spread}"
-
-
-def _count(line: Line) -> str:
-    mean = line.mean("support_vectors")
-    if mean is None:
-        return ""
-    spread = line.spread("support_vectors")
-    return f"{mean:.0f} ± {spread:.0f}" if len(line.runs) > 1 else f"{mean:.0f}"
-
-
-def _range(values: Sequence[float]) -> str:
-    lowest, highest = int(min(values)), int(max(values))
+def _components(line: Line) -> str:
+    lowest, highest = (int(end(line.values("k"))) for end in (min, max))
     if highest == 0:
         return ""
     return str(lowest) if lowest == highest else f"{lowest} to {highest}"
 
 
-def _seconds(line: Line, measure: str) -> str:
+def _positive(line: Line, measure: str) -> str:
     mean = line.mean(measure)
     return f"{mean:.2f}" if mean else ""

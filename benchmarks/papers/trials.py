@@ -8,10 +8,11 @@ alone decides which rows are held out, so that methods are compared on the same 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from itertools import product
 
 from benchmarks.papers.rows import PaperSource
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
@@ -80,6 +81,11 @@ class Trial:
         return f"{self.source.name}: {form} {said} on {self.scored}".replace("  ", " ")
 
     @property
+    def key(self) -> str:
+        """What a run is known by."""
+        return f"{self.name}, seed {self.seed}"
+
+    @property
     def imitated(self) -> str:
         """The variant whose number of components a control has; empty for all but controls."""
         return next(
@@ -130,11 +136,49 @@ class TrialOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A cell and its outcome: one row of a CSV file."""
+class GridForm:
+    """One line of a figure: a method in one of its variants."""
 
-    cell: Trial
-    outcome: TrialOutcome
+    method: str
+    variant: str = CEILING
+    delta: str = ""
+
+
+def crossed(
+    source: PaperSource,
+    forms: Iterable[GridForm],
+    *,
+    seeds: Iterable[int],
+    epsilons: Sequence[str],
+    owners: Sequence[int] = (1,),
+    rows: Sequence[int] = (0,),
+    columns: Sequence[int] = (0,),
+    components: Sequence[int] = (0,),
+    target: str = "",
+) -> list[Trial]:
+    """Every cell of the lines on one table, for every combination of what varies.
+
+    A line without noise does not depend on epsilon, owners or components, so it has one cell where
+    the others have many. What comes first among the arguments varies slowest, the seed fastest;
+    tables keep that order.
+    """
+    cells: list[Trial] = []
+    for form in forms:
+        kind = Trial(source, form.method, form.variant, delta=form.delta, target=target)
+        noisy = form.variant != CEILING
+        varied = product(
+            epsilons if noisy else ("",),
+            owners if noisy else (1,),
+            rows,
+            columns,
+            components if noisy else (0,),
+            seeds,
+        )
+        cells += [
+            replace(kind, epsilon=epsilon, owners=m, rows=n, columns=d, components=k, seed=seed)
+            for epsilon, m, n, d, k, seed in varied
+        ]
+    return cells
 
 
 @dataclass(frozen=True, slots=True)

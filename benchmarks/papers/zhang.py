@@ -15,9 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.papers.data import load_table
-from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.machines import score, split_rows
-from benchmarks.papers.trials import PUBLISHED, SOUND, Experiment, Scope, Trial, TrialOutcome
+from benchmarks.papers.trials import (
+    PUBLISHED,
+    SOUND,
+    Experiment,
+    GridForm,
+    Scope,
+    Trial,
+    TrialOutcome,
+    crossed,
+)
 from dppca.common.estimators.dpsvmdvp import DPSVMDVP
 from dppca.common.estimators.private_svm import PrivateSVM
 from dppca.common.estimators.svm import SVM

@@ -18,13 +18,13 @@ from typing import Any
 
 import grpc
 
-from benchmarks.performance.bare import METHOD
+from benchmarks.performance.bare import THROW, path_of
 from benchmarks.performance.federation import (
     CuratorProcess,
     credentials_in,
     make_release,
-    owner_name,
 )
+from benchmarks.releases import owner_name
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ConflictError
 from dppca.common.signing import Purpose
@@ -58,7 +58,7 @@ class Sender:
 
 def make_senders(federation: CuratorProcess, study: Study, folder: Path) -> list[Sender]:
     """One for each owner of a study, enrolled and with a release of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     return [
         _sender(federation, study, number, folder / f"{number}.bin")
         for number in range(len(study.owners))
@@ -99,7 +99,7 @@ def throw_all(
     address: str, senders: list[Sender], *, at_once: int, connected: bool = True
 ) -> float:
     """Seconds until a bare server has taken and forgotten the same messages."""
-    taken, answers = _all(address, METHOD, senders, at_once, connected=connected)
+    taken, answers = _all(address, path_of(THROW), senders, at_once, connected=connected)
     for sender, answer in zip(senders, answers, strict=True):
         if int(answer) != sum(sender.sizes):
             raise ConflictError(f"the bare server took {answer!r} of {sum(sender.sizes)} bytes")

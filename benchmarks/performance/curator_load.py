@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
-from benchmarks.performance.bare import started
+from benchmarks.performance import bare
 from benchmarks.performance.crowd import Sender, make_senders, send_all, throw_all
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
@@ -51,21 +50,18 @@ def _crowd(plan: BenchmarkPlan, owners: int, columns: int, at_once: int) -> tupl
     with CuratorProcess(folder) as federation:
         federation.create(study)
         senders = make_senders(federation, study, folder / "releases")
-        port_file = folder / "bare"
-        command = [sys.executable, "-m", "benchmarks.performance.bare"]
-        with started(
-            [*command, str(federation.curator.credentials), str(port_file)], port_file
-        ) as address:
-            bare = throw_all(address, senders, at_once=at_once)
+        port_file, credentials = folder / "bare", federation.curator.credentials
+        with bare.started(bare.__name__, credentials, port_file, port_file=port_file) as address:
+            floor = throw_all(address, senders, at_once=at_once)
             taken = send_all(federation.address, senders, at_once=at_once)
             accepted, decomposed = _outcome(federation.address, study, senders[0])
-            bare = (bare + throw_all(address, senders, at_once=at_once)) / 2
-        peak = federation.peak_bytes()
+            floor = (floor + throw_all(address, senders, at_once=at_once)) / 2
+        peak = federation.peak_mib()
     for sender in senders:
         sender.path.unlink()
     return (
-        *(owners, at_once, megabytes, taken, megabytes / taken, megabytes / bare, bare / taken),
-        *(accepted, decomposed, peak / 2**20),
+        *(owners, at_once, megabytes, taken, megabytes / taken, megabytes / floor, floor / taken),
+        *(accepted, decomposed, peak),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.local_postgres import find_programs, server_address, start_server
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND
+from benchmarks.releases import numeric_attributes
 from dppca.common.schema import Schema
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.records.databases import PostgreSQLLocation
@@ -63,27 +63,17 @@ def _race(plan: BenchmarkPlan, folder: Path, kind: str, n: int) -> tuple[Cell, .
         moments = moments_of_table(open_table(place, schema), schema)
         assert moments.n_rows == n
 
-    timings = time_subjects(
-        [
-            BenchmarkSubject("driver", _read(address, name, names), n),
-            BenchmarkSubject("ours", ours, n),
-        ],
-        rounds=plan.rounds,
-    )
-    alone, mine = timings["driver"], timings["ours"]
-    by_cpu = alone.median_cpu_s / mine.median_cpu_s
-    return kind, n, alone.rate / 1e6, mine.rate / 1e6, mine.rate / alone.rate, by_cpu
+    driver = partial(_read, address, f"SELECT {', '.join(names)} FROM {name}")  # noqa: S608 - ours
+    alone, mine = plan.race({"driver": driver, "ours": ours}, work=n).values()
+    return kind, n, alone.rate / 1e6, mine.rate / 1e6, *mine.gains(alone)
 
 
-def _read(address: str, table: str, names: list[str]) -> Callable[[], None]:
-    def run() -> None:
-        with closing(_ADBC.connect(address)) as connection, closing(connection.cursor()) as cursor:
-            cursor.execute(f"SELECT {', '.join(names)} FROM {table}")  # noqa: S608 - names of ours
-            with closing(cursor.fetch_record_batch()) as batches:
-                for _ in batches:
-                    pass
-
-    return run
+def _read(address: str, query: str) -> None:
+    with closing(_ADBC.connect(address)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        with closing(cursor.fetch_record_batch()) as batches:
+            for _ in batches:
+                pass
 
 
 def _fill(address: str, table: str, kind: str, n: int) -> None:
@@ -113,10 +103,7 @@ def _fill(address: str, table: str, kind: str, n: int) -> None:
 
 
 def _schema() -> Schema:
-    numerics = [
-        *({"name": f"x{i}", "type": "numeric", "lower": -BOUND, "upper": BOUND} for i in range(6)),
-        *({"name": f"i{i}", "type": "numeric", "lower": 0, "upper": 100} for i in range(2)),
-    ]
+    numerics = numeric_attributes(6, -BOUND, BOUND) + numeric_attributes(2, 0, 100, stem="i")
     labels = {"name": "label", "type": "categorical", "categories": _LABELS}
     truth = {"name": "truth", "type": "binary", "values": ["false", "true"]}
     return Schema.from_document({"attributes": [*numerics, labels, truth]})

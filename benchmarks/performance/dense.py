@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from threadpoolctl import threadpool_limits
 
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
 from dppca.common.numerics.moments.accumulation import accumulate_moments
@@ -36,39 +36,30 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     for n, d in _TINY if plan.quick else SHAPES:
         normal = normal_rows(n, d)
         uniform = np.random.default_rng(21).uniform(-BOUND, BOUND, (n, d))
-        coarse = numeric_schema(d, resolution_bits=6)
+        schema, coarse = numeric_schema(d), numeric_schema(d, resolution_bits=6)
         for threads in (1, 2):
             plan.say(f"n = {n}, d = {d}, {threads} threads")
-            timings = time_subjects(
-                [
-                    BenchmarkSubject("dsyrk", _dsyrk(normal, threads)),
-                    BenchmarkSubject("normal", _ours(normal, numeric_schema(d), threads)),
-                    BenchmarkSubject("bounds", _ours(normal, _own_bounds(d), threads)),
-                    BenchmarkSubject("uniform", _ours(uniform, numeric_schema(d), threads)),
-                    BenchmarkSubject("coarse", _ours(normal, coarse, threads)),
-                ],
-                rounds=plan.rounds,
+            coding = partial(accumulate_moments, workers=threads)
+            timings = plan.race(
+                {
+                    "dsyrk": _dsyrk(normal, threads),
+                    "normal": partial(coding, schema, normal),
+                    "bounds": partial(coding, _own_bounds(d), normal),
+                    "uniform": partial(coding, schema, uniform),
+                    "coarse": partial(coding, coarse, normal),
+                }
             )
-            reference = timings["dsyrk"].median_s
-            ours = [timings[name].median_s for name in ("normal", "bounds", "uniform", "coarse")]
-            by_cpu = timings["dsyrk"].median_cpu_s / timings["normal"].median_cpu_s
-            rows.append(
-                (n, d, threads, reference, *ours, reference / ours[0], reference / ours[1], by_cpu)
-            )
+            reference = timings["dsyrk"]
+            ratio, by_cpu = timings["normal"].gains(reference)
+            own_bounds, _ = timings["bounds"].gains(reference)
+            medians = [each.median_s for each in timings.values()]
+            rows.append((n, d, threads, *medians, ratio, own_bounds, by_cpu))
     return [
         FigureTable(
             "Seconds for coding and moments; the ratio is dsyrk to normal rows at g = 10.",
             (
-                "n",
-                "d",
-                "threads",
-                "dsyrk",
-                "normal, g = 10",
-                "own bounds, g = 10",
-                "uniform, g = 10",
-                "normal, g = 6",
-                "ratio",
-                "ratio, own bounds",
+                *("n", "d", "threads", "dsyrk", "normal, g = 10", "own bounds, g = 10"),
+                *("uniform, g = 10", "normal, g = 6", "ratio", "ratio, own bounds"),
                 "by processor time",
             ),
             tuple(rows),
@@ -86,16 +77,10 @@ def _kernel(plan: BenchmarkPlan) -> FigureTable:
         coded = encode(schema, list(normal_rows(n, d).T))
         narrow, wide = coded.astype(np.float32), coded.astype(np.float64)
         del coded
-        timings = time_subjects(
-            [
-                BenchmarkSubject("dsyrk", _dsyrk(wide, 1)),
-                BenchmarkSubject("ours", _products(narrow, largest=1 << (2 * g))),
-            ],
-            rounds=plan.rounds,
-        )
-        reference, ours = timings["dsyrk"].median_s, timings["ours"].median_s
-        by_cpu = timings["dsyrk"].median_cpu_s / timings["ours"].median_cpu_s
-        rows.append((n, d, g, reference, ours, reference / ours, by_cpu))
+        ours = partial(_multiply, narrow, largest=1 << (2 * g))
+        timings = plan.race({"dsyrk": _dsyrk(wide, 1), "ours": ours})
+        medians = [each.median_s for each in timings.values()]
+        rows.append((n, d, g, *medians, *timings["ours"].gains(timings["dsyrk"])))
     return FigureTable(
         "Seconds for the products of integer rows alone, on one thread: float64 by dsyrk, float32 "
         "in exact blocks.",
@@ -120,19 +105,9 @@ def _own_bounds(d: int) -> Schema:
     return Schema.from_document({"resolution_bits": 10, "attributes": attributes})
 
 
-def _ours(rows: NDArray[np.float64], schema: Schema, threads: int) -> Callable[[], None]:
-    def run() -> None:
-        accumulate_moments(schema, rows, workers=threads)
-
-    return run
-
-
-def _products(rows: NDArray[np.float32], *, largest: int) -> Callable[[], None]:
-    def run() -> None:
-        sums = GramSum(rows.shape[1], largest=largest)
-        with one_blas_thread():
-            for start in range(0, len(rows), sums.block_rows):
-                sums.add(rows[start : start + sums.block_rows])
-            sums.total()
-
-    return run
+def _multiply(rows: NDArray[np.float32], *, largest: int) -> None:
+    sums = GramSum(rows.shape[1], largest=largest)
+    with one_blas_thread():
+        for start in range(0, len(rows), sums.block_rows):
+            sums.add(rows[start : start + sums.block_rows])
+        sums.total()

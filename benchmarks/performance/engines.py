@@ -8,25 +8,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from statistics import median
 from typing import Any
 
 import distributed
 import pyarrow.parquet as pq
 
-from benchmarks.performance.engines_guest import scan
-from benchmarks.performance.environments import Ask, GuestError, make_environment, open_guest
-from benchmarks.performance.files import write_rows
+from benchmarks.environments import ROOT, Ask, GuestError, open_guest
+from benchmarks.performance.racing import Run, Timing
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.performance.tables import numeric_schema
-from dppca.common.schema import Schema
+from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
-from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.records import FaultCounts, open_table
 from dppca.owner.records.files import local_files
 
 TITLE = "A pass on a Dask cluster"
@@ -58,45 +55,20 @@ _TINY = ((4000, 20, False), (1000, 200, False))
 _SLOTS = (1, 8, 32, 128, 512)
 _GUEST = Path(__file__).with_name("engines_guest.py")
 PATIENCE_S = 900.0
-ROOT = Path(__file__).resolve().parents[2]
+_OURS = "DPPCA on Dask"
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
 Cpu = Callable[[], float]
 
 
-@dataclass
-class EngineRounds:
-    """Seconds and processor seconds of each round."""
-
-    run: Callable[[], object]
-    cpu: Cpu
-    seconds: list[float] = field(default_factory=list)
-    cpu_seconds: list[float] = field(default_factory=list)
-
-    def time_once(self) -> None:
-        """One round."""
-        before, begin = self.cpu(), time.perf_counter()
-        self.run()
-        self.seconds.append(time.perf_counter() - begin)
-        self.cpu_seconds.append(self.cpu() - before)
-
-
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """A table for each shape, and what follows for a large one."""
     tables, wide = [], 0.0
-    python = None
-    if not plan.quick:
-        plan.say("an environment for dask-ml")
-        python, fault = make_environment(
-            plan.scratch / "dask-ml", ["dask-ml", "dask[dataframe]", "distributed"]
-        )
-        if python is None:
-            plan.say(f"dask-ml cannot be installed here and is left out: {fault}")
+    packages = ["dask-ml", "dask[dataframe]", "distributed"]
+    python = plan.environment("dask-ml", "dask-ml-distributed", packages)
     for n, d, others in _TINY if plan.quick else _SHAPES:
         folder = plan.scratch / f"rows-{d}"
-        folder.mkdir()
-        for k in range(FILES):
-            write_rows(folder / f"{k:02}.parquet", d, n // FILES, decimals=None)
+        write_folder(folder, d, n, files=FILES)
         table, per_row = _race(plan, folder, d, python if others else None, others=others)
         tables.append(table)
         wide = per_row if d == 200 else wide
@@ -121,53 +93,49 @@ def _race(
         def workers_cpu() -> float:
             return float(sum(client.run(time.process_time).values()))
 
-        contestants = {
-            "DPPCA on Dask": EngineRounds(_pass(engine, table, schema), workers_cpu),
-            "DPPCA, one process": EngineRounds(
-                _pass(LocalEngine(), table, schema), time.process_time
-            ),
-            "pyarrow alone, on the same workers": EngineRounds(
-                lambda: client.gather(client.map(scan, files, pure=False)), workers_cpu
+        def one_pass(on: Engine) -> Run:
+            return lambda: on.sum_table(table, tally=FaultCounts(schema), progress=lambda _: None)
+
+        bare = partial(scan_parquet, use_threads=False)
+        contestants: dict[str, tuple[Run, Cpu]] = {
+            _OURS: (one_pass(engine), workers_cpu),
+            "DPPCA, one process": (one_pass(LocalEngine()), time.process_time),
+            "pyarrow alone, on the same workers": (
+                lambda: client.gather(client.map(bare, files, pure=False)),
+                workers_cpu,
             ),
         }
-        contestants["DPPCA on Dask"].run()
+        quick_ones = set(contestants)
+        contestants[_OURS][0]()
         peak = max(each.ru_maxrss for each in client.run(getrusage, RUSAGE_SELF).values()) / 1024
-        for each in contestants.values():
-            each.run()  # what is imported on first use is not what is measured
+        for run, _ in contestants.values():
+            run()  # what is imported on first use is not what is measured
         if others:
             name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
-            contestants[name] = EngineRounds(lambda: _incremental(files), time.process_time)
+            contestants[name] = (lambda: _incremental(files), time.process_time)
         if python is not None:
             given = (str(folder), str(COMPONENTS), str(WORKERS))
             ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
             contestants["Dask-ML PCA"] = _guest(ask)
+        timings = {name: Timing() for name in contestants}
         for number in range(plan.rounds):
             for name, each in list(contestants.items()):
-                slow = name not in ("DPPCA on Dask", "DPPCA, one process") and "alone" not in name
-                if slow and number:  # once: it takes as long as all others together
+                if number and name not in quick_ones:  # as long as all others together: once
                     continue
                 plan.say(f"{name}, d = {d}, round {number + 1}")
                 try:
-                    each.time_once()
+                    timings[name].add_round(*each)
                 except GuestError as error:
                     notes.append(f"{name} failed: {error}")
-                    del contestants[name]
+                    del contestants[name], timings[name]
         before, begin = workers_cpu(), time.perf_counter()
         time.sleep(IDLE_S)
         idle = (workers_cpu() - before) / (time.perf_counter() - begin)
-    ours = contestants["DPPCA on Dask"]
-    mine, mine_cpu = median(ours.seconds), median(ours.cpu_seconds)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            len(each.seconds),
-            median(each.seconds),
-            median(each.cpu_seconds),
-            median(each.seconds) / mine,
-            median(each.cpu_seconds) / mine_cpu,
-        )
-        for name, each in contestants.items()
-    ]
+    mine, mine_cpu = timings[_OURS].median_s, timings[_OURS].median_cpu_s
+    rows: list[tuple[Cell, ...]] = []
+    for name, timing in timings.items():
+        took, worked = timing.median_s, timing.median_cpu_s
+        rows.append((name, len(timing.seconds), took, worked, took / mine, worked / mine_cpu))
     caption = (
         f"n = {table.n_rows:,}, d = {d}, {FILES} files; cluster and check took {start:.1f} s; "
         f"largest peak of a worker {peak:.0f} MiB; workers that wait take {idle:.2g} processor "
@@ -191,10 +159,6 @@ def _sizing(seconds_per_row: float) -> FigureTable:
     )
 
 
-def _pass(engine: Engine, table: Table, schema: Schema) -> Callable[[], object]:
-    return lambda: engine.sum_table(table, tally=FaultCounts(schema), progress=lambda _: None)
-
-
 def _incremental(files: list[str]) -> None:
     import numpy as np
     from sklearn.decomposition import IncrementalPCA
@@ -207,7 +171,7 @@ def _incremental(files: list[str]) -> None:
                     fit.partial_fit(np.column_stack([c.to_numpy() for c in batch.columns]))
 
 
-def _guest(ask: Ask) -> EngineRounds:
+def _guest(ask: Ask) -> tuple[Run, Cpu]:
     spent = [0.0]
 
     def run() -> None:
@@ -215,7 +179,7 @@ def _guest(ask: Ask) -> EngineRounds:
             raise GuestError(f"not done in {PATIENCE_S:.0f} s")
         spent[0] += ask("cpu", PATIENCE_S) or 0.0
 
-    return EngineRounds(run, lambda: spent[0])
+    return run, lambda: spent[0]
 
 
 @contextmanager

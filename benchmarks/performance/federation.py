@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from benchmarks.environments import read_peak_mib
+from benchmarks.releases import numeric_attributes, state_privacy, state_study
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.errors import UnreachableError
 from dppca.common.files import CredentialFolder
@@ -20,7 +24,6 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import LocalFederation, Processes
 from dppca.common.transport.tls import Credentials, load_credentials
 from dppca.curator.certificates.local import make_authority
@@ -34,28 +37,16 @@ from dppca.owner.site.enrolment import enrol
 
 DAYS = 30
 ROWS = 10_000
+PARTY = "benchmarks.performance.round_party"
 _TIME = "2026-01-01T00:00:00+00:00"
 
 
 def make_study(name: str, *, owners: int, columns: int, components: int) -> Study:
     """Numeric columns, Gaussian noise, a count of components."""
-    attributes = [
-        {"name": f"x{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(columns)
-    ]
-    return study_from_mapping(
-        {
-            "name": name,
-            "owners": [owner_name(number) for number in range(owners)],
-            "privacy": {"mechanism": "gaussian", "epsilon": "1", "delta": "1e-9"},
-            "components": {"count": min(components, columns - 1)},
-            "schema": {"resolution_bits": 8, "max_rows_per_person": 1, "attributes": attributes},
-        }
-    )
-
-
-def owner_name(number: int) -> str:
-    """Names that sort as their numbers do."""
-    return f"owner-{number:05d}"
+    schema = {"resolution_bits": 8, "attributes": numeric_attributes(columns, -1, 1)}
+    count = {"count": min(components, columns - 1)}
+    privacy = state_privacy("1", "1e-9")
+    return state_study(name, schema, privacy, owners=owners, components=count)
 
 
 def make_moments(study: Study, number: int) -> Moments:
@@ -143,9 +134,29 @@ class CuratorProcess(LocalFederation):
             self._authority.sign(name, folder)
         return folder
 
-    def peak_bytes(self) -> int:
+    def peak_mib(self) -> float:
         """Largest resident memory of the daemon so far."""
-        return peak_bytes(self.curator.process.pid)
+        return read_peak_mib(self.curator.process.pid)
+
+    def go(self, kind: str, study: Study, run: int, secrets: Mapping[str, bytes]) -> float:
+        """Seconds of a round of a study's owners, who are processes of `round_party`.
+
+        Parameters
+        ----------
+        run
+            How many rounds these owners had before.
+        secrets
+            Of those who are openers.
+        """
+        self.create(study)
+        document = self.operator / f"{study.name}.json"
+        document.write_bytes(study.canonical_bytes())
+        commands = []
+        for number, name in enumerate(study.owners):
+            secret = document.with_suffix(f".{number}")
+            secret.write_bytes(secrets.get(name, b""))
+            commands.append([kind, self.address, self.enrol(name), document, number, run, secret])
+        return Children(commands).go()
 
 
 def credentials_in(folder: Path) -> Credentials:
@@ -153,19 +164,16 @@ def credentials_in(folder: Path) -> Credentials:
     return load_credentials(CredentialFolder(folder))
 
 
-def peak_bytes(pid: int | str = "self") -> int:
-    """Largest resident memory of a process so far, as Linux counts it."""
-    text = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in text.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
-
-
 class Children:
-    """Processes that say ``ready``, wait for ``go`` on their input, and say when they are done."""
+    """Processes of `round_party`, by its arguments.
 
-    def __init__(self, commands: list[list[str]]) -> None:
+    They say ``ready``, wait for ``go`` on their input, and say when they are done.
+    """
+
+    def __init__(self, commands: Iterable[Sequence[object]]) -> None:
+        module, pipe = (sys.executable, "-m", PARTY), subprocess.PIPE
         self._processes: list[subprocess.Popen[Any]] = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen([*module, *map(str, command)], stdin=pipe, stdout=pipe, text=True)
             for command in commands
         ]
         for process in self._processes:
@@ -175,8 +183,7 @@ class Children:
         """Seconds from the word go until the last has said ``done``."""
         begin = time.perf_counter()
         for process in self._processes:
-            if process.stdin is None:
-                raise AssertionError  # it is a pipe
+            assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
         for process in self._processes:
@@ -187,8 +194,7 @@ class Children:
         return taken
 
     def _line(self, process: subprocess.Popen[Any], wanted: str) -> None:
-        if process.stdout is None:
-            raise AssertionError  # it is a pipe
+        assert process.stdout is not None
         line = process.stdout.readline().strip()
         if line != wanted:
             for each in self._processes:

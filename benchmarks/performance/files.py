@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
-from benchmarks.performance.machine import peak_mib
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.environments import read_peak_mib
+from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.performance.tables import numeric_schema
+from benchmarks.performance.tables import numeric_schema, scan_parquet, write_rows
 from dppca.owner.records import moments_of_table, open_table
 
 TITLE = "Files larger than memory"
@@ -29,7 +24,6 @@ given apart. The second table is the
 peak memory of a whole process, interpreter and libraries included, that opens and adds up a file.
 """
 
-_GROUP_ROWS = 100_000
 _RATES = (
     ("parquet", "all digits", 20, 2_000_000),
     ("parquet", "three decimals", 20, 2_000_000),
@@ -59,15 +53,8 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         FigureTable(
             "Million cells a second, and seconds of opening; the ratio is DPPCA to pyarrow alone.",
             (
-                "format",
-                "numbers",
-                "columns",
-                "n",
-                "pyarrow alone",
-                "DPPCA",
-                "ratio",
-                "by processor time",
-                "opening",
+                *("format", "numbers", "columns", "n", "pyarrow alone", "DPPCA", "ratio"),
+                *("by processor time", "opening"),
             ),
             tuple(_rate(plan, *each) for each in rates),
         ),
@@ -87,73 +74,38 @@ def _rate(plan: BenchmarkPlan, kind: str, numbers: str, d: int, n: int) -> tuple
     begin = perf_counter()
     table = open_table(path, schema)
     opening = perf_counter() - begin
-
-    def ours() -> None:
-        moments_of_table(table, schema)
-
-    timings = time_subjects(
-        [
-            BenchmarkSubject("pyarrow", _scan(path, kind), n * d),
-            BenchmarkSubject("ours", ours, n * d),
-        ],
-        rounds=plan.rounds,
-    )
+    scan = partial(scan_parquet if kind == "parquet" else _scan_csv, path)
+    ours = partial(moments_of_table, table, schema)
+    timings = plan.race({"pyarrow": scan, "ours": ours}, work=n * d)
     path.unlink()
-    alone, mine = timings["pyarrow"].rate, timings["ours"].rate
-    by_cpu = timings["pyarrow"].median_cpu_s / timings["ours"].median_cpu_s
-    return kind, numbers, d, n, alone / 1e6, mine / 1e6, mine / alone, by_cpu, opening
+    alone, mine = timings.values()
+    rates = alone.rate / 1e6, mine.rate / 1e6
+    return kind, numbers, d, n, *rates, *mine.gains(alone), opening
 
 
 def _peak(plan: BenchmarkPlan, kind: str, d: int, n: int) -> tuple[Cell, ...]:
     plan.say(f"memory: {kind}, d = {d}, n = {n}")
     path = plan.scratch / f"rows.{kind}"
-    write_rows(path, d, n, decimals=None)
+    write_rows(path, d, n)
     size = path.stat().st_size / 2**20
-    call = f"from {__name__} import run_peak; run_peak({str(path)!r}, {d})"
-    done = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
+    seconds, peak = run_apart(run_peak, str(path), d)
     path.unlink()
-    seconds, peak = done.stdout.split()
-    return kind, d, n, size, float(seconds), float(peak)
+    return kind, d, n, size, seconds, peak
 
 
-def run_peak(path: str, n_columns: int) -> None:
-    """Print seconds and peak memory in MiB; in a process of its own."""
+def run_peak(path: str, n_columns: int) -> tuple[float, float]:
+    """Seconds and peak memory in MiB; for a process of its own."""
     schema = numeric_schema(n_columns)
     begin = perf_counter()
     table = open_table(Path(path), schema)
     moments = moments_of_table(table, schema)
     seconds = perf_counter() - begin
     assert moments.n_rows == table.n_rows
-    print(f"{seconds:.4f} {peak_mib():.1f}")
+    return seconds, read_peak_mib()
 
 
-def write_rows(path: Path, d: int, n: int, *, decimals: int | None) -> None:
-    """One group of rows again and again, with Parquet's own defaults, or CSV as pyarrow has it."""
-    numbers = np.random.default_rng(22).standard_normal((d, min(n, _GROUP_ROWS)))
-    if decimals is not None:
-        numbers = numbers.round(decimals)
-    group = pa.table({f"x{i}": numbers[i] for i in range(d)})
-    writer = (
-        pq.ParquetWriter(path, group.schema)
-        if path.suffix == ".parquet"
-        else pa.csv.CSVWriter(path, group.schema)
-    )
-    with writer:
-        for start in range(0, n, group.num_rows):
-            writer.write_table(group.slice(0, min(group.num_rows, n - start)))
-
-
-def _scan(path: Path, kind: str) -> Callable[[], None]:
-    def parquet() -> None:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for column in batch.columns:
-                    column.to_numpy(zero_copy_only=False)
-
-    def csv() -> None:
-        with pa.csv.open_csv(path) as stream:
-            for batch in stream:
-                for column in batch.columns:
-                    column.to_numpy(zero_copy_only=False)
-
-    return parquet if kind == "parquet" else csv
+def _scan_csv(path: Path) -> None:
+    with pyarrow.csv.open_csv(path) as stream:
+        for batch in stream:
+            for column in batch.columns:
+                column.to_numpy(zero_copy_only=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
@@ -12,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.performance.environments import make_environment, open_guest
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.environments import open_guest
+from benchmarks.performance.racing import Run
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.performance.tables import normal_rows, numeric_schema
+from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import decompose
@@ -34,34 +33,37 @@ rows there are. A ratio above 1 means that DPPCA is the faster.
 COMPONENTS = 10
 SHAPES = ((200_000, 200), (500_000, 20))
 PATIENCE_S = 60.0
+GUEST = Path(__file__).with_name("guest.py")
 _ENVIRONMENTS = {
     "Dask-ML PCA": ("dask-ml", ["dask-ml"]),
     "diffprivlib PCA": ("diffprivlib", ["diffprivlib", "scikit-learn<1.6"]),
 }
-_GUEST = Path(__file__).with_name("guest.py")
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """One table per shape of the matrix."""
-    environments = {} if plan.quick else _install(plan)
+    pythons = {name: plan.environment(name, *each) for name, each in _ENVIRONMENTS.items()}
     tables = []
     for n, d in ((1000, 5),) if plan.quick else SHAPES:
         rows = normal_rows(n, d) * np.linspace(1.2, 0.4, d)
-        path = plan.scratch / "rows.npy"
-        np.save(path, rows)
-        notes = {name: "not installed" for name in _ENVIRONMENTS if name not in environments}
+        path, upper = plan.scratch / "rows.npz", np.full(d, BOUND)
+        np.savez(path, rows=rows, norm=BOUND * d**0.5, lower=-upper, upper=upper)
+        notes: dict[str, str] = {}
+        contestants: dict[str, Run] = {"DPPCA": partial(_decompose, rows), **_scikit_learn(rows)}
         with ExitStack() as stack:
-            contestants = [BenchmarkSubject("DPPCA", _ours(rows)), *_scikit_learn(rows)]
-            for name, python in environments.items():
+            for name, python in pythons.items():
+                if python is None:
+                    notes[name] = "not installed"
+                    continue
                 plan.say(f"{name} reads {n} rows of {d}")
-                given = (name, str(path), str(COMPONENTS))
-                ask = stack.enter_context(open_guest(python, _GUEST, *given, threads=count_cores()))
+                given = (name, str(path), str(COMPONENTS), "1", "0")
+                ask = stack.enter_context(open_guest(python, GUEST, *given, threads=count_cores()))
                 if ask("fit", PATIENCE_S) is None:
                     notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 else:
-                    contestants.append(BenchmarkSubject(name, partial(ask, "fit", None)))
+                    contestants[name] = partial(ask, "fit", None)
             plan.say(f"n = {n}, d = {d}")
-            timings = time_subjects(contestants, rounds=plan.rounds, warm_up=plan.quick)
+            timings = plan.race(contestants, warm_up=plan.quick)
         mine = timings["DPPCA"].median_s
         table: list[tuple[Cell, ...]] = [
             *((name, each.median_s, each.median_s / mine) for name, each in timings.items()),
@@ -72,46 +74,26 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     return tables
 
 
-def _ours(rows: NDArray[np.float64]) -> Callable[[], None]:
+def _decompose(rows: NDArray[np.float64]) -> None:
     schema = numeric_schema(rows.shape[1])
-
-    def run() -> None:
-        moments = accumulate_moments(schema, rows, workers=count_cores())
-        mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
-        assert mean is not None
-        decompose(second - np.outer(mean, mean))
-
-    return run
+    moments = accumulate_moments(schema, rows, workers=count_cores())
+    mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
+    assert mean is not None
+    decompose(second - np.outer(mean, mean))
 
 
-def _scikit_learn(rows: NDArray[np.float64]) -> list[BenchmarkSubject]:
+def _scikit_learn(rows: NDArray[np.float64]) -> dict[str, Run]:
     from sklearn.decomposition import PCA, IncrementalPCA
 
-    release = version("scikit-learn")
     count = min(COMPONENTS, rows.shape[1] - 1)
+    models = {
+        "PCA, covariance_eigh": PCA(n_components=count, svd_solver="covariance_eigh"),
+        "IncrementalPCA": IncrementalPCA(n_components=count),
+    }
 
-    def whole() -> None:
+    def fit(name: str) -> None:
         with threadpool_limits(count_cores(), user_api="blas"):
-            PCA(n_components=count, svd_solver="covariance_eigh").fit(rows)
+            models[name].fit(rows)
 
-    def incremental() -> None:
-        with threadpool_limits(count_cores(), user_api="blas"):
-            IncrementalPCA(n_components=count).fit(rows)
-
-    return [
-        BenchmarkSubject(f"scikit-learn {release} PCA, covariance_eigh", whole),
-        BenchmarkSubject(f"scikit-learn {release} IncrementalPCA", incremental),
-    ]
-
-
-def _install(plan: BenchmarkPlan) -> dict[str, Path]:
-    """Environments that could be made, by contestant: their interpreters."""
-    made = {}
-    for name, (package, wanted) in _ENVIRONMENTS.items():
-        plan.say(f"an environment for {package}")
-        python, fault = make_environment(plan.scratch / package, wanted)
-        if python is None:
-            plan.say(f"{package} cannot be installed here and is left out: {fault}")
-        else:
-            made[name] = python
-    return made
+    release = f"scikit-learn {version('scikit-learn')}"
+    return {f"{release} {name}": partial(fit, name) for name in models}

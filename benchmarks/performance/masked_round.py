@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from itertools import count
 from time import process_time
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from benchmarks.performance.federation import (
-    Children,
-    CuratorProcess,
-    make_moments,
-    make_study,
-    owner_name,
-)
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.federation import CuratorProcess, make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.trust.trials import identity_part
+from benchmarks.releases import make_keys, mask_study
 from dppca.common.aggregation.contribution import draw_masked
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import show_set, unmask
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.study import Study
-from dppca.curator.study.assembly import assemble_study
-from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.common.study import Trust
 from dppca.owner.site.agreement import own_key
 from dppca.owner.site.config import load_site
 
@@ -46,28 +33,13 @@ back once. A ratio of 1.25 means that the round takes a quarter longer than with
 The second table has what one party computes, without network and disk, in processor seconds.
 """
 
-_MODULE = "benchmarks.performance.masked_party"
 _COMPONENTS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedParties:
-    """A study with ``trust: aggregate`` and all its secrets."""
-
-    study: Study
-    keys: dict[str, ec.EllipticCurvePrivateKey]
-    secrets: dict[str, OpenerKey]
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Both rounds of the target, or one tiny one; then parties of larger federations."""
     sizes = [(3, 12)] if plan.quick else [(3, 500), (10, 1000)]
-    rows: list[tuple[Cell, ...]] = []
-    for owners, columns in sizes:
-        plan.say(f"{owners} owners, {columns} columns, either trust")
-        folder = plan.scratch / f"{owners}-{columns}"
-        masked, plain = _race(folder, owners, columns, plan.rounds)
-        rows.append((owners, columns, masked, plain, masked / plain))
+    rows = [_race(plan, *size) for size in sizes]
     wide = [(5, 2, 12)] if plan.quick else [(100, 2, 500), (100, 4, 500), (1000, 4, 500)]
     costs: list[tuple[Cell, ...]] = []
     for owners, openers, columns in wide:
@@ -90,53 +62,30 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     ]
 
 
-def mask(
-    study: Study, keys: dict[str, ec.EllipticCurvePrivateKey], *, openers: int, spares: int = 0
-) -> MaskedParties:
-    """The same study with ``trust: aggregate``, one colluder and so many openers."""
-    entropy = OperatingSystemEntropy()
-    secrets = {name: make_opener_key(entropy) for name in study.owners[:openers]}
-    parts = [
-        (name, json.dumps(identity_part(name, key, secrets.get(name))))
-        for name, key in keys.items()
-    ]
-    draft = write_draft(study, Aggregation(colluders=1, openers=openers, spares=spares))
-    return MaskedParties(assemble_study(draft, parts)[1], keys, secrets)
+def _race(plan: BenchmarkPlan, owners: int, columns: int) -> tuple[Cell, ...]:
+    plan.say(f"{owners} owners, {columns} columns, either trust")
+    runs = count()
+    with CuratorProcess(plan.scratch / f"{owners}-{columns}") as federation:
+        contestants: dict[str, Callable[[], float]] = {
+            trust.value: partial(_run_round, federation, runs, owners, columns, trust)
+            for trust in (Trust.AGGREGATE, Trust.OWNER)
+        }
+        masked, plain = (each.median_s for each in plan.race(contestants).values())
+    return owners, columns, masked, plain, masked / plain
 
 
-def _race(folder: Path, owners: int, columns: int, rounds: int) -> tuple[float, float]:
-    runs = iter(range(10_000))
-    with CuratorProcess(folder) as federation:
-
-        def one(kind: str) -> Callable[[], float]:
-            return lambda: _round(federation, folder, next(runs), owners, columns, kind)
-
-        timings = time_subjects(
-            [BenchmarkSubject(kind, one(kind)) for kind in ("masked", "plain")], rounds=rounds
-        )
-    return timings["masked"].median_s, timings["plain"].median_s
-
-
-def _round(
-    federation: CuratorProcess, folder: Path, run: int, owners: int, columns: int, kind: str
+def _run_round(
+    federation: CuratorProcess, runs: count[int], owners: int, columns: int, trust: Trust
 ) -> float:
+    run = next(runs)
     study = make_study(f"round-{run}", owners=owners, columns=columns, components=_COMPONENTS)
-    sites = [federation.enrol(owner_name(number)) for number in range(owners)]
-    secrets = dict[str, OpenerKey]()
-    if kind == "masked":
-        keys = {name: own_key(load_site(at)) for name, at in zip(study.owners, sites, strict=True)}
-        parties = mask(study, keys, openers=2)
-        study, secrets = parties.study, parties.secrets
-    federation.create(study)
-    document = folder / f"study-{run}.json"
-    document.write_bytes(study.canonical_bytes())
-    commands = []
-    for number, (name, site) in enumerate(zip(study.owners, sites, strict=True)):
-        secret = folder / f"secret-{run}-{number}"
-        secret.write_bytes(secrets[name].secret if name in secrets else b"")
-        arguments = (federation.address, site, document, number, run, secret)
-        commands.append([sys.executable, "-m", _MODULE, kind, *map(str, arguments)])
-    return Children(commands).go()
+    secrets: dict[str, bytes] = {}
+    if trust is Trust.AGGREGATE:
+        keys = {name: own_key(load_site(federation.enrol(name))) for name in study.owners}
+        entropy = OperatingSystemEntropy()
+        study, openers = mask_study(study, keys, openers=2, entropy=entropy)
+        secrets = {name: each.secret for name, each in openers.items()}
+    return federation.go(trust.value, study, run, secrets)
 
 
 def _costs(owners: int, openers: int, columns: int) -> tuple[float, float, float, float, float]:
@@ -147,14 +96,14 @@ def _costs(owners: int, openers: int, columns: int) -> tuple[float, float, float
     begin = process_time()
     draw(study, plain, moments, release_id=bytes(16), ledger_sequence=0, entropy=entropy)
     noise_s = process_time() - begin
-    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in study.owners}
-    parties = mask(study, keys, openers=openers)
-    terms, calibration = Terms.from_study(parties.study), calibrate(parties.study)
+    keys = make_keys(study.owners)
+    masked, secrets = mask_study(study, keys, openers=openers, entropy=entropy)
+    terms, calibration = Terms.from_study(masked), calibrate(masked)
     uploads, owner_s = [], []
     for name, key in keys.items():
         begin = process_time()
         release = draw_masked(
-            parties.study,
+            masked,
             calibration,
             moments,
             terms=terms,
@@ -171,7 +120,7 @@ def _costs(owners: int, openers: int, columns: int) -> tuple[float, float, float
         shown = show_set(terms, uploads, opener=name)
         shown_mb = len(shown.to_bytes()) / 1e6
         begin = process_time()
-        sums = open_set(terms, shown, (), opener=name, secret=parties.secrets[name], bound=None)
+        sums = open_set(terms, shown, (), opener=name, secret=secrets[name], bound=None)
         made = answer(terms, sums, terms.held(name), opener=name, key=keys[name])
         opener_s.append(process_time() - begin)
         openings.append(made)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter, process_time
 
+Run = Callable[[], object]
+"""Does a piece of work once.
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkSubject:
-    """One way of doing a piece of work.
-
-    Attributes
-    ----------
-    run
-        Does it once. What it returns is the time it took in seconds where it measures that
-        itself (in a process of its own, say), else None.
-    work
-        How much work one run does, in whatever unit the table counts: contestants may differ.
-    """
-
-    name: str
-    run: Callable[[], float | None]
-    work: float = 1.0
+A number that it returns is the time it took in seconds, which it has measured itself (in a process
+of its own, say).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +23,9 @@ class Timing:
     busy machine what the clock would say on an idle one; it is 0 for work in other processes.
     """
 
-    seconds: tuple[float, ...]
-    work: float
-    cpu_seconds: tuple[float, ...] = ()
+    work: float = 1.0
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
 
     @property
     def median_cpu_s(self) -> float:
@@ -53,30 +42,44 @@ class Timing:
         """Work per second, by the median."""
         return self.work / self.median_s
 
+    def gains(self, reference: Timing) -> tuple[float, float]:
+        """How many times as much work as the reference's it does: by the clock, of the processor.
+
+        The second counts rounds, whatever the work of one.
+        """
+        return self.rate / reference.rate, reference.median_cpu_s / self.median_cpu_s
+
+    def add_round(self, run: Run, cpu: Callable[[], float] = process_time) -> None:
+        """Time one round."""
+        begin, begin_cpu = perf_counter(), cpu()
+        own = run()
+        self.cpu_seconds.append(cpu() - begin_cpu)
+        self.seconds.append(own if isinstance(own, float) else perf_counter() - begin)
+
 
 def time_subjects(
-    contestants: Sequence[BenchmarkSubject], *, rounds: int, warm_up: bool = True
+    contestants: Mapping[str, Run],
+    *,
+    rounds: int,
+    work: float | Mapping[str, float] = 1.0,
+    warm_up: bool = True,
 ) -> dict[str, Timing]:
     """Time every contestant once a round, in turn; the order is reversed every other round.
 
     Parameters
     ----------
+    work
+        How much one run does, in whatever unit the table counts.
     warm_up
         Run each once before, uncounted: what is imported, compiled or cached on first use is not
         what is measured.
     """
     if warm_up:
-        for contestant in contestants:
-            contestant.run()
-    seconds: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
-    cpu: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+        for run in contestants.values():
+            run()
+    shares = work if isinstance(work, Mapping) else dict.fromkeys(contestants, work)
+    timings = {name: Timing(shares[name]) for name in contestants}
     for number in range(rounds):
-        for contestant in contestants if number % 2 == 0 else reversed(contestants):
-            begin, begin_cpu = perf_counter(), process_time()
-            own = contestant.run()
-            cpu[contestant.name].append(process_time() - begin_cpu)
-            seconds[contestant.name].append(perf_counter() - begin if own is None else own)
-    return {
-        each.name: Timing(tuple(seconds[each.name]), each.work, tuple(cpu[each.name]))
-        for each in contestants
-    }
+        for name in contestants if number % 2 == 0 else reversed([*contestants]):
+            timings[name].add_round(contestants[name])
+    return timings

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from benchmarks.environments import GuestError, find_environment
+from benchmarks.performance.racing import Run, Timing, time_subjects
 from dppca.common.errors import SettingError
 
 BENCHMARKS = (
@@ -57,6 +59,32 @@ class BenchmarkPlan:
     rounds: int
     scratch: Path
     say: Callable[[str], None]
+
+    def race(
+        self,
+        contestants: Mapping[str, Run],
+        *,
+        work: float | Mapping[str, float] = 1.0,
+        most: int | None = None,
+        warm_up: bool = True,
+    ) -> dict[str, Timing]:
+        """Time contestants in the plan's rounds, or in ``most`` of them; see `time_subjects`."""
+        rounds = self.rounds if most is None else min(self.rounds, most)
+        return time_subjects(contestants, rounds=rounds, work=work, warm_up=warm_up)
+
+    def environment(self, name: str, folder: str, *installs: Sequence[str]) -> Path | None:
+        """The interpreter of another library; None in a quick run.
+
+        It is None, too, where the library cannot be installed, which is said.
+        """
+        if self.quick:
+            return None
+        self.say(f"an environment for {name}")
+        try:
+            return find_environment(folder, *installs)
+        except GuestError as error:
+            self.say(f"{name} is left out: {error}")
+            return None
 
 
 class Benchmark(Protocol):

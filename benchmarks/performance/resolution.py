@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.papers.data import load_table
 from benchmarks.papers.rows import PaperSource
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.studies import adult, data_folder, nltcs
+from benchmarks.releases import numeric_attributes
+from benchmarks.studies import DATA_SETS, data_folder, parse_rows
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import real_l1
 from dppca.common.schema import Column, Numeric, Schema, encode
-from dppca.owner.records import parse_column
 
 TITLE = "What a coarser grid costs"
 ABOUT = """
@@ -56,37 +56,29 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     return [FigureTable("By data set and resolution.", columns_of_table, tuple(rows))]
 
 
-def _data(name: str) -> tuple[list[dict[str, object]], list[Column]]:
+def _data(name: str) -> tuple[list[dict[str, Any]], list[Column]]:
     if name == "musk":
         table = load_table(PaperSource("musk")).rows
-        bounds = {"type": "numeric", "lower": -1, "upper": 1}
-        names = [f"x{i}" for i in range(table.shape[1])]
-        return [{"name": each, **bounds} for each in names], list(np.ascontiguousarray(table.T))
-    data = (adult if name == "adult" else nltcs)(data_folder())
-    attributes = list(data.attributes)
-    schema = _schema(attributes, 10)
-    return attributes, [
-        parse_column(attribute, pa.array([row[index] for row in data.rows]))
-        for index, attribute in enumerate(schema.attributes)
-    ]
+        return numeric_attributes(table.shape[1], -1, 1), list(np.ascontiguousarray(table.T))
+    data = DATA_SETS[name](data_folder())
+    return data.attributes, parse_rows(data.schema(), data.rows)
 
 
-def _schema(attributes: list[dict[str, object]], bits: int) -> Schema:
+def _schema(attributes: list[dict[str, Any]], bits: int) -> Schema:
     return Schema.from_document({"resolution_bits": bits, "attributes": attributes})
 
 
-def _unrounded(attributes: list[dict[str, object]], columns: list[Column]) -> Matrix:
+def _unrounded(attributes: list[dict[str, Any]], columns: list[Column]) -> Matrix:
     schema = _schema(attributes, 14)
     rows: Matrix = encode(schema, columns) / float(1 << 14)
     for attribute, (start, _), column in zip(
         schema.attributes, schema.layout.groups, columns, strict=True
     ):
         if isinstance(attribute, Numeric):
-            assert attribute.lower is not None
-            assert attribute.upper is not None
-            inside = np.clip(np.asarray(column, np.float64), attribute.lower, attribute.upper)
+            lower, upper = attribute.bounds
+            inside = np.clip(np.asarray(column, np.float64), lower, upper)
             inside = np.where(np.isfinite(column), inside, attribute.middle)
-            rows[:, start] = (inside - attribute.middle) / (attribute.upper - attribute.lower)
+            rows[:, start] = (inside - attribute.middle) / (upper - lower)
     return rows
 
 

@@ -1,9 +1,11 @@
-"""One owner of the round, a process: ``python -m benchmarks.performance.round_party KIND …``.
+"""One party of a round, a process: ``python -m benchmarks.performance.round_party KIND …``.
 
-``ours ADDRESS FOLDER STUDY NUMBER BEFORE`` sends a release, waits for components, takes them,
-as `dppca-owner contribute` and `components` do. ``floor ADDRESS FOLDER BYTES`` moves the same bytes
-over one bare gRPC stream. ``server FOLDER PORT_FILE OWNERS COLUMNS COMPONENTS`` is the other
-end of that: it adds up the vectors, decomposes with ``eigh``, and sends the arrays of a result.
+``released``, ``owner`` or ``aggregate``, with ADDRESS FOLDER STUDY NUMBER BEFORE SECRET, is an
+owner that waits for components and takes them, as the owner's commands do: it sends a release that
+it holds, or draws the noise of made-up moments first, by a study's kind of trust, and opens where
+it has a SECRET. ``floor ADDRESS FOLDER BYTES`` moves the same bytes over one bare gRPC stream.
+``server FOLDER PORT_FILE OWNERS COLUMNS COMPONENTS`` is the other end of that: it adds up the
+vectors, decomposes with ``eigh``, and sends the arrays of a result.
 """
 
 from __future__ import annotations
@@ -11,24 +13,41 @@ from __future__ import annotations
 import io
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 
-from benchmarks.performance.federation import ROWS, credentials_in, make_release, make_study
-from dppca.common.files import write_file
+from benchmarks.performance import bare
+from benchmarks.performance.federation import (
+    ROWS,
+    credentials_in,
+    make_moments,
+    make_release,
+    make_release_id,
+    make_study,
+    store,
+)
+from dppca.common.aggregation.contribution import draw_masked
+from dppca.common.aggregation.opening import answer, open_set
+from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.aggregation.terms import Terms
+from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import unpack
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate, draw
+from dppca.common.study import Study, Trust
 from dppca.common.study_document import study_from_canonical
-from dppca.common.transport.channels import CHUNK_BYTES, SERVER_OPTIONS, open_channel
-from dppca.common.transport.channels import server_credentials as tls_of
+from dppca.common.transport.channels import CHUNK_BYTES, open_channel
 from dppca.owner.client.calls import CuratorClient
+from dppca.owner.site.agreement import own_key
+from dppca.owner.site.config import load_site
 
-METHOD = "/floor.Floor/Round"
 _WAIT_S = 600.0
+_POLL_S = 0.005
 
 
 def await_go() -> None:
@@ -38,14 +57,17 @@ def await_go() -> None:
         raise SystemExit(1)
 
 
-def ours(address: str, folder: str, study_file: str, number: str, before: str) -> None:
+def owner(
+    kind: str, address: str, folder: str, study_file: str, number: str, before: str, secret: str
+) -> None:
     """An owner by this project's client."""
     study = study_from_canonical(Path(study_file).read_bytes())
-    stored, history = make_release(study, int(number), before=int(before))
+    make_sender = _hold_release if kind == "released" else _hold_sums
+    send = make_sender(study, Path(folder), int(number), int(before), Path(secret).read_bytes())
     with CuratorClient(address, credentials_in(Path(folder))) as client:
         client.require_serving()
         await_go()
-        client.contribute(stored, history)
+        send(client)
         progress = client.wait(study, wait_s=_WAIT_S)
         content = client.download(study, progress)
         print("done", flush=True)
@@ -53,12 +75,51 @@ def ours(address: str, folder: str, study_file: str, number: str, before: str) -
         raise SystemExit(1)
 
 
+def _hold_release(
+    study: Study, _folder: Path, number: int, before: int, _secret: bytes
+) -> Callable[[CuratorClient], object]:
+    stored, history = make_release(study, number, before=before)
+    return lambda client: client.contribute(stored, history)
+
+
+def _hold_sums(
+    study: Study, folder: Path, number: int, before: int, secret: bytes
+) -> Callable[[CuratorClient], object]:
+    calibration, moments = calibrate(study), make_moments(study, number)
+    site = load_site(folder)
+    name, key = site.name, own_key(site)
+
+    def send(client: CuratorClient) -> None:
+        made: dict[str, Any] = {
+            "release_id": make_release_id(study, number),
+            "ledger_sequence": 0,
+            "entropy": OperatingSystemEntropy(),
+        }
+        if study.trust is Trust.OWNER:
+            release = draw(study, calibration, moments, **made)
+            client.contribute(*store(study, release, before=before))
+            return
+        terms = Terms.from_study(study)
+        masked = draw_masked(study, calibration, moments, terms=terms, owner=name, key=key, **made)
+        client.contribute(*store(study, masked, before=before))
+        if not secret:
+            return
+        while client.progress(study.digest).state is StudyState.OPEN:
+            time.sleep(_POLL_S)
+        shown = client.download_sealed(study, terms)
+        sums = open_set(terms, shown, (), opener=name, secret=OpenerKey(secret), bound=None)
+        opening = answer(terms, sums, terms.held(name), opener=name, key=key)
+        client.open(study, terms, opening=opening)
+
+    return send
+
+
 def floor(address: str, folder: str, size: str) -> None:
     """An owner by one bare stream."""
     content = np.random.default_rng(0).bytes(int(size))
     with open_channel(address, credentials_in(Path(folder))) as channel:
         grpc.channel_ready_future(channel).result(timeout=_WAIT_S)
-        call: Any = channel.stream_stream(METHOD)
+        call: Any = channel.stream_stream(bare.path_of(bare.ROUND))
         await_go()
         pieces = (content[i : i + CHUNK_BYTES] for i in range(0, len(content), CHUNK_BYTES))
         received = sum(len(piece) for piece in call(pieces, timeout=_WAIT_S))
@@ -67,73 +128,56 @@ def floor(address: str, folder: str, size: str) -> None:
         raise SystemExit(1)
 
 
-class _Floor(grpc.GenericRpcHandler):
+class _Adder:
     """Adds vectors up; when all are there, one thread decomposes and all get the result."""
 
     def __init__(self, owners: int, columns: int, components: int) -> None:
         self._study = make_study("floor", owners=owners, columns=columns, components=components)
         self._components = components
         self._lock = threading.Lock()
-        self._open()
-
-    def _open(self) -> None:
         self._arrived = 0
         self._pooled = np.zeros(self._study.table.layout.n_entries, np.uint64)
         self._ready = threading.Event()
         self._result = b""
 
-    def service(
-        self, handler_call_details: grpc.HandlerCallDetails
-    ) -> grpc.RpcMethodHandler[bytes, bytes] | None:
-        if handler_call_details.method != METHOD:
-            return None
-        return grpc.stream_stream_rpc_method_handler(self._round)
-
-    def _round(self, pieces: Iterator[bytes], _: grpc.ServicerContext) -> Iterator[bytes]:
+    def add(self, pieces: Iterator[bytes], _: grpc.ServicerContext) -> Iterator[bytes]:
+        """Handle an owner's stream."""
         vector = np.frombuffer(b"".join(pieces), "<u8")
         with self._lock:
             self._pooled += vector
             self._arrived += 1
             last = self._arrived == len(self._study.owners)
-            ready = self._ready
         if last:
             self._result = self._decomposed()
-            ready.set()
-        ready.wait(_WAIT_S)
-        result = self._result
-        for start in range(0, len(result), CHUNK_BYTES):
-            yield result[start : start + CHUNK_BYTES]
+            self._ready.set()
+        self._ready.wait(_WAIT_S)
+        for start in range(0, len(self._result), CHUNK_BYTES):
+            yield self._result[start : start + CHUNK_BYTES]
 
     def _decomposed(self) -> bytes:
         layout = self._study.table.layout
         pooled = self._pooled.view(np.int64)
         mean, second = unpack(pooled, ROWS * len(self._study.owners), layout)
-        if mean is None:
-            raise AssertionError  # this schema has sums
+        assert mean is not None
         values, columns = np.linalg.eigh(second - np.outer(mean, mean))
         buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            pooled=pooled,
-            mean=mean,
-            eigenvalues=values[::-1],
-            vectors=columns.T[::-1][: self._components],
-        )
+        leading = columns.T[::-1][: self._components]
+        np.savez(buffer, pooled=pooled, mean=mean, eigenvalues=values[::-1], vectors=leading)
         return buffer.getvalue()
 
 
 def server(folder: str, port_file: str, owners: str, columns: str, components: str) -> None:
     """The floor's other end, for one round."""
-    handler = _Floor(int(owners), int(columns), int(components))
-    made = grpc.server(ThreadPoolExecutor(int(owners) + 1), options=SERVER_OPTIONS)
-    made.add_generic_rpc_handlers((handler,))
-    port = made.add_secure_port("localhost:0", tls_of(credentials_in(Path(folder))))
-    made.start()
-    write_file(Path(port_file), f"localhost:{port}".encode(), durable=False)
-    sys.stdin.readline()  # until told to end
-    made.stop(0).wait()
+    adder = _Adder(int(owners), int(columns), int(components))
+    handler: Any = grpc.stream_stream_rpc_method_handler(adder.add)
+    bare.serve(folder, port_file, bare.ROUND, handler, threads=int(owners) + 1)
 
 
 if __name__ == "__main__":
-    _KINDS: dict[str, Callable[..., None]] = {"ours": ours, "floor": floor, "server": server}
-    _KINDS[sys.argv[1]](*sys.argv[2:])
+    _, _kind, *_given = sys.argv
+    if _kind == "server":
+        server(*_given)
+    elif _kind == "floor":
+        floor(*_given)
+    else:
+        owner(_kind, *_given)

@@ -15,19 +15,20 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from benchmarks.performance.environments import make_environment, open_guest
+from benchmarks.environments import open_guest
 from benchmarks.performance.federation import make_moments, make_study
-from benchmarks.performance.masked_round import MaskedParties, mask
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.studies import ROOT
+from benchmarks.releases import make_keys, mask_study
 from dppca.common.aggregation import masking
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
+from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import ConflictError, OpeningRefusedError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.study import Study
 
 FLOWER = "Flower 1.41 SecAgg+"
 TITLE = "A masked sum beside Flower's SecAgg+"
@@ -53,10 +54,18 @@ trying. With `aggregate` owners that do not open go first; openers, who may also
 later, have a column. Every client of Flower is an opener, and has to be there until the end.
 """
 
-INSTALLS = (("flwr==1.41.0",),)
 GUEST = Path(__file__).with_name("secagg_guest.py")
 COLUMNS, FEW = 500, 12
 _OWNERS, _NEEDED = 10, 7
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedParties:
+    """A study with ``trust: aggregate`` and all its secrets."""
+
+    study: Study
+    keys: dict[str, ec.EllipticCurvePrivateKey]
+    secrets: dict[str, OpenerKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +84,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     columns, rounds = (FEW, 1) if plan.quick else (COLUMNS, plan.rounds)
     costs: list[tuple[Cell, ...]] = []
     gone: list[tuple[Cell, ...]] = []
-    python = None
-    if not plan.quick:
-        plan.say(f"an environment for {FLOWER}")
-        python, fault = make_environment(ROOT / "build/tools/flwr-1.41.0", *INSTALLS)
-        if python is None:
-            plan.say(f"{FLOWER} cannot be installed here and is left out: {fault}")
+    python = plan.environment(FLOWER, "flwr-1.41.0", ["flwr==1.41.0"])
     for openers, spares in ((2, 0), (4, 1), (7, 0)):
         name = f"DPPCA, {openers} openers, {spares} spare"
         plan.say(name)
@@ -126,8 +130,9 @@ def make_parties(
     """Owners with secrets, and their exact packed sums, ``(owners, entries)``."""
     study = make_study("secagg", owners=_OWNERS, columns=columns, components=2)
     vectors = np.stack([make_moments(study, n).packed for n in range(_OWNERS)])
-    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in study.owners}
-    return mask(study, keys, openers=openers, spares=spares), vectors
+    keys, entropy = make_keys(study.owners), OperatingSystemEntropy()
+    masked, secrets = mask_study(study, keys, openers=openers, spares=spares, entropy=entropy)
+    return MaskedParties(masked, keys, secrets), vectors
 
 
 def add_masked(

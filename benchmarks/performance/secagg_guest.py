@@ -18,6 +18,8 @@ from importlib import import_module
 from time import process_time
 from typing import Any
 
+from benchmarks.environments import serve
+
 
 def main() -> None:
     """Serve rounds until the input ends."""
@@ -42,18 +44,21 @@ def main() -> None:
 
     mod.pseudo_rand_gen, np.random.RandomState = watched, seeded  # type: ignore[misc, assignment]
     figures: dict[str, float] = {}
-    for line in sys.stdin:
+
+    def answer(line: str) -> float:
+        nonlocal figures
         word, *rest = line.split()
         if word == "round":
             seeds.clear()
             figures = _round(vectors, share, rest[0], int(rest[1]))
-            print(float("error" in figures), flush=True)
-        elif word == "bits":
+            return float("error" in figures)
+        if word == "bits":
             drawn = np.array(seeds[int(rest[0])], np.uint64)
             changed = np.bitwise_or.reduce(drawn) & ~np.bitwise_and.reduce(drawn)
-            print(int(changed).bit_count(), flush=True)
-        else:
-            print(figures[word], flush=True)
+            return int(changed).bit_count()
+        return figures[word]
+
+    serve(answer)
 
 
 def _round(vectors: Any, share: float, stage: str, gone: int) -> dict[str, float]:

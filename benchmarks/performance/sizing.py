@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.environments import read_peak_mib
 from benchmarks.performance.crowd import make_senders, send_all
 from benchmarks.performance.federation import CuratorProcess, make_study
+from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.common.numerics.moments.moments import compute_moments, empty_moments
+from dppca.common.privacy.mechanisms import add_noise
+from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.privacy.release import calibrate
+from dppca.common.schema import encode
 from dppca.owner.client.calls import CuratorClient
 
 TITLE = "Sizing"
@@ -36,6 +40,7 @@ _CURATOR = (
     (3, 2048),
     (2, 4096),
 )
+_VALUES = 1 << 21  # coded at once
 _OWNER = ((100_000, 16), (100_000, 128), (400_000, 128), (100_000, 512), (20_000, 2048))
 
 
@@ -82,24 +87,36 @@ def _study(
         with CuratorClient(federation.address, senders[0].credentials) as client:
             progress = client.wait(study, wait_s=600)
         decomposed = time.perf_counter() - begin
-        peak = federation.peak_bytes()
+        peak = federation.peak_mib()
     up = 8 * study.table.layout.n_entries
     for sender in senders:
         sender.path.unlink()
-    return owners, columns, received, decomposed, up, progress.total_bytes, peak / 2**20
+    return owners, columns, received, decomposed, up, progress.total_bytes, peak
 
 
 def _owner(plan: BenchmarkPlan, rows: int, columns: int) -> tuple[int, int, float, float, float]:
     plan.say(f"n = {rows}, d = {columns}")
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.performance.sizing_owner", str(rows), str(columns)],
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    figures = json.loads(done.stdout)
-    seconds = float(figures["seconds"])
-    return rows, columns, seconds, rows / seconds, float(figures["peak_bytes"]) / 2**20
+    seconds, peak = run_apart(run_owner, rows, columns)
+    return rows, columns, seconds, rows / seconds, peak
+
+
+def run_owner(n_rows: int, n_columns: int) -> tuple[float, float]:
+    """Code, multiply, add noise, in a process of its own: seconds, and its peak memory in MiB.
+
+    The rows are made batch by batch and not counted.
+    """
+    study = make_study("owner", owners=1, columns=n_columns, components=2)
+    layout, rng = study.table.layout, np.random.default_rng(0)
+    batch = max(1, _VALUES // n_columns)
+    moments, seconds = empty_moments(layout), 0.0
+    for start in range(0, n_rows, batch):
+        rows = rng.uniform(-1, 1, (n_columns, min(batch, n_rows - start)))
+        begin = time.perf_counter()
+        moments = moments.merge(compute_moments(encode(study.table, list(rows)), layout))
+        seconds += time.perf_counter() - begin
+    begin = time.perf_counter()
+    add_noise(moments.packed, calibrate(study), entropy=OperatingSystemEntropy())
+    return seconds + time.perf_counter() - begin, read_peak_mib()
 
 
 def _edge_work(columns: int) -> int:

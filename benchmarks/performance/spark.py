@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from benchmarks.performance.environments import Ask, GuestError, make_environment, open_guest
-from benchmarks.performance.files import write_rows
+from benchmarks.environments import ROOT, Ask, GuestError, find_environment, open_guest
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.tables import write_folder
 
 TITLE = "A pass on Spark"
 ABOUT = """
@@ -30,7 +29,6 @@ has less to do. Spark has an environment of its own, which the benchmark makes f
 
 COMPONENTS = 10
 FILES = 16
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 900.0
 _SHAPES = ((8_000_000, 20),)
 _TINY = ((1600, 12),)
@@ -72,9 +70,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     tables = []
     for n, d in _TINY if plan.quick else _SHAPES:
         folder = plan.scratch / f"rows-{d}"
-        folder.mkdir()
-        for k in range(FILES):
-            write_rows(folder / f"{k:02}.parquet", d, n // FILES, decimals=None)
+        write_folder(folder, d, n, files=FILES)
         with open_guest(python, _GUEST, str(folder), str(d), str(COMPONENTS), threads=1) as ask:
             rounds = _race(plan, ask, d)
         caption = f"n = {n:,}, d = {d}, {FILES} files; all integers of DPPCA are the same."
@@ -88,14 +84,11 @@ def _find_python(plan: BenchmarkPlan) -> Path:
         return Path(sys.executable)
     plan.say("an environment for Spark")
     locked = ("--no-deps", "--require-hashes", "--requirement")
-    python, fault = make_environment(
-        plan.scratch / "spark",
+    return find_environment(
+        "spark",
         [*locked, str(ROOT / "requirements/build.lock")],
         ["--no-build-isolation", *locked, str(ROOT / "requirements/spark.lock")],
     )
-    if python is None:
-        raise GuestError(f"Spark cannot be installed here: {fault}")
-    return python
 
 
 def _race(plan: BenchmarkPlan, ask: Ask, d: int) -> dict[str, Rounds]:
@@ -119,33 +112,18 @@ def _answer(ask: Ask, question: str) -> float:
 
 
 def _tabulate(caption: str, rounds: dict[str, Rounds]) -> FigureTable:
-    files, table = rounds[_FILES], rounds[_TABLE]
-    rows: Sequence[tuple[Cell, ...]] = [
+    ours = [rounds[_FILES], rounds[_TABLE]]
+    rows: list[tuple[Cell, ...]] = [
         (
-            name,
-            each.seconds[0],
-            each.clock_s,
-            median(each.java[1:]),
-            median(each.python[1:]),
-            each.clock_s / files.clock_s,
-            each.clock_s / table.clock_s,
-            each.cpu_s / files.cpu_s,
-            each.cpu_s / table.cpu_s,
+            *(name, each.seconds[0], each.clock_s),
+            *(median(each.java[1:]), median(each.python[1:])),
+            *(each.clock_s / mine.clock_s for mine in ours),
+            *(each.cpu_s / mine.cpu_s for mine in ours),
         )
         for name, each in rounds.items()
     ]
-    return FigureTable(
-        caption,
-        (
-            "contestant",
-            "first round s",
-            "seconds",
-            "Java's processor s",
-            "Python's processor s",
-            "to files",
-            "to table",
-            "to files, by processor time",
-            "to table, by processor time",
-        ),
-        tuple(rows),
+    columns = (
+        *("contestant", "first round s", "seconds", "Java's processor s", "Python's processor s"),
+        *("to files", "to table", "to files, by processor time", "to table, by processor time"),
     )
+    return FigureTable(caption, columns, tuple(rows))

@@ -15,13 +15,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.environments import serve
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
     """Serve until the input ends."""
-    sys.path.insert(0, str(ROOT))
+    os.environ.pop("PYTHONPATH", None)  # Spark's workers are sent what they need
     from benchmarks.performance.tables import numeric_schema
     from dppca.owner.engines.engine import Engine, LocalEngine
     from dppca.owner.engines.selection import open_engine
@@ -75,16 +76,18 @@ def main() -> None:
             "pyspark.ml": fit,
             "compare": compare,
         }
-        for line in sys.stdin:
-            asked = line.strip()
+
+        def answer(asked: str) -> float:
+            nonlocal spent
             if asked in spent:
-                print(spent[asked], flush=True)
-                continue
+                return spent[asked]
             before, begin = _processes(), perf_counter()
             actions[asked]()
             seconds = perf_counter() - begin
             spent = _processor_seconds(before)
-            print(seconds, flush=True)
+            return seconds
+
+        serve(answer)
 
 
 def _counting() -> Callable[[Any], Any]:

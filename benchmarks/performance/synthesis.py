@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.performance.environments import make_environment, open_guest
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.environments import open_guest
+from benchmarks.performance.racing import Run
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.studies import ROOT
 from benchmarks.synthesis.forms import TARGETED, find_form
+from benchmarks.synthesis.judging import equal_cells
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import make_study, release
 from dppca.common.messages import Form
@@ -56,19 +56,19 @@ ENVIRONMENTS = {
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """One table per schema."""
-    environments = {} if plan.quick else _install(plan)
-    n_rows = 400 if plan.quick else ROWS
     if plan.quick:
-        document, columns = _wide(n_rows, numerics=2, binaries=1, categoricals=(3,))
-        return [_race(plan, document, columns, n_rows, environments, "Tiny")]
+        return [_race(plan, *_wide(400, numerics=2, binaries=1, categoricals=(3,)), {}, "Tiny")]
+    pythons = {
+        name: plan.environment(name, folder, *installs)
+        for name, (folder, installs) in ENVIRONMENTS.items()
+    }
     adult = load_subject("adult")
-    form = find_form(adult, TARGETED)
-    first = [column[:n_rows] for column in adult.columns]
-    wide = _wide(n_rows, numerics=20, binaries=10, categoricals=(9,) * 30 + (10,) * 20)
-    others = {name: python for name, python in environments.items() if name != PGM}
+    first = [column[:ROWS] for column in adult.columns]
+    wide = _wide(ROWS, numerics=20, binaries=10, categoricals=(9,) * 30 + (10,) * 20)
+    others = {name: python for name, python in pythons.items() if name != PGM}
     return [
-        _race(plan, form.document, first, n_rows, environments, "Adult"),
-        _race(plan, *wide, n_rows, others, "80 attributes"),
+        _race(plan, find_form(adult, TARGETED), first, pythons, "Adult"),
+        _race(plan, *wide, others, "80 attributes"),
     ]
 
 
@@ -76,11 +76,10 @@ def _race(
     plan: BenchmarkPlan,
     document: Mapping[str, Any],
     columns: list[Column],
-    n_rows: int,
-    environments: Mapping[str, Path | None],
+    pythons: Mapping[str, Path | None],
     what: str,
 ) -> FigureTable:
-    study = make_study(document, "gaussian", "1", owners=1)
+    study, n_rows = make_study(document, "gaussian", "1", owners=1), len(columns[0])
     schema, calibration = study.table, calibrate(study)
     with one_blas_thread():
         moments = accumulate_moments(schema, columns)
@@ -99,43 +98,36 @@ def _race(
         return process_time() - begin
 
     path = plan.scratch / f"{what}.npz"
-    _save(path, schema, columns)
-    fits, draws = [BenchmarkSubject("DPPCA", fit)], [BenchmarkSubject("DPPCA", rows)]
-    once: dict[str, float] = {}
+    write_table(path, schema, columns, *_binned(schema, columns))
+    fits: dict[str, Run] = {"DPPCA": fit}
+    draws: dict[str, Run] = {"DPPCA": rows}
+    fit_seconds: dict[str, float] = {}
     notes: dict[str, str] = {}
     with ExitStack() as stack:
-        for name, python in environments.items():
+        for name, python in pythons.items():
             if python is None:
                 notes[name] = "not installed"
                 continue
             plan.say(f"{name} fits {what}")
-            ask = stack.enter_context(
-                open_guest(python, GUEST, name, str(path), str(n_rows), threads=1)
-            )
+            given = (name, str(path), str(n_rows))
+            ask = stack.enter_context(open_guest(python, GUEST, *given, threads=1))
             first = ask("fit", PATIENCE_S)
             if first is None:
                 notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 continue
             if name == PGM:
-                once[name] = first
+                fit_seconds[name] = first
             else:
-                fits.append(BenchmarkSubject(name, partial(ask, "fit", None)))
-            draws.append(BenchmarkSubject(name, partial(ask, "rows", None)))
+                fits[name] = partial(ask, "fit", None)
+            draws[name] = partial(ask, "rows", None)
         plan.say(f"{what}: fits")
-        fit_times = time_subjects(fits, rounds=min(plan.rounds, 3))
+        fit_seconds |= {name: each.median_s for name, each in plan.race(fits, most=3).items()}
         plan.say(f"{what}: rows")
-        row_times = time_subjects(draws, rounds=min(plan.rounds, 3))
-    fit_seconds = {name: once.get(name) or fit_times[name].median_s for name in row_times}
-    mine = fit_seconds["DPPCA"] + row_times["DPPCA"].median_s
+        drawn = {name: each.median_s for name, each in plan.race(draws, most=3).items()}
+    mine = fit_seconds["DPPCA"] + drawn["DPPCA"]
     cells: list[tuple[Cell, ...]] = [
-        (
-            name,
-            fit_seconds[name],
-            each.median_s,
-            n_rows / each.median_s,
-            (fit_seconds[name] + each.median_s) / mine,
-        )
-        for name, each in row_times.items()
+        (name, fit_seconds[name], each, n_rows / each, (fit_seconds[name] + each) / mine)
+        for name, each in drawn.items()
     ]
     cells += [(f"{name} ({note})", None, None, None, None) for name, note in notes.items()]
     return FigureTable(
@@ -146,38 +138,34 @@ def _race(
     )
 
 
-def _install(plan: BenchmarkPlan) -> dict[str, Path | None]:
-    """Interpreters of environments, by contestant; None where one could not be made."""
-    made = {}
-    for name, (folder, installs) in ENVIRONMENTS.items():
-        plan.say(f"an environment for {name}")
-        python, fault = make_environment(ROOT / "build/tools" / folder, *installs)
-        if python is None:
-            plan.say(f"{name} cannot be installed here and is left out: {fault}")
-        made[name] = python
-    return made
-
-
-def _save(path: Path, schema: Schema, columns: list[Column]) -> None:
-    """Values, codes with numerics in equal bins, and which are numeric, for a guest."""
-    numeric = [isinstance(attribute, Numeric) for attribute in schema.attributes]
-    codes, sizes = [], []
-    for attribute, column in zip(schema.attributes, columns, strict=True):
-        if isinstance(attribute, Numeric):
-            lower, upper = attribute.bounds
-            places = np.floor((column - lower) / (upper - lower) * _BINS)
-            codes.append(np.clip(places, 0, _BINS - 1).astype(np.int64))
-            sizes.append(_BINS)
-        else:
-            codes.append(column.astype(np.int64))
-            sizes.append(len(attribute.labels))
+def write_table(
+    path: Path,
+    schema: Schema,
+    columns: Sequence[Column],
+    codes: Sequence[Any],
+    sizes: Sequence[int],
+) -> None:
+    """Values, codes of them and how many there are, and which are numeric, for a guest."""
     np.savez(
         path,
         values=np.column_stack(columns),
         codes=np.column_stack(codes),
         sizes=sizes,
-        numeric=numeric,
+        numeric=[isinstance(each, Numeric) for each in schema.attributes],
     )
+
+
+def _binned(schema: Schema, columns: Sequence[Column]) -> tuple[list[Any], list[int]]:
+    """Codes, with numerics in equal bins."""
+    codes, sizes = [], []
+    for attribute, column in zip(schema.attributes, columns, strict=True):
+        if isinstance(attribute, Numeric):
+            codes.append(equal_cells(attribute, column, _BINS))
+            sizes.append(_BINS)
+        else:
+            codes.append(column.astype(np.int64))
+            sizes.append(len(attribute.labels))
+    return codes, sizes
 
 
 def _wide(
@@ -195,17 +183,11 @@ def _wide(
         name = f"x{index}"
         if size == 0:
             columns.append(np.clip(score, -4, 4))
-            attributes.append(
-                {"name": name, "type": "numeric", "lower": -4, "upper": 4, "histogram": True}
-            )
+            bounds = {"lower": -4, "upper": 4, "histogram": True}
+            attributes.append({"name": name, "type": "numeric", **bounds})
             continue
         edges = np.linspace(-2, 2, size + 1)[1:-1]
         columns.append(np.digitize(score, edges).astype(np.int32))
-        labels = [str(each) for each in range(size)]
-        key = (
-            {"type": "binary", "values": labels}
-            if size == 2
-            else {"type": "categorical", "categories": labels}
-        )
-        attributes.append({"name": name, **key})
+        kind, key = ("binary", "values") if size == 2 else ("categorical", "categories")
+        attributes.append({"name": name, "type": kind, key: [str(each) for each in range(size)]})
     return {"sum_weight": 0.5, "attributes": attributes}, columns

@@ -1,21 +1,20 @@
 """A library's synthetic rows in an environment of its own; started by `synthesis` and `rivals`.
 
-``python synthesis_guest.py NAME TABLE.npz ROWS [EPSILON DELTA SEED]`` answers every line on its
-standard input with a number: ``fit`` and ``rows`` with the processor seconds they took, ``peak``
-with the most memory it has held, in MiB, and ``save FILE.npy`` once the rows are there, as they are
-in the table: codes, or values where the library takes these. It imports nothing of ours.
+``python synthesis_guest.py NAME TABLE.npz ROWS [EPSILON DELTA SEED]`` answers ``fit`` and ``rows``
+with the processor seconds they took, ``peak`` with the most memory it has held, in MiB, and ``save
+FILE.npy`` writes the rows as they are in the table: codes, or values where the library takes these.
+It imports nothing of ours but what answers lines.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from time import process_time
+from importlib import import_module
 from typing import Any
+
+from benchmarks.environments import serve_rows
 
 
 def main() -> None:
@@ -30,34 +29,15 @@ def main() -> None:
             calls = _sdv(dict(table), n_rows, int(seed))
         else:
             calls = _pgm(name, dict(table), n_rows, float(epsilon), float(delta), int(seed))
-    rows: Any = None
-    for line in sys.stdin:
-        word, _, target = line.strip().partition(" ")
-        begin = process_time()
-        if word == "peak":
-            print(_peak_mib(), flush=True)
-            continue
-        if word == "save":
-            np.save(target, np.asarray(rows, np.float64))
-        else:
-            with contextlib.redirect_stdout(io.StringIO()):
-                rows = calls[word]()
-        print(process_time() - begin, flush=True)
-
-
-def _peak_mib() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("this system does not say how much memory a process has held")
+    serve_rows(calls)
 
 
 def _sdv(table: Mapping[str, Any], n_rows: int, seed: int) -> dict[str, Callable[[], object]]:
     import numpy as np
     import pandas as pd
-    from sdv.metadata import Metadata  # type: ignore[import-not-found]
-    from sdv.single_table import GaussianCopulaSynthesizer  # type: ignore[import-not-found]
 
+    metadata: Any = import_module("sdv.metadata")
+    synthesizers: Any = import_module("sdv.single_table")
     columns = {
         f"x{index}": column if numeric else column.astype(int).astype(str)
         for index, (column, numeric) in enumerate(
@@ -68,13 +48,13 @@ def _sdv(table: Mapping[str, Any], n_rows: int, seed: int) -> dict[str, Callable
         name: {"sdtype": "numerical" if numeric else "categorical"}
         for name, numeric in zip(columns, table["numeric"], strict=True)
     }
-    metadata = Metadata.load_from_dict({"tables": {"rows": {"columns": kinds}}})
+    known = metadata.Metadata.load_from_dict({"tables": {"rows": {"columns": kinds}}})
     rows = {"rows": pd.DataFrame(columns)}
     made: list[Any] = []
 
     def fit() -> None:
         np.random.seed(seed)  # noqa: NPY002 - what SDV draws from
-        made[:] = [GaussianCopulaSynthesizer(metadata)]
+        made[:] = [synthesizers.GaussianCopulaSynthesizer(known)]
         made[0].fit(rows)
 
     def draw() -> Any:
@@ -88,19 +68,19 @@ def _pgm(
     name: str, table: Mapping[str, Any], n_rows: int, epsilon: float, delta: float, seed: int
 ) -> dict[str, Callable[[], object]]:
     import pandas as pd
-    from dpmm.models.aim import AIMGM  # type: ignore[import-not-found]
-    from dpmm.models.mst import MSTGM  # type: ignore[import-not-found]
-    from dpmm.models.priv_bayes import PrivBayesGM  # type: ignore[import-not-found]
-    from dpmm.pipelines.base import GenerativePipeline  # type: ignore[import-not-found]
 
-    model = {"AIM": AIMGM, "PrivBayes": PrivBayesGM}.get(name.split()[0], MSTGM)
+    kinds = {"AIM": ("aim", "AIMGM"), "PrivBayes": ("priv_bayes", "PrivBayesGM")}
+    module, kind = kinds.get(name.split()[0], ("mst", "MSTGM"))
+    model = getattr(import_module(f"dpmm.models.{module}"), kind)
+    pipelines: Any = import_module("dpmm.pipelines.base")
     names = [f"x{index}" for index in range(len(table["sizes"]))]
     rows = pd.DataFrame(table["codes"], columns=names)
     domain = {name: int(size) for name, size in zip(names, table["sizes"], strict=True)}
     made: list[Any] = []
 
     def fit() -> None:
-        made[:] = [GenerativePipeline(gen=model(epsilon=epsilon, delta=delta, n_jobs=1))]
+        generator = model(epsilon=epsilon, delta=delta, n_jobs=1)
+        made[:] = [pipelines.GenerativePipeline(gen=generator)]
         made[0].fit(rows, domain=domain, random_state=seed)
 
     return {"fit": fit, "rows": lambda: made[0].generate(n_rows, random_state=seed)[names]}

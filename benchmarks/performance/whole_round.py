@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+from itertools import count
 from pathlib import Path
 
 from benchmarks.performance.bare import started
-from benchmarks.performance.federation import Children, CuratorProcess, make_study, owner_name
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.federation import PARTY, Children, CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.common.study import Study
 
 TITLE = "The whole round"
 ABOUT = """
@@ -20,82 +20,46 @@ digests, caps, a file and a transaction made durable for every contribution, the
 edge, a sealed receipt. A ratio of 0.5 means that it takes twice the floor.
 """
 
-_MODULE = "benchmarks.performance.round_party"
 _COMPONENTS = 20
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """Both sizes of the target, or one tiny one."""
     sizes = [(2, 12)] if plan.quick else [(3, 500), (10, 1000)]
-    rows: list[tuple[Cell, ...]] = []
-    for owners, columns in sizes:
-        plan.say(f"{owners} owners, {columns} columns")
-        mine, bare = _medians(plan.scratch / f"{owners}-{columns}", owners, columns, plan.rounds)
-        rows.append((owners, columns, mine, bare, bare / mine))
     return [
         FigureTable(
             "Seconds of a round.",
             ("owners", "columns", "DPPCA", "bare gRPC", "ratio"),
-            tuple(rows),
+            tuple(_race(plan, *size) for size in sizes),
         )
     ]
 
 
-def _medians(folder: Path, owners: int, columns: int, rounds: int) -> tuple[float, float]:
-    runs = iter(range(10_000))
+def _race(plan: BenchmarkPlan, owners: int, columns: int) -> tuple[Cell, ...]:
+    plan.say(f"{owners} owners, {columns} columns")
+    runs, folder = count(), plan.scratch / f"{owners}-{columns}"
     with CuratorProcess(folder) as federation:
-        timings = time_subjects(
-            [
-                BenchmarkSubject(
-                    "ours", lambda: _ours(federation, folder, next(runs), owners, columns)
-                ),
-                BenchmarkSubject(
-                    "floor", lambda: _floor(federation, folder, next(runs), owners, columns)
-                ),
-            ],
-            rounds=rounds,
-        )
-    return timings["ours"].median_s, timings["floor"].median_s
+
+        def study(number: int) -> Study:
+            size = {"owners": owners, "columns": columns, "components": _COMPONENTS}
+            return make_study(f"round-{number}", **size)
+
+        def ours() -> float:
+            number = next(runs)
+            return federation.go("released", study(number), number, {})
+
+        def floor() -> float:
+            return _floor(federation, study(0), folder / f"floor-{next(runs)}")
+
+        mine, bare = plan.race({"ours": ours, "floor": floor}).values()
+    return owners, columns, mine.median_s, bare.median_s, bare.median_s / mine.median_s
 
 
-def _ours(federation: CuratorProcess, folder: Path, run: int, owners: int, columns: int) -> float:
-    study = make_study(f"round-{run}", owners=owners, columns=columns, components=_COMPONENTS)
-    federation.create(study)
-    document = folder / f"study-{run}.json"
-    document.write_bytes(study.canonical_bytes())
-    return Children(
-        [
-            [
-                *(sys.executable, "-m", _MODULE, "ours", federation.address),
-                *(str(federation.enrol(owner_name(number))), str(document), str(number), str(run)),
-            ]
-            for number in range(owners)
-        ]
-    ).go()
-
-
-def _floor(federation: CuratorProcess, folder: Path, run: int, owners: int, columns: int) -> float:
-    study = make_study("floor", owners=owners, columns=columns, components=_COMPONENTS)
-    size = 8 * study.table.layout.n_entries
-    port_file = folder / f"floor-{run}"
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            _MODULE,
-            "server",
-            str(federation.curator.credentials),
-            str(port_file),
-        ),
-        *(str(owners), str(columns), str(min(_COMPONENTS, columns - 1))),
-    ]
-    with started(command, port_file) as address:
+def _floor(federation: CuratorProcess, study: Study, port_file: Path) -> float:
+    layout, rule = study.table.layout, study.components
+    given = (federation.curator.credentials, port_file, len(study.owners), layout.n_columns)
+    with started(PARTY, "server", *given, rule.count, port_file=port_file) as address:
         return Children(
-            [
-                [
-                    *(sys.executable, "-m", _MODULE, "floor", address),
-                    *(str(federation.enrol(owner_name(number))), str(size)),
-                ]
-                for number in range(owners)
-            ]
+            ["floor", address, federation.enrol(name), 8 * layout.n_entries]
+            for name in study.owners
         ).go()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from benchmarks.performance.machine import machine_facts
-from benchmarks.rivals import page, parties, pca, synthetic
+from benchmarks.rivals import page
 from benchmarks.rivals.cells import read_cells, run_cells, summarize
 from benchmarks.rivals.neighbours import Neighbours
 from dppca.common.console import run
@@ -70,21 +70,9 @@ def cli(
         raise SettingError("--again runs cells and --as-is none: leave out one of them")
     if write and (splits, neighbours) != (SPLITS, "both"):
         raise SettingError("the page is of all splits: leave out --splits and --neighbours")
-    by: tuple[str, ...]
-    if name in synthetic.SUBJECTS:
-        cells = list(
-            synthetic.list_cells(name, splits=splits, only=only, neighbours=_NEIGHBOURS[neighbours])
-        )
-        by = synthetic.BY
-    elif name == "pca":
-        cells, by = list(pca.list_cells(splits=splits, only=only)), pca.BY
-    else:
-        cells, by = list(parties.list_cells(splits=splits, only=only)), parties.BY
+    cells, by = page.list_cells(name, splits=splits, only=only, neighbours=_NEIGHBOURS[neighbours])
     path = folder / f"{name}.jsonl"
-    if as_is:
-        results = read_cells(cells, path)
-    else:
-        results = run_cells(cells, path, again=again, say=lambda text: click.echo(text, err=True))
+    results = read_cells(cells, path) if as_is else run_cells(cells, path, again=again)
     section = {
         "command": f"python -m benchmarks.rivals {name}",
         "machine": machine_facts(),

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.data import load_table
 from benchmarks.papers.rows import PaperSource
-from benchmarks.rivals.neighbours import BITS
+from benchmarks.releases import (
+    BITS,
+    numeric_attributes,
+    plain_attributes,
+    pool,
+    state_privacy,
+    state_study,
+)
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
@@ -29,9 +36,6 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
 from dppca.common.schema import Categorical, Column, Schema, encode
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead
 
 BOX, BALL = "by attributes", "rows in a ball"
 MOST_COMPONENTS = 10
@@ -83,29 +87,17 @@ def read_table(name: str) -> ComponentTable:
     return replace(whole, name=name, columns=columns, rows=rows, covariance=_covariance(rows))
 
 
-def state_study(
+def table_study(
     table: ComponentTable, form: str, *, owners: int, epsilon: str, delta: str | None
 ) -> Study:
     """A study of the table: its attributes as they are, or its rows in a ball."""
-    if form == BOX:
-        schema: dict[str, Any] = {"attributes": table.attributes}
-    else:
-        # A schema's ball has radius 1.
-        names = [f"x{index}" for index in range(table.rows.shape[1])]
+    schema: dict[str, Any] = {"attributes": table.attributes}
+    if form == BALL:  # a schema's ball has radius 1
         scale = {"type": "numeric", "centre": 0, "scale": table.norm}
-        schema = {"row_norm": {}, "attributes": [{"name": name, **scale} for name in names]}
-    privacy = {"mechanism": "laplace", "epsilon": epsilon}
-    if delta is not None:
-        privacy = {"mechanism": "gaussian", "epsilon": epsilon, "delta": delta}
-    return study_from_mapping(
-        {
-            "name": "rivals",
-            "owners": [f"owner-{number:02}" for number in range(1, owners + 1)],
-            "privacy": privacy,
-            "components": {"count": MOST_COMPONENTS},
-            "schema": {"resolution_bits": BITS, "max_rows_per_person": 1, **schema},
-        }
-    )
+        names = [{"name": f"x{index}", **scale} for index in range(table.rows.shape[1])]
+        schema = {"row_norm": {}, "attributes": names}
+    privacy, components = state_privacy(epsilon, delta), {"count": MOST_COMPONENTS}
+    return state_study("rivals", schema, privacy, owners=owners, components=components)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +111,7 @@ class Released:
 
     def pooled(self) -> Result:
         """What our curator makes of them."""
-        contributions = [
-            Contribution(owner, b"", n, 0, b"", LedgerHead(0, b""), b"", 0)
-            for owner, n in zip(self.study.owners, self.n_rows, strict=True)
-        ]
-        return aggregate(self.study, self.calibration, contributions, self.vectors)
+        return pool(self.study, self.calibration, self.n_rows, self.vectors)
 
 
 def release(table: ComponentTable, study: Study, form: str, *, seed: int) -> Released:
@@ -151,20 +139,12 @@ def _subject_table(name: str) -> ComponentTable:
     schema = subject.schema
     categoricals = sum(isinstance(each, Categorical) for each in schema.attributes)
     norm = ((len(schema.attributes) - categoricals) / 4 + categoricals) ** 0.5
-    document = schema.model_dump(mode="json")
-    keys = ("name", "type", "lower", "upper", "values", "categories")
-    attributes = [
-        {key: each[key] for key in keys if key in each} for each in document["attributes"]
-    ]
-    return _table(name, attributes, list(subject.columns), norm)
+    return _table(name, plain_attributes(schema), list(subject.columns), norm)
 
 
 def _musk(name: str) -> ComponentTable:
     rows = load_table(PaperSource(name)).rows
-    attributes = [
-        {"name": f"x{index}", "type": "numeric", "lower": -1, "upper": 1}
-        for index in range(rows.shape[1])
-    ]
+    attributes = numeric_attributes(rows.shape[1], -1, 1)
     return _table(name, attributes, list(rows.T.copy()), (rows.shape[1] / 4) ** 0.5)
 
 

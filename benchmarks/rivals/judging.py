@@ -1,33 +1,28 @@
 """What a table of rows is worth beside the real one: one judge for all who made one.
 
-Accuracy is on the real rows held out, coded plainly, of a machine trained on the rows: the linear
-one of `dppca.common.estimators.utility`, and libsvm's with an RBF kernel (C = 1, gamma "scale",
-standardised columns) on the first 5,000 of them, for its time grows with their square. Total
-variation is against the training rows, the mean over all attributes and over all pairs of them,
-in the cells of `benchmarks.synthesis`.
+As in `benchmarks.synthesis.judging`; beside its linear machine stands libsvm's with an RBF kernel
+(C = 1, gamma "scale", standardised columns) on the first 5,000 rows, for its time grows with their
+square.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.synthesis.subjects import Subject, load_subject
-from benchmarks.synthesis.trials import (
+from benchmarks.synthesis.judging import (
     CELLS,
-    attribute_cells,
+    find_accuracies,
+    find_reference,
+    find_variation,
     pair_tables,
-    split_rows,
-    target_features,
-    target_labels,
+    single_tables,
 )
-from dppca.common.estimators.utility import svm_accuracy
-from dppca.common.schema import Column, Numeric, encode
+from benchmarks.synthesis.subjects import Subject, load_subject
+from dppca.common.schema import Column, Numeric
 
 RBF_ROWS = 5000
 
@@ -50,33 +45,15 @@ class Judgement:
     pairs: float
 
 
-@lru_cache(1)
-def read_subject(name: str) -> Subject:
-    """The data set, read once."""
-    return load_subject(name)
-
-
 def judge_rows(name: str, columns: Sequence[Column], split: int) -> Judgement:
     """Judge columns of values, as the data set has them."""
-    subject = read_subject(name)
-    schema, unit = subject.schema, float(1 << subject.schema.resolution_bits)
-    training, held_out = split_rows(subject.n_rows, split)
-    seen = [column[training] for column in subject.columns]
-    unseen = [column[held_out] for column in subject.columns]
-    coded, test = encode(schema, columns) / unit, encode(schema, unseen) / unit
-    linear, rbf = {}, {}
-    for target in subject.targets:
-        features = target_features(schema, target, coded)
-        labels = target_labels(schema, target, columns)
-        rows = target_features(schema, target, test)
-        truth = target_labels(schema, target, unseen)
-        linear[target.name] = svm_accuracy(features, labels, test=rows, truth=truth)
-        rbf[target.name] = _rbf_accuracy(features[:RBF_ROWS], labels[:RBF_ROWS], rows, truth)
+    subject, real = load_subject(name), find_reference(name, split)
+    singles = single_tables(subject, real.training)
     return Judgement(
-        linear,
-        rbf,
-        _variation(_single_tables(subject, columns), _single_tables(subject, seen)),
-        _variation(pair_tables(subject, columns), pair_tables(subject, seen)),
+        linear=find_accuracies(name, columns, split),
+        rbf=find_accuracies(name, columns, split, accuracy=_rbf_accuracy),
+        singles=find_variation(single_tables(subject, columns), singles),
+        pairs=find_variation(pair_tables(subject, columns), real.pairs),
     )
 
 
@@ -89,27 +66,26 @@ def draw_values(
         if not isinstance(attribute, Numeric):
             columns.append(cell.astype(np.int32))
             continue
-        edges = cell_edges(subject, attribute)
+        edges = _cell_edges(subject, attribute)
         columns.append(edges[cell] + rng.random(len(cell)) * (edges[cell + 1] - edges[cell]))
     return columns
 
 
-def cell_edges(subject: Subject, attribute: Numeric) -> NDArray[np.float64]:
+def _cell_edges(subject: Subject, attribute: Numeric) -> NDArray[np.float64]:
     """Edges of a numeric's cells in the tables, both bounds among them, in its own unit."""
-    assert attribute.lower is not None
-    assert attribute.upper is not None
+    lower, upper = attribute.bounds
     if attribute.name not in subject.edges:
-        return np.linspace(attribute.lower, attribute.upper, CELLS + 1)
-    inner = subject.edges[attribute.name]
+        return np.linspace(lower, upper, CELLS + 1)
     # Public edges may lie outside a study's bounds; nothing is in their cells.
-    edges = np.r_[attribute.lower, inner, attribute.upper].astype(np.float64)
-    clipped: NDArray[np.float64] = edges.clip(attribute.lower, attribute.upper)
+    edges = np.r_[lower, subject.edges[attribute.name], upper].astype(np.float64)
+    clipped: NDArray[np.float64] = edges.clip(lower, upper)
     return clipped
 
 
 def _rbf_accuracy(
     features: NDArray[np.float64],
     labels: NDArray[np.int64],
+    *,
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
 ) -> float:
@@ -117,19 +93,8 @@ def _rbf_accuracy(
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
+    features, labels = features[:RBF_ROWS], labels[:RBF_ROWS]
     if len(np.unique(labels)) == 1:
         return float((truth == labels[0]).mean())
     machine = make_pipeline(StandardScaler(), SVC(kernel="rbf", C=1.0, gamma="scale"))
     return float((machine.fit(features, labels).predict(test) == truth).mean())
-
-
-def _single_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np.float64]]:
-    cells, sizes = attribute_cells(subject, columns)
-    return [
-        np.bincount(each, minlength=size) / len(each)
-        for each, size in zip(cells, sizes, strict=True)
-    ]
-
-
-def _variation(made: Sequence[NDArray[np.float64]], real: Sequence[NDArray[np.float64]]) -> float:
-    return fmean(float(np.abs(a - b).sum() / 2) for a, b in zip(made, real, strict=True))

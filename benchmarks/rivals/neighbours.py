@@ -30,16 +30,13 @@ from fractions import Fraction
 from math import ceil, comb
 from typing import Any
 
+from benchmarks.releases import BITS, state_privacy, state_study
 from dppca.common.errors import SettingError
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import BoxShape
 from dppca.common.schema import Schema
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-
-BITS = 10
-"""Bits of every study's grid."""
 
 
 class Neighbours(StrEnum):
@@ -89,26 +86,16 @@ def make_study(
     SettingError
         Rows of the unit ball, or Laplace noise, with one added: they have no figure here.
     """
-    schema = {"resolution_bits": BITS, "max_rows_per_person": 1, **document}
-    privacy = {"mechanism": "gaussian", "delta": delta} if delta else {"mechanism": "laplace"}
-    if neighbours is Neighbours.REPLACED:
-        privacy["epsilon"] = epsilon
-    elif not delta:
-        raise SettingError("Laplace noise has no figure for a row that is added")
-    else:
-        shape = sensitivity_shape(Schema.from_document(schema))
+    privacy = state_privacy(epsilon, delta)
+    if neighbours is Neighbours.ADDED:
+        if not delta:
+            raise SettingError("Laplace noise has no figure for a row that is added")
+        shape = sensitivity_shape(Schema.from_document({"resolution_bits": BITS, **document}))
         if not isinstance(shape, BoxShape):
             raise SettingError("rows of the unit ball have no figure for a row that is added")
+        del privacy["epsilon"]
         privacy["scale"] = str(added_scale(shape, epsilon=epsilon, delta=delta))
-    return study_from_mapping(
-        {
-            "name": "rivals",
-            "owners": [f"owner-{number:02}" for number in range(1, owners + 1)],
-            "privacy": privacy,
-            "components": {"contribution_rate": 0.9},
-            "schema": schema,
-        }
-    )
+    return state_study("rivals", document, privacy, owners=owners)
 
 
 def added_scale(shape: BoxShape, *, epsilon: str, delta: str) -> Decimal:

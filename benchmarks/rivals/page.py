@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.experiment import markdown_table
 from benchmarks.rivals import parties, pca, synthetic
+from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.prose import ABOUT, HEAD
 from dppca.common.errors import SettingError
 
@@ -20,6 +21,17 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
 JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"
 NAMES = (*synthetic.SUBJECTS, "pca", "parties")
 Sections = dict[str, dict[str, Any]]
+
+
+def list_cells(
+    name: str, *, splits: int, only: str, neighbours: str
+) -> tuple[list[RivalRun], tuple[str, ...]]:
+    """Cells of a command, and the facts by which their means are known."""
+    if name in synthetic.SUBJECTS:
+        found = synthetic.list_cells(name, splits=splits, only=only, neighbours=neighbours)
+        return list(found), synthetic.BY
+    module = pca if name == "pca" else parties
+    return list(module.list_cells(splits=splits, only=only)), module.BY
 
 
 def keep(name: str, section: Mapping[str, Any]) -> None:
@@ -94,14 +106,8 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
     done = [cell for cell in cells if cell["runs"]]
     targets = list(done[0]["linear"]) if done else []
     header = ["rows of", "owners", "ε", *(f"{name}, linear" for name in targets)]
-    header += [
-        *(f"{name}, RBF" for name in targets),
-        "one-way",
-        "two-way",
-        "seconds",
-        "MiB",
-        "runs",
-    ]
+    header += [f"{name}, RBF" for name in targets]
+    header += ["one-way", "two-way", "seconds", "MiB", "runs"]
     parts = []
     groups = dict.fromkeys(cell["neighbours"] for cell in done)
     for neighbours in groups:

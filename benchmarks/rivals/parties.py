@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from benchmarks.experiment import Found
-from benchmarks.rivals.cells import RivalRun
+from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,
@@ -16,7 +15,7 @@ from benchmarks.rivals.component_tables import (
     deal,
     read_table,
     release,
-    state_study,
+    table_study,
 )
 from benchmarks.rivals.merging import (
     distributed_components,
@@ -37,49 +36,40 @@ CONTESTANTS = (EXACT, OURS, OURS_BALL, SOUND, MERGED, PUBLISHED)
 
 def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     """All cells of the table; ``splits`` is the number of deals and draws."""
-    for subject in TABLES:
-        for split in range(splits):
-            for owners in OWNERS:
-                for epsilon in EPSILONS:
-                    for who in CONTESTANTS:
-                        if only.lower() not in who.lower():
-                            continue
-                        facts: dict[str, str | int] = {
-                            "subject": subject,
-                            "contestant": who,
-                            "owners": owners,
-                            "epsilon": epsilon,
-                            "split": split,
-                        }
-                        yield RivalRun(
-                            facts, partial(captured, subject, who, owners, epsilon, split)
-                        )
+    varied = {
+        "subject": TABLES,
+        "split": range(splits),
+        "owners": OWNERS,
+        "epsilon": EPSILONS,
+        "contestant": CONTESTANTS,
+    }
+    return cross(captured, varied, only=only)
 
 
-def captured(subject: str, who: str, owners: int, epsilon: str, split: int) -> Found:
+def captured(subject: str, split: int, owners: int, epsilon: str, contestant: str) -> Found:
     """Captured share of the variance by the first components.
 
     DPdisPCA's sound form, the merged subspaces and ours of rows in a ball are made of one release,
     noise and all.
     """
     table = read_table(subject)
-    if who == EXACT:
+    if contestant == EXACT:
         vectors = np.linalg.eigh(table.covariance)[1][:, ::-1].T
         return {"captured": table.captured(vectors[:COMPONENTS])}
-    if who == PUBLISHED:
+    if contestant == PUBLISHED:
         parts = [table.rows[part] / table.norm for part in deal(len(table.rows), owners, split)]
         rng = np.random.default_rng([split, owners])
         sites = published_sites(parts, epsilon=float(epsilon), delta=float(DELTA), rng=rng)
     else:
-        form = BOX if who == OURS else BALL
-        study = state_study(table, form, owners=owners, epsilon=epsilon, delta=DELTA)
+        form = BOX if contestant == OURS else BALL
+        study = table_study(table, form, owners=owners, epsilon=epsilon, delta=DELTA)
         released = release(table, study, form, seed=split)
-        if who in (OURS, OURS_BALL):
+        if contestant in (OURS, OURS_BALL):
             return {"captured": table.captured(released.pooled().vectors[:COMPONENTS])}
         sites = sound_sites(study.table, released.vectors, released.n_rows)
-    if who == MERGED:
+    if contestant == MERGED:
         return {"captured": table.captured(merged_components(sites, k=COMPONENTS))}
     components = distributed_components(
-        sites, k=COMPONENTS, intermediate=2 * COMPONENTS, signed=who == SOUND
+        sites, k=COMPONENTS, intermediate=2 * COMPONENTS, signed=contestant == SOUND
     )
     return {"captured": table.captured(components)}

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from benchmarks.environments import find_environment, open_guest
 from benchmarks.experiment import Found
-from benchmarks.performance.environments import open_guest
-from benchmarks.rivals.cells import PatienceError, RivalRun, find_environment
+from benchmarks.performance.libraries import GUEST
+from benchmarks.rivals.cells import PatienceError, RivalRun, cross
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,
@@ -28,7 +29,7 @@ from benchmarks.rivals.component_tables import (
     ComponentTable,
     read_table,
     release,
-    state_study,
+    table_study,
 )
 from benchmarks.rivals.synthetic import DELTA, EPSILONS
 
@@ -43,7 +44,6 @@ OURS = {
 }
 GUESTS = ("diffprivlib, δ = 0", "diffprivlib, centred rows, δ = 0", "OpenDP, δ = 0")
 CONTESTANTS = (EXACT, RANDOM, *OURS, *GUESTS)
-_GUEST = Path(__file__).with_name("pca_guest.py")
 _ENVIRONMENTS = {
     "diffprivlib": ("diffprivlib-0.6.6", ("diffprivlib==0.6.6", "scikit-learn<1.6")),
     "OpenDP": ("opendp-0.16.0", ("opendp[scikit-learn]==0.16.0",)),
@@ -56,57 +56,52 @@ def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     The least epsilon comes first: with it the others' samplers are fastest.
     """
     for subject in (*SMALL, *TABLES):
-        for who in CONTESTANTS:
-            if only.lower() not in who.lower():
-                continue
-            for epsilon in EPSILONS if who not in (EXACT, RANDOM) else ("",):
-                for split in range(splits):
-                    for k in COMPONENTS:
-                        facts: dict[str, str | int] = {
-                            "subject": subject,
-                            "contestant": who,
-                            "components": k,
-                            "epsilon": epsilon,
-                            "split": split,
-                        }
-                        yield RivalRun(facts, partial(captured, subject, who, k, epsilon, split))
+        for contestants, epsilons in (((EXACT, RANDOM), ("",)), ((*OURS, *GUESTS), EPSILONS)):
+            varied = {
+                "subject": [subject],
+                "contestant": contestants,
+                "epsilon": epsilons,
+                "split": range(splits),
+                "components": COMPONENTS,
+            }
+            yield from cross(captured, varied, only=only)
 
 
-def captured(subject: str, who: str, k: int, epsilon: str, split: int) -> Found:
-    """Captured share of the variance by the first k components.
+def captured(subject: str, contestant: str, epsilon: str, split: int, components: int) -> Found:
+    """Captured share of the variance by the first components.
 
     Raises
     ------
-    NotRunError, GuestError
+    GuestError
         There are none, and why.
     """
     table = read_table(subject)
-    if who == EXACT:
-        components = np.linalg.eigh(table.covariance)[1][:, ::-1].T[:k]
-    elif who == RANDOM:
-        components = np.random.default_rng(split).standard_normal((k, table.rows.shape[1]))
-    elif who in OURS:
-        form, delta = OURS[who]
-        study = state_study(table, form, owners=1, epsilon=epsilon, delta=delta)
-        components = release(table, study, form, seed=split).pooled().vectors[:k]
+    if contestant == EXACT:
+        found = np.linalg.eigh(table.covariance)[1][:, ::-1].T
+    elif contestant == RANDOM:
+        rng = np.random.default_rng(split)
+        found = rng.standard_normal((components, table.rows.shape[1]))
+    elif contestant in OURS:
+        form, delta = OURS[contestant]
+        study = table_study(table, form, owners=1, epsilon=epsilon, delta=delta)
+        found = release(table, study, form, seed=split).pooled().vectors
     else:
-        components = _guest_components(table, who, k, epsilon, split)
-    return {"captured": table.captured(components)}
+        found = _guest_components(table, contestant, components, epsilon, split)
+    return {"captured": table.captured(found[:components])}
 
 
 def _guest_components(
-    table: ComponentTable, who: str, k: int, epsilon: str, split: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    folder, wanted = _ENVIRONMENTS[who.split(",")[0]]
-    python = find_environment(folder, wanted)
+    table: ComponentTable, who: str, components: int, epsilon: str, split: int
+) -> NDArray[np.float64]:
+    python = find_environment(*_ENVIRONMENTS[who.split(",")[0]])
     lower, upper = table.bounds
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         given, saved = Path(scratch) / "table.npz", Path(scratch) / "components.npy"
         np.savez(given, rows=table.rows, norm=table.norm, lower=lower, upper=upper)
-        arguments = (who, str(given), str(k), epsilon, str(split))
-        with open_guest(python, _GUEST, *arguments, threads=1) as ask:
+        arguments = (who, str(given), str(components), epsilon, str(split))
+        with open_guest(python, GUEST, *arguments, threads=1) as ask:
             if ask("fit", PATIENCE_S) is None:
                 raise PatienceError(PATIENCE_S)
             ask(f"save {saved}", None)
-        components: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.load(saved)
-    return components
+        found: NDArray[np.float64] = np.load(saved)
+    return found

@@ -11,23 +11,26 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.environments import Ask, find_environment, open_guest
 from benchmarks.experiment import Found
-from benchmarks.performance.environments import Ask, open_guest
-from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV
-from benchmarks.rivals.cells import PatienceError, RivalRun, find_environment
-from benchmarks.rivals.judging import draw_values, judge_rows, read_subject
+from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV, write_table
+from benchmarks.rivals.cells import PatienceError, RivalRun, cross
+from benchmarks.rivals.judging import draw_values, judge_rows
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.synthesis.forms import find_form, list_forms
-from benchmarks.synthesis.trials import REAL, attribute_cells, split_rows
+from benchmarks.synthesis.judging import attribute_cells, find_reference
+from benchmarks.synthesis.subjects import load_subject
+from benchmarks.synthesis.trials import REAL
 from dppca.common.schema import Column, Numeric
 
 SUBJECTS = ("nltcs", "demo", "adult")
@@ -85,21 +88,21 @@ def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iter
     Every epsilon of a split comes before the next split.
     """
     for who in CONTESTANTS:
-        if only.lower() not in who.name.lower():
-            continue
         if who.name in HERE and neighbours not in ("", who.neighbours):
             continue
-        for split in range(splits):
-            for epsilon in EPSILONS if who.neighbours else ("",):
-                facts: dict[str, str | int] = {
-                    "subject": subject,
-                    "contestant": who.name,
-                    "owners": who.owners,
-                    "neighbours": str(who.neighbours),
-                    "epsilon": epsilon,
-                    "split": split,
-                }
-                yield RivalRun(facts, partial(run_contestant, subject, who, epsilon, split))
+        varied: dict[str, Iterable[Any]] = {
+            "subject": [subject],
+            "contestant": [who.name],
+            "owners": [who.owners],
+            "neighbours": [str(who.neighbours)],
+            "split": range(splits),
+            "epsilon": EPSILONS if who.neighbours else ("",),
+        }
+        yield from cross(partial(_run_known, who), varied, only=only)
+
+
+def _run_known(who: Contestant, *, subject: str, epsilon: str, split: int, **_: Any) -> Found:
+    return run_contestant(subject, who, epsilon, split)
 
 
 def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Found:
@@ -107,18 +110,17 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
 
     Raises
     ------
-    NotRunError, GuestError
+    GuestError
         There are none, and why.
     """
-    subject = read_subject(name)
-    training, _ = split_rows(subject.n_rows, split)
-    columns = [column[training] for column in subject.columns]
+    subject, columns = load_subject(name), find_reference(name, split).training
     if who.name == REAL:
         return asdict(judge_rows(name, columns, split))
-    n_rows = min(len(training), subject.most_rows or len(training))
+    n_rows = min(len(columns[0]), subject.most_rows)
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         folder = Path(scratch)
-        _write_table(name, columns, folder / "table.npz")
+        codes, sizes = attribute_cells(subject, columns)
+        write_table(folder / "table.npz", subject.schema, columns, codes, sizes)
         open_one = _open_ours if who.name in HERE else _open_other
         with open_one(name, who, epsilon, split, n_rows, folder) as ask:
             seconds = 0.0
@@ -133,24 +135,12 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
     return {**asdict(judge_rows(name, made, split)), "seconds": seconds, "mib": peak}
 
 
-def _write_table(name: str, columns: list[Column], path: Path) -> None:
-    subject = read_subject(name)
-    codes, sizes = attribute_cells(subject, columns)
-    np.savez(
-        path,
-        values=np.column_stack(columns),
-        codes=np.column_stack(codes),
-        sizes=sizes,
-        numeric=[isinstance(each, Numeric) for each in subject.schema.attributes],
-    )
-
-
 def _open_ours(
     name: str, who: Contestant, epsilon: str, split: int, n_rows: int, folder: Path
 ) -> AbstractContextManager[Ask]:
     form = [each for each in list_forms(name) if not each.endswith("bins")][-1]
     study = make_study(
-        find_form(read_subject(name), form).document,
+        find_form(load_subject(name), form),
         epsilon=epsilon,
         delta=DELTA if who.name == OURS else "",
         owners=who.owners,
@@ -179,7 +169,7 @@ def _open_other(
 
 def _columns(name: str, who: Contestant, rows: NDArray[np.float64], split: int) -> list[Column]:
     """What a guest saved, as columns of values."""
-    subject = read_subject(name)
+    subject = load_subject(name)
     if who.environment == PGM:
         return draw_values(subject, rows, np.random.default_rng(split))
     return [

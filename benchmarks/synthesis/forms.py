@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.releases import plain_attributes
 from benchmarks.synthesis.subjects import Subject
 from dppca.common.errors import SettingError
 from dppca.deploy.simulation.demo import demo_study
@@ -18,22 +18,14 @@ BINS = {"8 bins": 8, "16 bins": 16, BINS_TARGETED: 40}
 FORMS = (PLAIN, SHAPED, TARGETED, *BINS)
 
 
-@dataclass(frozen=True, slots=True)
-class StudyForm:
-    """A study's schema for a data set: ``document`` is without what is `GIVEN` for all."""
-
-    subject: Subject
-    document: Mapping[str, Any]
-
-
-def find_form(subject: Subject, name: str) -> StudyForm:
-    """The form called ``name`` of a data set."""
+def find_form(subject: Subject, name: str) -> Mapping[str, Any]:
+    """The schema of the form called ``name`` of a data set, without what is `GIVEN` for all."""
     if name not in list_forms(subject.name):
         raise SettingError(f"there is no form {name} of {subject.name}")
     if subject.name == "demo" and name == SHAPED:
         own = demo_study().table.model_dump(mode="json")
-        return StudyForm(subject, {key: own[key] for key in own if key not in GIVEN})
-    attributes = _attributes(subject)
+        return {key: own[key] for key in own if key not in GIVEN}
+    attributes = plain_attributes(subject.schema)
     document: dict[str, Any] = {"attributes": attributes}
     if name in (SHAPED, TARGETED, BINS_TARGETED):
         document["sum_weight"] = 0.5
@@ -47,7 +39,7 @@ def find_form(subject: Subject, name: str) -> StudyForm:
             if each["name"] in BINNED[subject.name]:
                 each.pop("histogram", None)
                 each.update({"bins": each.get("bins", BINS[name]), "products": "bins"})
-    return StudyForm(subject, document)
+    return document
 
 
 def list_forms(subject: str) -> list[str]:
@@ -55,12 +47,6 @@ def list_forms(subject: str) -> list[str]:
     shaped, binned = subject in SHAPES, subject in BINNED
     asked = {PLAIN: True, SHAPED: shaped or subject == "demo", TARGETED: shaped}
     return [name for name in FORMS if asked.get(name, binned)]
-
-
-def _attributes(subject: Subject) -> list[dict[str, Any]]:
-    named = ("name", "type", "lower", "upper", "values", "categories")
-    documents = [each.model_dump(mode="json") for each in subject.schema.attributes]
-    return [{name: each[name] for name in named if name in each} for each in documents]
 
 
 def _about(*answers: float) -> dict[str, Any]:

@@ -26,15 +26,16 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.studies import ROOT, adult, data_folder, nltcs
+from benchmarks.releases import plain_attributes
+from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
 from dppca.common.errors import DataError
 from dppca.common.schema import Column, Schema
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
@@ -91,7 +92,7 @@ class Subject:
     schema: Schema
     columns: tuple[Column, ...]
     targets: tuple[Target, ...]
-    most_rows: int | None = MOST_ROWS
+    most_rows: int = MOST_ROWS
     edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
@@ -100,15 +101,16 @@ class Subject:
         return len(self.columns[0])
 
 
+@lru_cache(1)
 def load_subject(name: str) -> Subject:
-    """The data set called ``name``, one of `SUBJECTS`."""
+    """The data set called ``name``, one of `SUBJECTS`; the last one is kept."""
     return SUBJECTS[name]()
 
 
 def _nltcs() -> Subject:
     data = nltcs(data_folder())
     targets = [_binary_target(name, "1") for name in ("outside", "money")]
-    return _subject("nltcs", data.attributes, data.rows, targets, most_rows=None)
+    return _subject("nltcs", data.attributes, data.rows, targets, most_rows=len(data.rows))
 
 
 def _adult() -> Subject:
@@ -133,15 +135,8 @@ def _adult() -> Subject:
 def _demo() -> Subject:
     table, schema = demo_table(), demo_study().table
     columns = tuple(parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes)
-    plain = Schema.from_document({"attributes": [_without_shape(a) for a in schema.attributes]})
+    plain = Schema.from_document({"attributes": plain_attributes(schema)})
     return Subject("demo", plain, columns, (_binary_target(TARGET, "1"),))
-
-
-def _without_shape(attribute: Any) -> dict[str, Any]:
-    """An attribute's bounds or labels, and nothing else."""
-    known = ("name", "type", "lower", "upper", "values", "categories")
-    document: dict[str, Any] = attribute.model_dump(mode="json")
-    return {name: document[name] for name in known if name in document}
 
 
 def _fair() -> Subject:
@@ -233,11 +228,7 @@ def _subject(
     **others: Any,
 ) -> Subject:
     schema = Schema.from_document({"attributes": list(attributes)})
-    columns = tuple(
-        parse_column(attribute, pa.array(values))
-        for attribute, values in zip(schema.attributes, zip(*rows, strict=True), strict=True)
-    )
-    return Subject(name, schema, columns, tuple(targets), **others)
+    return Subject(name, schema, tuple(parse_rows(schema, rows)), tuple(targets), **others)
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {

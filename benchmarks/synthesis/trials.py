@@ -1,14 +1,9 @@
-"""One release of one data set, the rows that are made of it, and what they are worth.
+"""One release of one data set, and what the rows that are made of it are worth.
 
-A split s is ``numpy.random.default_rng(s).permutation(n)``: the first fifth is held out, the rest
-dealt to the owners. Moments are exact and by the product's engine, the noise's width is the
-product's for the study, pooling, decomposition and synthetic rows are the product's. The noise
-itself is NumPy's, normal or Laplace of that width and rounded: it is drawn in a fraction of the
-time, and measures the same.
-
-Synthetic rows are judged as values, whatever the release coded them as: against the training rows
-by total variation, and by a linear SVM on the plain coding (`dppca.common.estimators.utility`),
-tested on the real rows held out.
+The training rows of a split (`benchmarks.synthesis.judging`) are dealt to the owners. Moments are
+exact and by the product's engine, the noise's width is the product's for the study, pooling,
+decomposition and synthetic rows are the product's. The noise itself is NumPy's, normal or Laplace
+of that width and rounded: it is drawn in a fraction of the time, and measures the same.
 """
 
 from __future__ import annotations
@@ -21,11 +16,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from benchmarks.synthesis.forms import StudyForm, find_form
-from benchmarks.synthesis.subjects import Subject, Target, load_subject
-from dppca.common.estimators.utility import svm_accuracy
+from benchmarks.experiment import KeyedTrial
+from benchmarks.releases import BITS, pool, state_privacy, state_study
+from benchmarks.synthesis.forms import find_form
+from benchmarks.synthesis.judging import (
+    CELLS,
+    Tables,
+    equal_cells,
+    find_accuracies,
+    find_reference,
+    find_variation,
+    pair_tables,
+    split_rows,
+)
+from benchmarks.synthesis.subjects import load_subject
 from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
@@ -36,25 +41,19 @@ from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.results import Result
-from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.synthesis.rows import SyntheticRows, synthesize
 
 OWNERS = 3
 DELTA = "1e-9"
-HELD_OUT = 0.2
-CELLS = 20
-"""Equal cells of a numeric, alone and in a pair."""
 OWN_NOISE, ONE_NOISE = "each owner's", "once"
 FIELD, BEFORE, REAL = "field", "thresholds", "real rows"
 
 
 @dataclass(frozen=True, slots=True)
-class GridTrial:
+class GridTrial(KeyedTrial):
     """One cell's run.
 
     Attributes
@@ -75,11 +74,6 @@ class GridTrial:
     noise: str
     split: int
     draw: int
-
-    @property
-    def key(self) -> str:
-        """What it is known by."""
-        return "/".join(str(getattr(self, name)) for name in self.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +104,18 @@ class Worth:
 
 def run_trial(trial: GridTrial) -> Worth:
     """Release, make rows, judge them."""
-    subject = cached_subject(trial.subject)
-    training, _ = split_rows(subject.n_rows, trial.split)
+    name, split = trial.subject, trial.split
     if trial.decoder == REAL:
-        real = [column[training] for column in subject.columns]
-        return judge(subject, real, trial.split, seconds=0.0, method=REAL, misfit=None)
-    form = cached_form(trial.subject, trial.form)
+        return judge(name, find_reference(name, split).training, split, method=REAL)
+    subject = load_subject(name)
+    form = find_form(subject, trial.form)
     owners = OWNERS if trial.noise == OWN_NOISE else 1  # once: as one owner with all rows
-    study = make_study(form.document, trial.mechanism, trial.epsilon, owners=owners)
+    study = make_study(form, trial.mechanism, trial.epsilon, owners=owners)
     calibration = calibrate(study)
-    seed = [trial.split, trial.draw]
-    moments = cached_moments(trial.subject, trial.form, trial.split, len(study.owners))
-    result = release(study, calibration, moments, rng=np.random.default_rng([*seed, 1]))
-    n_rows = min(len(training), subject.most_rows or len(training))
-    rng, begin = np.random.default_rng([*seed, 2]), perf_counter()
+    moments = cached_moments(name, trial.form, split, owners)
+    result = release(study, calibration, moments, rng=np.random.default_rng([split, trial.draw, 1]))
+    n_rows = min(sum(each.n_rows for each in moments), subject.most_rows)
+    rng, begin = np.random.default_rng([split, trial.draw, 2]), perf_counter()
     method, misfit = BEFORE, None
     if trial.decoder == FIELD:
         made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
@@ -132,30 +124,13 @@ def run_trial(trial: GridTrial) -> Worth:
     else:
         columns = decode_before(result, study, calibration, n_rows, rng)
     seconds = perf_counter() - begin
-    return judge(subject, columns, trial.split, seconds=seconds, method=method, misfit=misfit)
+    return judge(name, columns, split, seconds=seconds, method=method, misfit=misfit)
 
 
-def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training and test rows of a split."""
-    order = np.random.default_rng(split).permutation(n_rows)
-    held_out = round(HELD_OUT * n_rows)
-    return order[held_out:], order[:held_out]
-
-
-def make_study(document: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
+def make_study(form: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
     """A study of the schema."""
-    privacy = {"mechanism": mechanism, "epsilon": epsilon}
-    if mechanism == "gaussian":
-        privacy["delta"] = DELTA
-    return study_from_mapping(
-        {
-            "name": "synthesis",
-            "owners": [f"owner-{number}" for number in range(1, owners + 1)],
-            "privacy": privacy,
-            "components": {"contribution_rate": 0.9},
-            "schema": {"resolution_bits": 10, "max_rows_per_person": 1, **document},
-        }
-    )
+    privacy = state_privacy(epsilon, DELTA if mechanism == "gaussian" else None)
+    return state_study("synthesis", form, privacy, owners=owners)
 
 
 def release(
@@ -171,11 +146,7 @@ def release(
         each.packed + np.rint(law.width * law.standard(len(each.packed), rng)).astype(np.int64)
         for each in moments
     ]
-    contributions = [
-        Contribution(owner, b"", each.n_rows, 0, b"", LedgerHead(0, b""), b"", 0)
-        for owner, each in zip(study.owners, moments, strict=True)
-    ]
-    return aggregate(study, calibration, contributions, vectors)
+    return pool(study, calibration, [each.n_rows for each in moments], vectors)
 
 
 def decode_before(
@@ -216,144 +187,42 @@ def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
 
 
 def judge(
-    subject: Subject,
+    name: str,
     columns: Sequence[Column],
     split: int,
     *,
-    seconds: float,
-    method: str,
-    misfit: float | None,
+    method: str = "",
+    seconds: float = 0.0,
+    misfit: float | None = None,
 ) -> Worth:
     """Compare rows with the training rows, and train on them."""
-    real = _reference(subject.name, split)
-    pairs = [
-        float(np.abs(a - b).sum() / 2)
-        for a, b in zip(pair_tables(subject, columns), real.pairs, strict=True)
-    ]
-    histograms = _histograms(subject.schema, columns)
-    marginals = {
-        name: float(np.abs(shares - real.histograms[name]).sum() / 2)
-        for name, shares in histograms.items()
-    }
-    coded = encode(subject.schema, columns) / real.unit
-    accuracy = {
-        target.name: svm_accuracy(
-            target_features(subject.schema, target, coded),
-            target_labels(subject.schema, target, columns),
-            test=target_features(subject.schema, target, real.test),
-            truth=real.truth[target.name],
-        )
-        for target in subject.targets
-    }
-    return Worth(accuracy, float(np.mean(pairs)), marginals, seconds, method, misfit)
-
-
-def target_labels(schema: Schema, target: Target, columns: Sequence[Column]) -> NDArray[np.int64]:
-    """1 where a row is of the class that is asked for."""
-    index = schema.find_index(target.attribute)
-    attribute = schema.attributes[index]
-    assert not isinstance(attribute, Numeric)
-    codes = [code for code, label in enumerate(attribute.labels) if label in target.labels]
-    return np.isin(columns[index], codes).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """What rows of a split are compared with."""
-
-    unit: float
-    pairs: list[NDArray[np.float64]]
-    histograms: dict[str, NDArray[np.float64]]
-    test: NDArray[np.float64]
-    truth: dict[str, NDArray[np.int64]]
-
-
-@lru_cache(1)
-def cached_subject(name: str) -> Subject:
-    """A data set; the last one is kept."""
-    return load_subject(name)
-
-
-@lru_cache(8)
-def cached_form(subject: str, form: str) -> StudyForm:
-    """What of a data set's rows is released."""
-    return find_form(cached_subject(subject), form)
-
-
-@lru_cache(8)
-def _reference(name: str, split: int) -> _Reference:
-    subject = cached_subject(name)
-    training, test = split_rows(subject.n_rows, split)
-    seen = [column[training] for column in subject.columns]
-    unseen = [column[test] for column in subject.columns]
-    unit = float(1 << subject.schema.resolution_bits)
-    return _Reference(
-        unit,
-        pair_tables(subject, seen),
-        _histograms(subject.schema, seen),
-        encode(subject.schema, unseen) / unit,
-        {each.name: target_labels(subject.schema, each, unseen) for each in subject.targets},
+    subject, real = load_subject(name), find_reference(name, split)
+    made, there = (_histograms(subject.schema, each) for each in (columns, real.training))
+    return Worth(
+        accuracy=find_accuracies(name, columns, split),
+        pairs=find_variation(pair_tables(subject, columns), real.pairs),
+        marginals={each: find_variation(made[each], there[each]) for each in made},
+        seconds=seconds,
+        method=method,
+        misfit=misfit,
     )
 
 
 @lru_cache(16)
-def cached_moments(subject: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
+def cached_moments(name: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
     """Each owner's exact moments of a split."""
-    data, released = cached_subject(subject), cached_form(subject, form)
-    schema = Schema.from_document({"resolution_bits": 10, **released.document})
-    parts = np.array_split(split_rows(data.n_rows, split)[0], owners)
-    return tuple(accumulate_moments(schema, [c[part] for c in data.columns]) for part in parts)
+    subject = load_subject(name)
+    schema = Schema.from_document({"resolution_bits": BITS, **find_form(subject, form)})
+    parts = np.array_split(split_rows(subject.n_rows, split)[0], owners)
+    return tuple(accumulate_moments(schema, [c[part] for c in subject.columns]) for part in parts)
 
 
-def target_features(
-    schema: Schema, target: Target, coded: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Coded columns that a target is predicted from."""
-    groups = [schema.layout.groups[schema.find_index(name)] for name in target.hidden]
-    return np.delete(coded, np.concatenate([np.arange(*group) for group in groups]), axis=1)
-
-
-def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, NDArray[np.float64]]:
-    histograms = {}
-    for attribute, column in zip(schema.attributes, columns, strict=True):
-        if isinstance(attribute, Numeric):
-            cells = _equal_cells(attribute, column, CELLS)
-            histograms[attribute.name] = np.bincount(cells, minlength=CELLS) / len(cells)
-    return histograms
-
-
-def attribute_cells(
-    subject: Subject, columns: Sequence[Column]
-) -> tuple[list[NDArray[np.int64]], list[int]]:
-    """Each attribute's cells for the tables, shape (n_rows,) each, and how many there are."""
-    cells, sizes = [], []
-    for attribute, column in zip(subject.schema.attributes, columns, strict=True):
-        if not isinstance(attribute, Numeric):
-            cells.append(np.asarray(column, np.int64))
-            sizes.append(len(attribute.labels))
-        elif attribute.name in subject.edges:
-            edges = subject.edges[attribute.name]
-            cells.append(np.digitize(np.clip(column, attribute.lower, attribute.upper), edges))
-            sizes.append(len(edges) + 1)
-        else:
-            cells.append(_equal_cells(attribute, column, CELLS))
-            sizes.append(CELLS)
-    return cells, sizes
-
-
-def pair_tables(subject: Subject, columns: Sequence[Column]) -> list[NDArray[np.float64]]:
-    """Shares of the rows in the cells of every pair of attributes."""
-    cells, sizes = attribute_cells(subject, columns)
-    n_rows = len(cells[0])
-    return [
-        np.bincount(cells[i] * sizes[j] + cells[j], minlength=sizes[i] * sizes[j]) / n_rows
-        for i in range(len(cells))
-        for j in range(i + 1, len(cells))
-    ]
-
-
-def _equal_cells(attribute: Numeric, column: Column, count: int) -> NDArray[np.int64]:
-    assert attribute.lower is not None
-    assert attribute.upper is not None
-    scaled = (column - attribute.lower) / (attribute.upper - attribute.lower) * count
-    return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)
+def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, Tables]:
+    """Shares of each numeric's equal cells."""
+    return {
+        attribute.name: [
+            np.bincount(equal_cells(attribute, column, CELLS), minlength=CELLS) / len(column)
+        ]
+        for attribute, column in zip(schema.attributes, columns, strict=True)
+        if isinstance(attribute, Numeric)
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
@@ -45,7 +46,10 @@ def cli(names: tuple[str, ...], *, path: Path, write: bool) -> None:
                 MECHANISMS, EPSILONS, OWNERS, Trust, range(SEEDS)
             )
         ]
-        cells += summarize(run_trials(trials, path, run=run_trial))
+        results = run_trials(
+            trials, path, run=lambda trial: asdict(trial) | asdict(run_trial(trial))
+        )
+        cells += summarize(results)
         if write:
             keep(cells)
     click.echo(page(cells))

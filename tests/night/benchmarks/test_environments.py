@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.performance.environments import GuestError, make_environment, open_guest
-from benchmarks.rivals import cells
-from benchmarks.rivals.cells import NotRunError, find_environment
+from benchmarks import environments
+from benchmarks.environments import GuestError, find_environment, open_guest
 from tests.support.patience import WAIT_S
 
 GUEST = """
@@ -30,14 +29,16 @@ def test_a_guest_answers_every_line_until_it_takes_too_long(tmp_path: Path) -> N
         assert ask("sleep", 0.05) is None
 
 
-def test_what_cannot_be_installed_is_said_and_what_can_is_installed_once(tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    python, fault = make_environment(folder, ("--no-index", "dppca-is-not-there"))
-    assert python is None
-    assert "dppca-is-not-there" in fault
-    assert make_environment(folder, ("--no-index", "pip")) == (folder / "bin/python", "")
+def test_what_cannot_be_installed_is_said_and_what_can_is_installed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    with pytest.raises(GuestError, match=r"cannot be installed here[^$]*dppca-is-not-there"):
+        find_environment("here", ("--no-index", "dppca-is-not-there"))
+    folder = tmp_path / "build/tools/here"
+    assert find_environment("here", ("--no-index", "pip")) == folder / "bin/python"
     (folder / "mark").touch()
-    make_environment(folder, ("--no-index", "pip"))
+    find_environment("here", ("--no-index", "pip"))
     assert (folder / "mark").exists(), "it was not made again"
 
 
@@ -59,11 +60,3 @@ def test_a_guest_that_ends_instead_of_an_answer_leaves_its_last_words(
         open_guest(Path(sys.executable), script, threads=1) as ask,
     ):
         ask("fit", WAIT_S)
-
-
-def test_an_environment_that_cannot_be_made_is_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cells, "ROOT", tmp_path)
-    with pytest.raises(NotRunError, match=r"cannot be installed here[^$]*dppca-is-not-there"):
-        find_environment("none", ("--no-index", "dppca-is-not-there"))

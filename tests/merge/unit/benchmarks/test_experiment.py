@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 
 from benchmarks.experiment import (
+    Found,
+    KeyedTrial,
     group_runs,
     keep_cells,
     markdown_table,
@@ -21,38 +23,35 @@ from dppca.common.errors import DataError
 
 
 @dataclass(frozen=True)
-class Toy:
+class Toy(KeyedTrial):
     subject: str
     split: int
 
-    @property
-    def key(self) -> str:
-        return f"{self.subject}/{self.split}"
 
-
-@dataclass(frozen=True)
-class Worth:
-    accuracy: float
+def found(trial: Toy) -> Found:
+    return {**asdict(trial), "accuracy": trial.split / 4}
 
 
 def test_finished_trials_are_not_run_again_and_one_cut_short_is(tmp_path: Path) -> None:
     ran: list[Toy] = []
 
-    def run(trial: Toy) -> Worth:
+    def run(trial: Toy) -> Found:
         ran.append(trial)
-        return Worth(trial.split / 4)
+        return found(trial)
 
     trials, path = [Toy("fair", split) for split in range(3)], tmp_path / "deeper" / "runs.jsonl"
     run_trials(trials[:2], path, run=run)
     with path.open("a") as file:
         file.write('{"key": "cut sho')
-    found = run_trials(trials, path, run=run)
+    all_runs = run_trials(trials, path, run=run)
     assert ran == trials
-    assert [(each["split"], each["accuracy"]) for each in found] == [(0, 0), (1, 0.25), (2, 0.5)]
+    assert all_runs == [{"key": trial.key, **found(trial)} for trial in trials]
     whole = path.read_text()
     assert len(whole.splitlines()) == 3
-    assert run_trials(trials, path, run=run) == found
+    assert run_trials(trials, path, run=run) == all_runs
     assert (len(ran), path.read_text()) == (3, whole)
+    assert run_trials(trials[:1], path, run=run, again=True) == all_runs[:1]
+    assert len(ran) == 4
 
 
 @pytest.mark.parametrize("line", ["cell,seed", "[1]", '{"no": "key"}'])

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.papers.plots import plot_runs
+from benchmarks.papers.plots import plot_lines
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import printed as sun_printed
-from benchmarks.papers.tables import group_lines, make_markdown
+from benchmarks.papers.tables import Line, group_lines, make_markdown
 from benchmarks.papers.trials import (
     CONTROLS,
     PUBLISHED,
     SOUND,
     Experiment,
-    Run,
     Scored,
     Trial,
     TrialOutcome,
@@ -31,13 +31,19 @@ LINES = {
     replace(PRINTED, method="SVM", variant="", epsilon=""): (0.95, 0.95),
 }
 RUNS = [
-    Run(
-        replace(cell, seed=seed),
-        TrialOutcome(n=100, d=4, k=seed, accuracy=value, seconds=0.25, true_epsilon="0.4750"),
+    Line(
+        cell,
+        tuple(
+            TrialOutcome(n=100, d=4, k=seed, accuracy=value, seconds=0.25, true_epsilon="0.4750")
+            for seed, value in enumerate(values, start=1)
+        ),
     )
     for cell, values in LINES.items()
-    for seed, value in enumerate(values, start=1)
 ]
+
+
+def changed(line: Line, **changes: Any) -> Line:
+    return Line(line.cell, tuple(replace(each, **changes) for each in line.outcomes))
 
 
 def experiment(
@@ -52,7 +58,7 @@ def experiment(
         source="nobody",
         x=x,
         grid=lambda _: tuple(LINES),
-        compute=lambda _: RUNS[0].outcome,
+        compute=lambda _: RUNS[0].outcomes[0],
         measures=(measure,),
         printed=asked,
         notes=("A note.",),
@@ -66,7 +72,9 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def test_means_and_spreads_are_over_seeds() -> None:
-    line = group_lines(RUNS)[0]
+    cells = [replace(PRINTED, seed=seed) for seed in (1, 2)]
+    (line,) = group_lines(cells, RUNS[0].outcomes)
+    assert line.cell == replace(PRINTED, seed=0)
     assert line.mean("accuracy") == pytest.approx(0.85)
     assert line.spread("accuracy") == pytest.approx(0.1 / 2**0.5)
 
@@ -92,17 +100,14 @@ def test_a_printed_column_is_there_only_where_something_is_printed() -> None:
 def test_decoded_rows_have_a_column_only_where_there_are_some() -> None:
     assert "decoded rows %" not in make_markdown(experiment(), RUNS, command="c")
     decoded = [
-        replace(run, outcome=replace(run.outcome, decoded_accuracy=0.7))
-        if run.cell.variant == SOUND
-        else run
-        for run in RUNS
+        changed(line, decoded_accuracy=0.7) if line.cell.variant == SOUND else line for line in RUNS
     ]
     rows = rows_of(make_markdown(experiment(), decoded, command="c"))
     assert [row["decoded rows %"] for row in rows] == ["", "70.00 ± 0.00", ""]
 
 
 def test_an_epsilon_that_nothing_makes_true_is_said_to_be_none() -> None:
-    untrue = [replace(run, outcome=replace(run.outcome, true_epsilon="")) for run in RUNS]
+    untrue = [changed(line, true_epsilon="") for line in RUNS]
     rows = rows_of(make_markdown(experiment(), untrue, command="c"))
     assert [row["true epsilon"] for row in rows] == ["none", "none", ""]
 
@@ -118,7 +123,7 @@ def test_a_table_says_how_it_was_made_and_what_to_know() -> None:
     ("x", "measure"), [("epsilon", "accuracy"), ("k", "seconds"), ("method", "seconds")]
 )
 def test_plots_are_drawn_as_png_and_svg(tmp_path: Path, x: str, measure: str) -> None:
-    png, svg = plot_runs(experiment(x=x, measure=measure), RUNS, tmp_path / "toy")
+    png, svg = plot_lines(experiment(x=x, measure=measure), RUNS, tmp_path / "toy")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()[:500]
 

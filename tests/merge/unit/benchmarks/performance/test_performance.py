@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from benchmarks.performance import page
 from benchmarks.performance.__main__ import cli
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.racing import time_subjects
 from benchmarks.performance.registry import BENCHMARKS
 from dppca.common.errors import SettingError
 
@@ -41,11 +41,9 @@ def test_rounds_alternate_and_medians_count_only_them() -> None:
     def other() -> None:
         order.append("b")
 
-    timings = time_subjects(
-        [BenchmarkSubject("a", timed, work=10), BenchmarkSubject("b", other)], rounds=3
-    )
+    timings = time_subjects({"a": timed, "b": other}, rounds=3, work={"a": 10, "b": 1})
     assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
-    assert timings["a"].seconds == (1.0, 3.0, 2.0), "the warm-up is not counted"
+    assert timings["a"].seconds == [1.0, 3.0, 2.0], "the warm-up is not counted"
     assert timings["a"].median_s == 2.0
     assert timings["a"].rate == 5.0
     assert len(timings["b"].seconds) == 3

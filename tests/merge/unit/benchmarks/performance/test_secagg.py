@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.performance import secagg
+from benchmarks.environments import GuestError
+from benchmarks.performance import registry, secagg
 from benchmarks.performance.registry import BenchmarkPlan, Cell
 from dppca.common.errors import ConflictError, OpeningRefusedError
 
@@ -51,7 +52,10 @@ def test_the_most_that_may_be_gone_ends_at_the_first_failure() -> None:
 def test_a_library_that_cannot_be_installed_has_a_row_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secagg, "make_environment", lambda *_: (None, "no such package"))
+    def missing(*_: object) -> Path:
+        raise GuestError("no such package")
+
+    monkeypatch.setattr(registry, "find_environment", missing)
     said, rows = _measure(tmp_path, monkeypatch)
     assert any("no such package" in each for each in said)
     assert [row[0] for row in rows] == ["Flower 1.41 SecAgg+ (not installed)"] * 2
@@ -64,7 +68,7 @@ def test_what_a_guest_answers_is_in_the_tables(
     script = tmp_path / "guest.py"
     script.write_text(GUEST)
     monkeypatch.setattr(secagg, "GUEST", script)
-    monkeypatch.setattr(secagg, "make_environment", lambda *_: (Path(sys.executable), ""))
+    monkeypatch.setattr(registry, "find_environment", lambda *_: Path(sys.executable))
     _, rows = _measure(tmp_path, monkeypatch)
     assert rows == [
         ("Flower 1.41 SecAgg+", 0, 250, 500, 3, 2, 28, 0.125),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.rivals.neighbours import BITS, Neighbours, added_l2_squared, make_study
+from benchmarks.releases import BITS
+from benchmarks.rivals.neighbours import Neighbours, added_l2_squared, make_study
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate, sensitivity_shape

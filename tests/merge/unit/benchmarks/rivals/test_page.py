@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rivals import page, parties, pca, synthetic
+from benchmarks.rivals import page, pca, synthetic
 from dppca.common.errors import SettingError
 
 MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")
@@ -85,12 +85,7 @@ def test_the_page_is_made_from_the_committed_figures() -> None:
 def test_every_cell_of_a_full_run_is_on_the_page() -> None:
     sections = json.loads(page.JSON_FILE.read_text())
     for name in page.NAMES:
-        if name in synthetic.SUBJECTS:
-            cells = synthetic.list_cells(name, splits=1, only="", neighbours="")
-            by = synthetic.BY
-        else:
-            module, by = (pca, pca.BY) if name == "pca" else (parties, parties.BY)
-            cells = module.list_cells(splits=1, only="")
+        cells, by = page.list_cells(name, splits=1, only="", neighbours="")
         asked = {tuple(cell.facts[each] for each in by) for cell in cells}
         kept = {tuple(cell[each] for each in by) for cell in sections[name]["cells"]}
         assert kept == asked, name

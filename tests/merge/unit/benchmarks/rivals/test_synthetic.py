@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.rivals.judging import draw_values, judge_rows, read_subject
+from benchmarks.rivals.judging import draw_values, judge_rows
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.rivals.synthetic import (
     CONTESTANTS,
@@ -18,7 +18,8 @@ from benchmarks.rivals.synthetic import (
     list_cells,
     run_contestant,
 )
-from benchmarks.synthesis.trials import attribute_cells, split_rows
+from benchmarks.synthesis.judging import attribute_cells, split_rows
+from benchmarks.synthesis.subjects import load_subject
 
 
 def test_no_cell_is_listed_twice_and_every_split_has_all() -> None:
@@ -44,14 +45,14 @@ def test_only_is_a_part_of_a_name() -> None:
 
 
 def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
-    subject = read_subject("fair")
+    subject = load_subject("fair")
     codes, _ = attribute_cells(subject, subject.columns)
     values = draw_values(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
     assert (np.column_stack(attribute_cells(subject, values)[0]) == np.column_stack(codes)).all()
 
 
 def test_the_real_rows_have_no_distance_from_themselves() -> None:
-    subject = read_subject("fair")
+    subject = load_subject("fair")
     training, _ = split_rows(subject.n_rows, 0)
     found = judge_rows("fair", [column[training] for column in subject.columns], 0)
     assert (found.singles, found.pairs) == (0.0, 0.0)

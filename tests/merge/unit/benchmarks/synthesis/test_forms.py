@@ -13,7 +13,7 @@ from dppca.common.schema import Schema
 
 @pytest.mark.parametrize("name", BINS)
 def test_some_numerics_have_bins_in_products(name: str) -> None:
-    schema = Schema.from_document(find_form(load_subject("fair"), name).document)
+    schema = Schema.from_document(find_form(load_subject("fair"), name))
     assert schema.products_of_bins == ("rate_marriage", "age", "yrs_married")
     widths = {
         attribute.name: stop - start
@@ -27,13 +27,13 @@ def test_some_numerics_have_bins_in_products(name: str) -> None:
 
 def test_declared_targets_are_those_that_are_predicted() -> None:
     subject = load_subject("fair")
-    assert find_form(subject, TARGETED).document["targets"] == ["affair"]
-    assert "targets" not in find_form(subject, PLAIN).document
+    assert find_form(subject, TARGETED)["targets"] == ["affair"]
+    assert "targets" not in find_form(subject, PLAIN)
 
 
 def test_cells_about_an_answer_hold_that_answer_alone() -> None:
     subject = load_subject("fair")
-    schema = Schema.from_document(find_form(subject, TARGETED).document)
+    schema = Schema.from_document(find_form(subject, TARGETED))
     index = schema.find_index("yrs_married")
     cells = schema.cells[index]
     assert cells is not None

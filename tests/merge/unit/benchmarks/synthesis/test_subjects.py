@@ -24,7 +24,7 @@ def test_every_value_is_known_and_hardly_any_is_out_of_its_bounds(
 def test_the_plain_demo_releases_no_histogram() -> None:
     subject = load_subject("demo")
     assert not subject.schema.layout.histograms
-    assert find_form(subject, PLAIN).document["attributes"][0] == {
+    assert find_form(subject, PLAIN)["attributes"][0] == {
         "name": "mdvis",
         "type": "numeric",
         "lower": 0,

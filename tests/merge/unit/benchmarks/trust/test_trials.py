@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.releases import make_keys, mask_study
 from benchmarks.synthesis.trials import make_study
-from benchmarks.trust.trials import TrustTrial, mask_study, measure_noise, run_trial
+from benchmarks.trust.trials import TrustTrial, measure_noise, run_trial
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust
@@ -16,7 +17,7 @@ BINARY = [{"name": name, "type": "binary", "values": [0, 1]} for name in "abc"]
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_the_pool_of_ten_has_the_noise_that_is_forecast(mechanism: str) -> None:
     own = make_study({"attributes": BINARY}, mechanism, "0.5", owners=10)
-    masked = mask_study(own)
+    masked, _ = mask_study(own, make_keys(own.owners), openers=2, entropy=SeededEntropy(1))
     assert (masked.trust, masked.honest) == (Trust.AGGREGATE, 9)
     for study, expected in ((own, 10**0.5), (masked, (10 / 9) ** 0.5)):
         calibration = calibrate(study)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.papers.grids import GridForm, crossed
 from benchmarks.papers.rows import PaperSource
-from benchmarks.papers.trials import CEILING, PUBLISHED, SOUND
+from benchmarks.papers.trials import CEILING, PUBLISHED, SOUND, GridForm, crossed
 
 SOURCE = PaperSource("toy")
 

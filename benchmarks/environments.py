@@ -5,51 +5,56 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import sys
 import tempfile
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
 Ask = Callable[[str, float | None], float | None]
 
 
 class GuestError(RuntimeError):
-    """A guest ended without an answer; its last words."""
+    """A guest gave no answer, or has no environment; why."""
 
 
-def make_environment(folder: Path, *installs: Sequence[str]) -> tuple[Path | None, str]:
-    """An environment, made by pip from the default index, one call after the other.
-
-    One that the same calls have made in that folder is taken as it is.
+def find_environment(name: str, *installs: Sequence[str]) -> Path:
+    """The interpreter of an environment, made by pip from the default index when first asked for.
 
     Parameters
     ----------
     installs
-        What each call of ``pip install`` is given.
+        What each call of ``pip install`` is given. What the same calls have made under that name
+        is taken as it is.
 
-    Returns
-    -------
-    interpreter, fault
-        The interpreter is None where a call failed, and the fault its last words.
+    Raises
+    ------
+    GuestError
+        A call failed; its last words.
     """
+    folder = ROOT / "build/tools" / name
     python, stamp = folder / "bin/python", folder / "installed.txt"
     asked = "\n".join(" ".join(each) for each in installs)
     if stamp.exists() and stamp.read_text() == asked:
-        return python, ""
+        return python
     venv.create(folder, with_pip=True, clear=True)
     for wanted in installs:
         pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
         done = subprocess.run(pip, check=False, capture_output=True, text=True)
         if done.returncode:
-            return None, done.stderr[-300:]
+            fault = done.stderr[-300:].strip()
+            raise GuestError(f"{name} cannot be installed here: {fault}")
     stamp.write_text(asked)
-    return python, ""
+    return python
 
 
 @contextmanager
 def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Iterator[Ask]:
-    """A process that answers every line it is sent with a number, mostly the seconds it took.
+    """A process that answers every line it is sent with a number, by `serve`.
 
     Its answer is None, and the process ended, where that takes longer than the patience it is
     asked with, in seconds.
@@ -59,9 +64,7 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
     GuestError
         By a question: the process ended instead of an answer.
     """
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    for library in ("OPENBLAS", "OMP", "MKL"):
-        environment[f"{library}_NUM_THREADS"] = str(threads)
+    limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OPENBLAS", "OMP", "MKL")}
     with (
         tempfile.TemporaryFile("w+") as words,
         subprocess.Popen(
@@ -69,7 +72,7 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=words,
-            env=environment,
+            env={**os.environ, **limits, "PYTHONPATH": str(ROOT)},  # for this module
             text=True,
         ) as process,
     ):
@@ -103,3 +106,46 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
         yield ask
         if process.poll() is None:
             to.close()
+
+
+def serve(
+    answer: Callable[[str], float | None], *, clock: Callable[[], float] = perf_counter
+) -> None:
+    """Answer every line of the input: by what ``answer`` returns, or the seconds that it took.
+
+    What is printed meanwhile goes to the standard error.
+    """
+    to, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        begin = clock()
+        said = answer(line.strip())
+        print(clock() - begin if said is None else said, file=to, flush=True)
+
+
+def serve_rows(calls: Mapping[str, Callable[[], Any]]) -> None:
+    """Answer ``fit``, ``rows``, ``peak`` in MiB, and ``save FILE.npy`` of what ``rows`` made."""
+    import numpy as np
+
+    rows: Any = None
+
+    def answer(line: str) -> float | None:
+        nonlocal rows
+        word, _, target = line.partition(" ")
+        if word == "peak":
+            return read_peak_mib()
+        if word == "save":
+            np.save(target, np.asarray(rows, np.float64))
+        else:
+            rows = calls[word]()
+        return None
+
+    serve(answer, clock=process_time)
+
+
+def read_peak_mib(pid: int | str = "self") -> float:
+    """Most memory that a process has held, in MiB.
+
+    Not ``ru_maxrss``, which a new program takes over from the process that started it.
+    """
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmHWM:")[2].split()[0]) / 1024
