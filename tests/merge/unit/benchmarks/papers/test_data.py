@@ -94,27 +94,6 @@ def test_files_of_one_name_and_other_content_are_two_sources(csv: Path) -> None:
     assert file_source(csv, format_="csv", label="colour").name != first.name
 
 
-@pytest.mark.parametrize(
-    ("format_", "label", "says"),
-    [("", None, "must be csv or libsvm"), ("xml", None, "xml"), ("libsvm", "y", "first field")],
-)
-def test_wrong_formats_are_named_errors(
-    csv: Path, format_: str, label: str | None, says: str
-) -> None:
-    with pytest.raises(SettingError, match=says):
-        file_source(csv, format_=format_, label=label)
-
-
-def test_a_label_that_is_not_there_is_a_named_error(csv: Path) -> None:
-    with pytest.raises(DataError, match="no column size: age, colour, y"):
-        load_table(file_source(csv, format_="csv", label="size"))
-
-
-def test_a_file_of_another_format_is_a_named_error(csv: Path) -> None:
-    with pytest.raises(DataError, match="libsvm file"):
-        load_table(file_source(csv, format_="libsvm", label=None))
-
-
 def test_a_constant_column_is_a_named_error_of_a_study(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,b,y\n1,2,0\n1,3,1\n1,4,0\n")

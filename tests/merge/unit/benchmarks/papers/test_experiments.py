@@ -115,11 +115,6 @@ def test_every_published_experiment_is_there() -> None:
     assert set(EXPERIMENTS) == figures | {"sun-table4"}
 
 
-def test_an_unknown_experiment_is_a_named_error() -> None:
-    with pytest.raises(SettingError, match=r"no experiment is called gu-fig9: gu-fig2"):
-        find_experiment("gu-fig9")
-
-
 @pytest.mark.parametrize("name", sorted(EXPERIMENTS))
 def test_a_grid_holds_no_run_twice_and_quick_asks_for_less(name: str, data_folder: Path) -> None:
     grid = find_experiment(name).grid

@@ -21,9 +21,3 @@ def test_figures_against_epsilon_and_owners_have_both_networks_five_times() -> N
 
 def test_networks_have_no_components_to_vary() -> None:
     assert not [cell for cell in fig2_grid(FULL) if cell.method in (NETWORK, CENTRAL)]
-
-
-def test_no_cell_is_there_twice() -> None:
-    for grid in (fig2_grid, fig3_grid, fig4_grid):
-        cells = grid(FULL)
-        assert len({(cell.name, cell.seed) for cell in cells}) == len(cells)
