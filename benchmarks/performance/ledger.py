@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from benchmarks.performance.federation import CuratorProcess, make_study, owner_name
-from benchmarks.performance.racing import BenchmarkSubject, time_subjects
+from benchmarks.performance.racing import Run
 from benchmarks.performance.registry import BenchmarkPlan, FigureTable
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal
@@ -43,16 +43,14 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """A contribution and a reading, beside a short and a long ledger."""
     sizes = (_SHORT, 300 if plan.quick else 10_000)
     with CuratorProcess(plan.scratch) as federation:
-        subjects = []
+        subjects: dict[str, Run] = {}
         for number, size in enumerate(sizes):
             plan.say(f"a ledger of {size} releases")
             site = _make_site(federation, number, size)
             names = _studies(federation, number, plan.rounds + 1)
-            subjects += [
-                BenchmarkSubject(f"contribute {size}", _contribution(site, names)),
-                BenchmarkSubject(f"read {size}", _reading(site)),
-            ]
-        raced = time_subjects(subjects, rounds=plan.rounds)
+            subjects[f"contribute {size}"] = _contribution(site, names)
+            subjects[f"read {size}"] = _reading(site)
+        raced = plan.race(subjects)
     timed = {name: each.median_cpu_s for name, each in raced.items()}
     added = timed[f"contribute {sizes[1]}"] - timed[f"contribute {sizes[0]}"]
     reading = timed[f"read {sizes[1]}"] - timed[f"read {sizes[0]}"]
@@ -68,7 +66,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     ]
 
 
-def _contribution(site: Site, names: Iterator[str]) -> Callable[[], None]:
+def _contribution(site: Site, names: Iterator[str]) -> Run:
     steward = Terminal(yes=True, quiet=True)
 
     def run() -> None:
@@ -78,7 +76,7 @@ def _contribution(site: Site, names: Iterator[str]) -> Callable[[], None]:
     return run
 
 
-def _reading(site: Site) -> Callable[[], None]:
+def _reading(site: Site) -> Run:
     def run() -> None:
         site.ledger.touch()
         read_history(site.ledger)
