@@ -21,7 +21,7 @@ from tests.support.ledgers import NOW, drawn, request_of
 from tests.support.sites import OwnerSite, make_enrolled_site
 
 KILLED = -9
-CHAIN, BUDGET, STATE, UNREACHABLE, CONSENT = 48, 21, 44, 40, 24
+CHAIN, BUDGET, STATE, UNREACHABLE = 48, 21, 44, 40
 RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
 
 
@@ -105,37 +105,6 @@ def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
     code, budget = site.run("budget")
     assert budget["data_sets"][0]["remaining"] == "0"
     assert [each["state"] for each in budget["releases"]].count("recovered") == 3
-
-
-def test_nothing_is_recovered_without_a_data_set_and_consent(
-    curator: Curator, site: OwnerSite
-) -> None:
-    (study,) = _spend(curator, site, 1)
-    _lose(site)
-    code, failed = site.run("ledger", "recover", "--yes")
-    assert code == 10
-    assert study.name in failed["error"]["message"]
-    assert site.run("ledger", "recover", "--data-set", "survey")[0] == CONSENT
-    assert site.run("ledger", "recover", "--data-set", "other", "--yes")[0] == 20
-    assert site.history.length == 0
-    assert _contribute(site, _study(curator, site))[0] == CHAIN
-
-
-def test_an_old_copy_is_recovered_to_the_last_charge(curator: Curator, site: OwnerSite) -> None:
-    ledger = site.folder / "ledger.sqlite"
-    _spend(curator, site, 1)
-    old = ledger.read_bytes()
-    assert _contribute(site, _study(curator, site))[0] == 0
-    newest, third = ledger.read_bytes(), _study(curator, site)
-    ledger.write_bytes(old)
-    assert _contribute(site, third)[0] == CHAIN
-    ledger.write_bytes(newest)
-    assert _contribute(site, third)[0] == 0, "the newest is put back, and is not locked"
-    ledger.write_bytes(old)
-    assert site.run(*RECOVER)[0] == 0
-    assert _spent(site) == Decimal("1.5")
-    assert _contribute(site, _study(curator, site))[0] == 0
-    assert _contribute(site, _study(curator, site, "0.1"))[0] == BUDGET
 
 
 @pytest.mark.parametrize("step", ["reserve", "commit"])
@@ -246,30 +215,6 @@ def test_a_model_needs_no_curator_while_the_ledger_is_as_it_was_left(
     _hide_curator(site)
     assert _train(site, study)[0] == 0
     assert _train(site, study, "0.25")[0] == 0
-
-
-def test_after_an_update_a_model_needs_the_curator_once(curator: Curator, site: OwnerSite) -> None:
-    study = _components(curator, site)
-    reach = (site.folder / "site.yaml").read_text()
-    _lose(site, "ledger.mark")  # which earlier versions did not write
-    before = site.history
-    _hide_curator(site)
-    code, failed = _train(site, study)
-    assert code == UNREACHABLE
-    assert failed["error"]["message"].startswith(
-        "run the same command again while the curator can be reached"
-    )
-    assert site.history == before
-    (site.folder / "site.yaml").write_text(reach)
-    assert _train(site, study)[0] == 0
-    _hide_curator(site)
-    assert _train(site, study, "0.25")[0] == 0
-    _lose(site)
-    (site.folder / "site.yaml").write_text(reach)
-    assert _train(site, study)[0] == CHAIN, "with a curator, and without one"
-    _hide_curator(site)
-    assert _train(site, study)[0] == CHAIN
-    assert site.history.length == 0
 
 
 def test_a_ledger_without_its_last_entries_draws_no_model_even_offline(

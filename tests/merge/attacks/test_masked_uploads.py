@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from tests.support.callers import refused
@@ -19,7 +18,6 @@ from tests.support.party import Party, upload
 UPLOAD = ("INVALID_ARGUMENT", "UploadError")
 MISMATCH = ("FAILED_PRECONDITION", "SchemaMismatchError")
 UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
-CONFLICT = ("ALREADY_EXISTS", "ConflictError")
 
 
 def with_content(release: MaskedRelease, content: bytes, **fields: object) -> MaskedRelease:
@@ -79,37 +77,6 @@ def test_an_upload_that_is_not_what_was_signed_is_not_stored(
     assert not any((blobs / hashlib.sha256(c.content).hexdigest()).exists() for c in cases.values())
     assert list(sites.wait(wait_s=0).contributed) == []
     assert not sites["owner-3"].contribute().already_stored
-
-
-def test_a_header_that_does_not_fit_is_refused_before_a_byte_is_taken(sites: MaskedSites) -> None:
-    release, party = make_masked_release(sites.made, "owner-3"), sites["owner-3"].party
-    n_words = sites.made.terms.n_words
-    for header, expected in (
-        ({"total_bytes": 8 * n_words}, UPLOAD),
-        ({"total_bytes": len(release.content) + 200}, ("RESOURCE_EXHAUSTED", "LimitError")),
-        ({"n_entries": n_words}, MISMATCH),
-        ({"sha256": bytes(32)}, UPLOAD),
-    ):
-        assert send(party, release, **header) == expected
-
-
-def test_a_receipt_that_the_study_does_not_imply_is_refused(sites: MaskedSites) -> None:
-    release, party = make_masked_release(sites.made, "owner-3"), sites["owner-3"].party
-    document = release.receipt.document()
-    for name, value in {
-        "honest": 2,
-        "colluders": 2,
-        "quorum": 3,
-        "share_variance": 1,
-        "trust": "owner",
-        "label": "released",
-        "version": 1,
-        "statement_sha256": None,
-    }.items():
-        assert document[name] != value
-        receipt = canonical_json(document | {name: value})
-        assert send(party, release, receipt=receipt) in (MISMATCH, UPLOAD), name
-    assert list(sites.wait(wait_s=0).contributed) == []
 
 
 def test_an_owner_with_another_key_than_the_study_names_is_refused(

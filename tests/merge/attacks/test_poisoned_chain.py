@@ -6,7 +6,6 @@ The curator then takes no contribution of the owner any more, with any key.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -117,28 +116,6 @@ def test_a_chain_that_is_only_a_little_longer_is_found_before_anything_is_charge
     assert _contribute(site, first)[0] == 0
 
 
-def test_a_poisoned_site_that_has_also_lost_its_ledger_is_recovered(
-    curator: Curator, site: OwnerSite, thief: Party
-) -> None:
-    first, stolen, own = (curator.begin(site.name, "absent") for _ in range(3))
-    assert _contribute(site, first)[0] == 0
-    _poison(thief, stolen)
-    (site.folder / "ledger.sqlite").unlink()
-    ask = ("--data-set", "survey", "--disown", stolen.name, "--reason", WHY, "--yes")
-    assert site.run("ledger", "recover", *ask)[0] == 0
-    assert site.history.total("survey").epsilon == 1
-    assert _contribute(site, own)[0] == 0
-
-
-def test_a_steward_may_charge_what_was_signed_by_a_stolen_key(
-    curator: Curator, site: OwnerSite, thief: Party
-) -> None:
-    _poison(thief, curator.begin(site.name, "absent"))
-    code, done = site.run("ledger", "recover", "--data-set", "survey", "--yes")
-    assert (code, done["recovered"][0]["signed"]) == (0, True)
-    assert site.history.total("survey").epsilon == 1
-
-
 def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_study(
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
@@ -152,27 +129,3 @@ def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_stu
         code, done = site.run("ledger", "recover", *named, "--yes")
     assert (code, done["recovered"][0]["unproved"]) == (0, "of another")
     assert site.history.total("survey").epsilon == 1
-
-
-def test_a_settlement_is_there_after_a_restart_and_is_not_made_twice(
-    site: OwnerSite, tmp_path: Path
-) -> None:
-    curator = Curator(tmp_path / "hub").start()
-    try:
-        study = curator.begin(site.name, "absent")
-        _poison(curator.party(site.name), study)
-        settled = _operator(curator, "owner", "settle", site.name, "--reason", WHY)
-        assert _operator(curator, "owner", "settle", site.name, "--reason", "Again.") == settled
-        curator.kill()
-        curator.start()
-        shown = _operator(curator, "owner", "show", site.name)
-        assert (shown["ledger_length"], len(shown["settlements"])) == (0, 1)
-        assert shown["contributions"][0]["ledger_length"] == MAX_LEDGER_LENGTH
-        assert "ledger settled" in curator.log.read_text()
-        later = curator.begin(site.name, "absent")
-        curator.party(site.name).contribute(make_release(later), ledger_length=2)
-        curator.kill()
-        curator.start()
-        assert _operator(curator, "owner", "show", site.name)["ledger_length"] == 2
-    finally:
-        curator.stop()

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from dppca.common.testbed import environment
 from dppca.common.transport.tls import Role
 from dppca.owner.ledger.reading import read_history
@@ -52,29 +50,6 @@ class Elsewhere:
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stdout
-
-
-def _python(program: str) -> subprocess.CompletedProcess[str]:
-    return run_watched([sys.executable, "-c", program], env=ELSEWHERE)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        "exec('import fcntl', {'__name__': 'dppca.owner.ledger.lock'})",
-        "exec('import resource', {'__name__': 'dppca.common.files'})",
-        "import os; os.sched_getaffinity(0)",
-        "import signal; signal.SIGHUP",
-        "exec(\"from pathlib import Path; Path('x').read_text()\", {'__name__': 'dppca.x'})",
-    ],
-)
-def test_what_is_taken_away_is_not_there(program: str) -> None:
-    done = _python(program)
-    assert done.returncode == 1
-    assert any(
-        error in done.stderr
-        for error in ("ModuleNotFoundError", "AttributeError", "EncodingWarning")
-    )
 
 
 def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path: Path) -> None:

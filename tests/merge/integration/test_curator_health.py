@@ -17,7 +17,6 @@ from dppca.curator.certificates import pki
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, wait_until
-from tests.support.ports import reserved_port
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +70,6 @@ def test_a_curator_can_ask_itself_with_its_own_certificate(curator: Curator) -> 
         0,
         {"command": "health", "curator": curator.address, "status": "SERVING"},
     )
-
-
-def test_a_curator_that_is_not_there_is_not_healthy(curator: Curator) -> None:
-    with reserved_port() as port:
-        code, answer = health(f"127.0.0.1:{port}", curator.credentials)
-    assert (code, answer["error"]["class"]) == (40, "UnreachableError")
 
 
 def test_a_curator_that_cannot_write_is_alive_but_not_ready(curator: Curator) -> None:

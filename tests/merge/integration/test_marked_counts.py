@@ -137,9 +137,3 @@ def _ledger_text(site: OwnerSite) -> str:
         rows = [str(row) for name in tables for row in ledger.execute(f'SELECT * FROM "{name}"')]
     ledger.close()
     return "\n".join([said, *rows])
-
-
-def test_the_control_finds_counts_that_are_there() -> None:
-    assert _found(f'{{"unknown": {UNKNOWN}}}'.encode()) == [UNKNOWN]
-    assert _found(b"x" + np.int64(MISSING).astype("<i8").tobytes()) == [MISSING]
-    assert _found(f"0.{CLIPPED} a{CLIPPED}f".encode()) == []

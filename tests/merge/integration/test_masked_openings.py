@@ -7,16 +7,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.errors import ConsentError
-from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.commands.opening import open_sum
 from dppca.owner.site.config import load_site
 from dppca.owner.site.opener_keys import list_opener_keys
-from tests.support.certificates import write_credentials
 from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedFederation, identity_of, make_masked_federation
 from tests.support.sites import OwnerSite, error_of
@@ -72,7 +69,7 @@ def test_a_sum_is_not_sent_again_after_a_stop(federation: MaskedFederation) -> N
     assert federation.state() == "sealed"
 
 
-def test_an_opener_key_is_not_destroyed_after_a_stop(
+def test_an_aborted_study_takes_the_key_with_it_but_not_after_a_stop(
     curator: Curator, federation: MaskedFederation
 ) -> None:
     site = federation.openers[0]
@@ -81,11 +78,18 @@ def test_an_opener_key_is_not_destroyed_after_a_stop(
     curator.operator().admin.AbortStudy(aborted)
     _require_stoppable(site, federation)
     assert len(_keys(site)) == 1
+    code, message = error_of(_open(site, federation))
+    assert (code, "destroyed" in message) == (STATE, True)
+    assert _keys(site) == ()
 
 
 def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedFederation) -> None:
-    federation.contribute()
+    *others, last = federation.sites
+    federation.contribute(*others)
     first, second = federation.openers
+    code, message = error_of(_open(first, federation, "--wait", "1"))
+    assert (code, last.name in message, len(_keys(first))) == (NOT_READY, True, 1)
+    federation.contribute(last)
     assert federation.state() == "sealed"
     assert error_of(_open(first, federation, "--digest", "0" * 64))[0] == MISMATCH
     code, document = _open(first, federation, "--digest", federation.study.digest)
@@ -112,29 +116,6 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedFe
     assert (code, found["contributed"]) == (0, sorted(each.name for each in federation.sites))
 
 
-def test_while_owners_are_missing_an_opener_waits(federation: MaskedFederation) -> None:
-    federation.contribute(*federation.sites[:-1])
-    site = federation.openers[0]
-    before = site.history
-    code, message = error_of(_open(site, federation, "--wait", "1"))
-    assert code == NOT_READY
-    assert federation.sites[-1].name in message
-    assert site.history == before
-    assert len(_keys(site)) == 1
-
-
-def test_an_aborted_study_takes_the_key_with_it(federation: MaskedFederation) -> None:
-    federation.contribute(*federation.sites[:-1])
-    request = pb.AbortStudyRequest(name=federation.study.name, reason="a test")
-    federation.curator.operator().admin.AbortStudy(request)
-    site = federation.openers[0]
-    code, message = error_of(_open(site, federation))
-    assert code == STATE
-    assert "destroyed" in message
-    assert _keys(site) == ()
-    assert len(site.history.charges) == 1
-
-
 def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedFederation) -> None:
     federation.contribute(*federation.sites[1:])
     site = federation.openers[0]
@@ -159,22 +140,6 @@ def test_an_opener_that_took_no_part_opens_once_it_has_verified_the_keys(
     assert (code, document["owners"]) == (0, 3)
     assert first.history.charges == ()
     assert _open(second, federation)[0] == 0
-    assert federation.end() == "decomposed"
-
-
-def test_an_opener_that_has_renewed_its_key_signs_with_the_one_before(
-    federation: MaskedFederation,
-) -> None:
-    federation.contribute()
-    site = federation.openers[0]
-    assert site.run("renew")[0] == 0
-    key = load_pem_private_key((site.folder / "next" / "key.pem").read_bytes(), None)
-    issued = federation.curator.authority.issue(Role.OWNER, site.name, key=key)  # type: ignore[arg-type]
-    folder = write_credentials(site.folder.parent / "issued", issued)
-    assert site.run("renew", "--certificate", str(folder / "certificate.pem"))[0] == 0
-    for each in federation.openers:
-        code, document = _open(each, federation)
-        assert code == 0, document
     assert federation.end() == "decomposed"
 
 
@@ -245,20 +210,3 @@ def test_doctor_says_what_waits_for_an_opener_and_when_it_cannot_open(
     (first.folder / "peers.yaml").write_text("peers: {owner-1: no-key}")
     ((state, _),) = _findings(first, "peers")
     assert state == "broken"
-
-
-def test_a_masked_contribution_of_a_lost_ledger_is_recovered(federation: MaskedFederation) -> None:
-    federation.contribute()
-    site = federation.sites[-1]
-    before = site.history
-    for name in ("ledger.sqlite", "ledger.mark"):
-        (site.folder / name).unlink(missing_ok=True)
-    code, document = site.run("ledger", "recover", "--data-set", "survey", "--yes")
-    assert code == 0, document
-    ((recovered),) = site.history.charges
-    assert recovered.request.charge == before.charges[0].request.charge
-    assert site.run("contribute", federation.study.name, "--yes")[0] == STATE
-    for each in federation.openers:
-        assert _open(each, federation)[0] == 0
-    assert federation.end() == "decomposed"
-    assert site.run("components", federation.study.name)[0] == 0

@@ -39,25 +39,6 @@ def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site:
     assert site.history.total("survey").epsilon == 2
 
 
-def test_a_population_that_was_charged_cannot_be_left_out(
-    curator: Curator, site: OwnerSite
-) -> None:
-    _state(site, [PATIENTS], ["survey: {population: patients, path: rows.csv}"])
-    first, second = curator.begin(site.name, epsilon="1"), curator.begin(site.name, epsilon="1")
-    assert site.run("contribute", first.name, "--yes")[0] == 0
-    (site.folder / "rows.csv").rename(site.folder / "other.csv")
-    other = PATIENTS.replace("patients", "others")
-    _state(site, [other], ["new: {population: others, path: other.csv}"])
-    code, message = error_of(site.run("contribute", second.name, "--yes"))
-    assert (code, "the ledger has charges of patients" in message) == (10, True)
-    assert site.history.total("patients").epsilon == 1
-    _state(
-        site, [other[:-1] + ", was: [patients]}"], ["new: {population: others, path: other.csv}"]
-    )
-    code, done = site.run("contribute", second.name, "--yes")
-    assert (code, done["population"], done["remaining"]) == (0, "others", "1")
-
-
 def test_queries_of_one_database_spend_one_budget(curator: Curator, site: OwnerSite) -> None:
     with (site.folder / "rows.csv").open() as file:
         head, *rows = csv.reader(file)

@@ -13,7 +13,7 @@ from dppca.common.testbed import environment
 from tests.support.curator import Curator
 from tests.support.http_proxy import ConnectProxy, connect_proxy
 from tests.support.patience import run_watched
-from tests.support.sites import OwnerSite, error_of, make_enrolled_site, make_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 LOGIN = "hospital:MARKED-secret-9313"
 
@@ -74,28 +74,6 @@ def test_init_writes_the_proxy_and_refuses_one_with_a_password(tmp_path: Path) -
     code, made = site.run(*line, "--proxy", "proxy.example:3128")
     assert (code, made["proxy"]) == (0, "proxy.example:3128")
     assert "through the proxy proxy.example:3128" in str(site.run("doctor", "--offline")[1])
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("proxy: http://u:MARKED@proxy.example:3128", "must be HOST:PORT alone"),
-        ("proxy: proxy.example", "must be HOST:PORT with a port"),
-        ("proxy: proxy.example:1\nproxy_login: u:MARKED", "holds no password"),
-        ("proxy: proxy.example:1\nproxy_login: {password: MARKED}", "no field `password`"),
-        ("proxy_login: {env: LOGIN}", "proxy_login is for a proxy"),
-    ],
-)
-def test_a_setting_that_is_wrong_is_named_and_not_repeated(
-    tmp_path: Path, line: str, words: str
-) -> None:
-    site = make_site(tmp_path / "site", curator="hub.example:7443")
-    with (site.folder / "site.yaml").open("a") as file:
-        file.write(f"{line}\n")
-    code, said = error_of(site.run("components", "x"))
-    assert code == 10
-    assert words in said
-    assert "MARKED" not in said
 
 
 def test_a_login_that_others_may_read_or_that_is_none_is_refused(

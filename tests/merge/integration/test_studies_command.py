@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,19 +109,6 @@ def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
     assert printed.count(f"{first.name}: open, 0 of 1 contributions, epsilon 1, deadline 2040") == 2
     assert printed.count(f"{new[0].name}: open") == 1
     assert "\x1b" not in printed
-
-
-def test_a_watch_on_a_terminal_shows_the_list_anew(
-    site: OwnerSite,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    study: Study,
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert watched(site, monkeypatch, [lambda: None])[0] == 0
-    printed = capsys.readouterr().out
-    assert printed.count(f"{study.name}: open") == 2
-    assert printed.count("Ctrl-C ends.") == 2
 
 
 def test_a_watch_goes_on_when_the_curator_comes_back(

@@ -9,7 +9,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.errors import DppcaError
-from dppca.curator.observability.systemd import notify
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S
 
@@ -59,12 +58,3 @@ def test_a_daemon_that_cannot_start_is_never_ready(
     supervisor.setblocking(False)
     with pytest.raises(BlockingIOError):
         supervisor.recv(100)
-
-
-def test_a_supervisor_that_has_gone_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    notify("READY=1")
-    monkeypatch.delenv("NOTIFY_SOCKET")
-    notify("READY=1")

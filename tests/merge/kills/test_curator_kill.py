@@ -8,14 +8,14 @@ from pathlib import Path
 import grpc
 import pytest
 
-from dppca.common.errors import DppcaError, PeerError
-from dppca.common.messages import Form, StudyState
+from dppca.common.errors import PeerError
+from dppca.common.messages import StudyState
 from dppca.common.results import result_from_bytes
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb
 from tests.merge.kills.curator_that_dies import POINTS
-from tests.support.census import arrow, decoded_rows, header_of, make_release
+from tests.support.census import header_of, make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator, far_moment
 from tests.support.party import upload
@@ -87,22 +87,6 @@ def test_a_curator_that_is_killed_continues_where_it_was(
     assert blobs == shares | {answer.sha256.hex()}
 
 
-def test_published_rows_outlive_a_kill(curator: Curator) -> None:
-    curator.start()
-    curator.operator().create(STUDY)
-    for seed, owner in enumerate(STUDY.owners):
-        curator.party(owner).contribute(make_release(STUDY, seed=seed))
-    digest = curator.party("owner-1").result(STUDY).sha256
-    rows = arrow(decoded_rows())
-    curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    before = curator.party("owner-1").synthetic(STUDY, Form.DECODED)
-    curator.kill()
-    curator.start()
-    assert curator.party("owner-2").synthetic(STUDY, Form.DECODED) == before
-    again = curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    assert again.already_stored
-
-
 def test_a_deadline_that_passed_while_the_curator_was_down_is_kept(curator: Curator) -> None:
     curator.start()
     study = make_study(owners=["owner-1", "owner-2"], quorum=1, deadline=far_moment())
@@ -170,14 +154,3 @@ def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:
     cut.set()
     curator.until_nothing_arrives()
     assert not curator.party("owner-1").contribute(release).already_stored
-
-
-def test_two_curators_cannot_share_a_folder(curator: Curator) -> None:
-    curator.start()
-    first = curator.process
-    with pytest.raises(DppcaError, match="another daemon uses"):
-        curator.start()
-    assert curator.process.returncode == 60
-    assert first.poll() is None
-    first.kill()
-    first.wait()

@@ -91,17 +91,3 @@ def test_an_offer_that_was_cut_off_is_never_told_and_made_anew(step: str, site: 
     assert told is not None
     assert _keys(site) == (told["key_id"],)
     assert len(site.history.openers) == (2 if step == "offer" else 1)
-
-
-def test_a_contribution_cut_off_before_its_bytes_are_stored_is_drawn_and_masked_anew(
-    federation: MaskedFederation,
-) -> None:
-    name, site = federation.study.name, federation.sites[-1]
-    line = ("contribute", name, "--yes", "--digest", federation.study.digest)
-    for step in ("reserve", "draw", "store", "commit"):
-        assert site.run(*line, die_at=step)[0] == KILLED
-        assert len(site.history.charges) == 1
-    stored = site.history.commitments
-    federation.contribute()
-    assert site.history.commitments == stored
-    _finish(federation)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,12 +9,10 @@ import pytest
 
 from dppca.common.study import Study
 from tests.support.curator import Curator
-from tests.support.patience import WAIT_S
 from tests.support.sites import OwnerSite, make_enrolled_site
 
 STEPS = ["fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge"]
 KILLED = -9
-LEDGER_ERROR = 30
 
 
 def _has_come(curator: Curator, study: Study) -> bool:
@@ -53,32 +49,6 @@ def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
     assert _has_come(curator, study)
 
 
-def test_a_release_cut_off_before_another_one_can_still_be_sent(
-    curator: Curator, site: OwnerSite
-) -> None:
-    first, second = curator.begin(site.name, "absent"), curator.begin(site.name, "absent")
-    assert site.run("contribute", first.name, "--yes", die_at="commit")[0] == KILLED
-    assert site.run("contribute", second.name, "--yes")[0] == 0
-    assert site.run("contribute", first.name)[0] == 0
-    assert _has_come(curator, first)
-    assert _has_come(curator, second)
-
-
-def test_a_budget_that_does_not_cover_a_study_is_not_touched(
-    curator: Curator, site: OwnerSite
-) -> None:
-    for number in range(3):
-        curator.begin(site.name, "absent", name=f"budget-{number}")
-        assert site.run("contribute", f"budget-{number}", "--yes")[0] == 0
-    study = curator.begin(site.name, "absent", name="budget-3")
-    before = site.history
-    code, failed = site.run("contribute", study.name, "--yes")
-    assert (code, failed["error"]["class"]) == (21, "BudgetExceededError")
-    assert site.history == before
-    assert not _has_come(curator, study)
-    assert site.run("contribute", "budget-0")[0] == 0
-
-
 def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_path: Path) -> None:
     curator = Curator(tmp_path / "hub").start()
     try:
@@ -100,24 +70,6 @@ def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_pa
         curator.stop()
 
 
-def test_a_disk_without_room_for_a_ledger_releases_nothing(
-    curator: Curator, site: OwnerSite
-) -> None:
-    study = curator.begin(site.name, "absent")
-    before = {path.name for path in site.folder.iterdir()}
-    assert _with_limit(site, "contribute", study.name, limit=8_000) == LEDGER_ERROR
-    assert site.history.length == 0
-    assert not _has_come(curator, study)
-    assert site.run("contribute", study.name, "--yes")[0] == 0
-    assert site.history.total("survey").epsilon == Decimal("1.0")
-    assert {path.name for path in site.folder.iterdir()} - before == {
-        "ledger.mark",
-        "ledger.sqlite",
-        "site.lock",
-        "studies",
-    }
-
-
 def test_entries_that_are_changed_stop_every_further_release(
     curator: Curator, site: OwnerSite
 ) -> None:
@@ -132,16 +84,3 @@ def test_entries_that_are_changed_stop_every_further_release(
         code, failed = site.run(*arguments)
         assert (code, failed["error"]["class"]) == (31, "LedgerCorruptError")
         assert "entry 1" in failed["error"]["message"]
-
-
-def _with_limit(site: OwnerSite, *arguments: str, limit: int) -> int:
-    """Exit code of a command whose files cannot grow beyond ``limit`` bytes."""
-    program = (
-        "import resource, sys; "
-        "from dppca.owner.cli import cli; from dppca.common.console import run; "
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
-        f"run(cli, ['--site', {str(site.folder)!r}, *{[*arguments, '--yes', '--json']!r}])"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=WAIT_S, check=False
-    ).returncode

@@ -127,21 +127,6 @@ def test_hostile_bytes_do_not_stop_the_curator(
     assert owners["owner-1"].result(study, wait_s=0).missing
 
 
-def test_operators_see_everything_and_owners_theirs(
-    curator: Curator, study: Study, owners: dict[str, Party], operator: Party
-) -> None:
-    owners["owner-1"].contribute_next(make_release(study))
-    for party, contributed in ((owners["owner-1"], True), (owners["owner-2"], False)):
-        listed = party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S).studies
-        assert listed[0].name == study.name
-        assert listed[0].contributed is contributed
-        assert (listed[0].contributions, listed[0].owners) == (1, 3)
-    digest = bytes.fromhex(study.digest)
-    for request in (pb.GetStudyRequest(digest=digest), pb.GetStudyRequest(name=study.name)):
-        found = operator.federation.GetStudy(request, timeout=WAIT_S)
-        assert found.document == study.canonical_bytes()
-
-
 def _refusals(operator: Party, study: str = "") -> list[pb.Refusal]:
     request = pb.ListRefusalsRequest(study=study)
     return list(operator.admin.ListRefusals(request, timeout=WAIT_S).refusals)

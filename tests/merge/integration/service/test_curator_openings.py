@@ -10,26 +10,19 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.sum_messages import Opening
-from dppca.common.attestation.components import check_envelope, check_result
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.sums import require_sum
 from dppca.common.messages import StudyState
 from dppca.common.results import Result, result_from_bytes
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.codec import state_from_wire
-from dppca.common.transport.tls import Role
 from dppca.curator.study import lifecycle
 from tests.support.callers import refused
 from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedHub, MaskedSite, MaskedSites
 from tests.support.masked import noised_sum
-from tests.support.party import Party
 
-NOT_READY = ("FAILED_PRECONDITION", "NotReadyError")
 STATE = ("FAILED_PRECONDITION", "StudyStateError")
 UPLOAD = ("INVALID_ARGUMENT", "UploadError")
 CONFLICT = ("ALREADY_EXISTS", "ConflictError")
-DENIED = ("PERMISSION_DENIED", "PermissionDeniedError")
 UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
 TOO_LONG = ("RESOURCE_EXHAUSTED", "LimitError")
 
@@ -60,36 +53,6 @@ def signed(site: MaskedSite, opening: Opening) -> bytes:
     key = site.made.keys[site.name]
     bare = replace(opening, signature=b"")
     return replace(bare, signature=sign(key, Purpose.OPENING, bare.signed())).to_bytes()
-
-
-def test_components_follow_from_one_sum_over_all_owners(
-    hub: MaskedHub, sealed: MaskedSites
-) -> None:
-    first, second = sealed.openers
-    answered = first.open()
-    assert (list(answered.wanted), answered.already_stored) == ([], False)
-    assert state_from_wire(answered.state) is StudyState.SEALED
-    second.open()
-    result = finished(sealed)
-    assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), KnownParties(hub.curator.authority.pem))
-    check_result(result, checked)
-    assert checked.evidence is not None
-    blobs = hub.curator.state / "blobs"
-    require_sum(sealed.study, checked.releases, checked.evidence, result.pooled, blobs)
-
-
-def test_whoever_waits_learns_which_openers_are_missing(sealed: MaskedSites) -> None:
-    first, second = sealed.openers
-    waiting = sealed.wait(wait_s=0)
-    assert list(waiting.missing_openers) == ["owner-1", "owner-2"]
-    assert list(waiting.contributed) == list(sealed.study.owners)
-    second.open()
-    assert list(sealed.wait(wait_s=0).missing_openers) == ["owner-1"]
-    assert refused(lambda: first.party.components(sealed.study)) == NOT_READY
-    first.open()
-    finished(sealed)
-    assert list(sealed.end().missing_openers) == []
 
 
 def test_after_the_seal_no_upload_is_taken_and_the_set_stays(movable: Curator) -> None:
@@ -148,24 +111,6 @@ def test_openings_that_do_not_fit_end_the_study(sealed: MaskedSites) -> None:
     assert answer.reason == lifecycle.GARBLED_REASON
     assert refused(lambda: first.party.open(sealed.study, opening=made.to_bytes())) == STATE
     assert second.party.open(sealed.study, opening=honest).already_stored
-
-
-def test_only_openers_are_shown_a_set_or_may_open(hub: MaskedHub, sealed: MaskedSites) -> None:
-    study = sealed.study
-    parties: list[tuple[Party, tuple[str, str]]] = [
-        (sealed["owner-3"].party, DENIED),
-        (hub.curator.party("stranger"), ("NOT_FOUND", "UnknownStudyError")),
-        (hub.curator.operator(), DENIED),
-        (hub.curator.connect(hub.curator.authority.issue(Role.CURATOR, "hub")), DENIED),
-    ]
-    content = sealed.openers[0].make_opening().to_bytes()
-    for party, expected in parties:
-        assert refused(lambda: party.sealed(study)) == expected  # noqa: B023
-        assert refused(lambda: party.open(study, opening=content)) == expected  # noqa: B023
-        assert refused(lambda: party.open(study)) == expected  # noqa: B023
-    second = sealed.openers[1].party
-    assert refused(lambda: second.open(study, opening=content)) == UPLOAD
-    assert list(sealed.wait(wait_s=0).missing_openers) == ["owner-1", "owner-2"]
 
 
 def test_a_refused_opening_changes_nothing(hub: MaskedHub, sealed: MaskedSites) -> None:

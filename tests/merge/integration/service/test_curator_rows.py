@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -10,7 +9,7 @@ from dppca.common.messages import Form
 from dppca.common.study import Study
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import OWNERS, refused
-from tests.support.census import arrow, coded_rows, decoded_rows, make_release
+from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
 from tests.support.patience import WAIT_S
@@ -68,12 +67,3 @@ def test_rows_above_the_cap_are_refused_before_any_is_taken(
     assert refused(
         lambda: owners["owner-1"].federation.PublishSynthetic(iter(parts), timeout=WAIT_S)
     ) == ("RESOURCE_EXHAUSTED", "LimitError")
-
-
-def test_coded_rows_need_the_coded_columns(
-    shared: tuple[Study, bytes], owners: dict[str, Party]
-) -> None:
-    study, digest = shared
-    for table in (decoded_rows(), coded_rows(study).drop(["age"])):
-        publish = partial(owners["owner-1"].publish, study, Form.CODED, n_rows=3, components=digest)
-        assert refused(partial(publish, arrow(table))) == ("INVALID_ARGUMENT", "UploadError")

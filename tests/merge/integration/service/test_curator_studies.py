@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -70,19 +69,6 @@ def test_owners_find_joint_components_and_publish_rows(
         lambda: owners["owner-3"].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
     ) == ("FAILED_PRECONDITION", "StudyStateError")
     assert owners["owner-3"].components(finished) == content
-
-
-def test_a_waiting_owner_is_answered_when_the_last_one_has_come(
-    study: Study, owners: dict[str, Party]
-) -> None:
-    found: list[pb.GetResultResponse] = []
-    waiting = threading.Thread(target=lambda: found.append(owners["owner-1"].result(study)))
-    waiting.start()
-    for seed, owner in enumerate(OWNERS):
-        owners[owner].contribute_next(make_release(study, seed=seed))
-    waiting.join(WAIT_S / 2)  # its call waits for twice as long
-    assert not waiting.is_alive()
-    assert state_from_wire(found[0].state) is StudyState.DECOMPOSED
 
 
 def test_result_is_refused_until_there_is_one(

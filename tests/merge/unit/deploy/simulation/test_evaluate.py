@@ -11,7 +11,6 @@ from sklearn.decomposition import PCA
 from dppca.common.errors import SettingError
 from dppca.common.estimators.utility import (
     extract_features,
-    extract_labels,
     svm_accuracy,
     synthetic_labels,
 )
@@ -58,27 +57,12 @@ def test_the_best_directions_capture_everything(schema: Schema, rows: Any) -> No
     assert captured_variance(covariance, worst) < 0.2
 
 
-def test_captured_variance_does_not_depend_on_the_basis(schema: Schema, rows: Any) -> None:
-    covariance = compute_pooled_covariance(schema, rows)
-    rng = np.random.default_rng(0)
-    plane = np.linalg.qr(rng.normal(size=(5, 2)))[0].T
-    turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
-    expected = captured_variance(covariance, plane)
-    assert captured_variance(covariance, turn @ plane) == pytest.approx(expected)
-    assert 0 <= expected <= 1
-
-
 def test_random_directions_capture_what_is_said_of_chance(schema: Schema, rows: Any) -> None:
     covariance = compute_pooled_covariance(schema, rows)
     rng = np.random.default_rng(0)
     planes = (np.linalg.qr(rng.normal(size=(5, 2)))[0].T for _ in range(2000))
     mean = np.mean([captured_variance(covariance, plane) for plane in planes])
     assert variance_by_chance(covariance, 2) == pytest.approx(mean, abs=0.02)  # 6 deviations
-
-
-def test_real_rows_get_their_own_labels_back(schema: Schema, rows: Any) -> None:
-    np.testing.assert_array_equal(extract_labels(schema, "b", rows), rows[:, 1] > 0)
-    np.testing.assert_array_equal(extract_labels(schema, "c", rows), np.nonzero(rows[:, 2:])[1])
 
 
 def test_coded_synthetic_rows_are_cut_in_the_middle_and_at_the_largest(schema: Schema) -> None:

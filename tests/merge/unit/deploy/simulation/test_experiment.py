@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -29,28 +30,28 @@ from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
 
-def unreached() -> None:
-    raise AssertionError
+def require_refused(says: str, data: Path, output: Path, **changes: Any) -> None:
+    """Refused before a step is taken."""
+
+    def unreached(*_: object, **__: object) -> Any:
+        raise AssertionError
+
+    study = make_study("latent", owners=["owner-1", "owner-2"])
+    asked = {"command": "run", "study": study, "data": data, "output": output}
+    usual = {"target": None, "seed": 0, "split": "iid"}
+    request: Any = ExperimentRequest(**{**asked, **usual, **changes})
+    with pytest.raises(SettingError, match=says):
+        simulate(request, on_step=unreached, federation=unreached)
 
 
-def test_a_division_that_leaves_an_owner_one_label_of_the_target_is_refused(
+def test_a_division_that_could_not_end_or_a_place_that_cannot_be_written_is_refused(
     tmp_path: Path,
 ) -> None:
-    request = ExperimentRequest(
-        command="run",
-        study=make_study("latent", owners=["owner-1", "owner-2"]),
-        data=save_rows(make_rows(100), tmp_path / "rows.parquet"),
-        target="ill",
-        seed=0,
-        split="by:ill",
-        output=tmp_path / "results",
-    )
-    with pytest.raises(
-        SettingError,
-        match=r"owner-1 would hold fewer than two labels of ill.*another --target or none",
-    ):
-        simulate(request, on_step=unreached)
-    assert not (tmp_path / "results").exists()
+    rows, output = save_rows(make_rows(100), tmp_path / "rows.parquet"), tmp_path / "results"
+    says = "owner-1 would hold fewer than two labels of ill.*another --target or none"
+    require_refused(says, rows, output, target="ill", split="by:ill")
+    assert not output.exists()
+    require_refused("nothing can be written in", rows, rows / "below a file")
 
 
 @pytest.mark.parametrize(
@@ -66,18 +67,7 @@ def test_a_trial_that_is_there_is_not_written_over(
     path = tmp_path / "results" / there
     path.parent.mkdir(parents=True)
     path.write_text("mine")
-    request = ExperimentRequest(
-        command="run",
-        study=make_study("latent", owners=["owner-1", "owner-2"]),
-        data=tmp_path / "is-not-read.csv",
-        target=None,
-        seed=0,
-        split="iid",
-        output=tmp_path / "results",
-        replace=replace,
-    )
-    with pytest.raises(SettingError, match=says):
-        simulate(request, on_step=unreached)
+    require_refused(says, tmp_path / "is-not-read.csv", tmp_path / "results", replace=replace)
     assert path.read_text() == "mine"
 
 
@@ -182,26 +172,3 @@ def test_a_party_that_ended_without_a_word_on_a_full_disk_is_no_riddle(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     with pytest.raises(error), telling_full_disk(tmp_path, instead="wait"):
         raise PeerError("curator: it ended with code 1 and said nothing")
-
-
-def test_where_nothing_can_be_written_a_simulation_does_not_begin(tmp_path: Path) -> None:
-    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
-    request = ExperimentRequest(
-        command="run",
-        study=make_study("latent", owners=["a"]),
-        data=rows,
-        target=None,
-        seed=1,
-        split="iid",
-        output=rows / "results",  # below a file
-    )
-    with pytest.raises(SettingError, match="nothing can be written in"):
-        simulate(request, on_step=_no_step, federation=_no_federation)
-
-
-def _no_step() -> None:
-    raise AssertionError
-
-
-def _no_federation(study: Study, **_: object) -> FederationRun:
-    raise AssertionError(study.name)

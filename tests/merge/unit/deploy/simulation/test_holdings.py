@@ -62,20 +62,6 @@ def test_a_split_by_a_column_keeps_each_value_at_one_owner(values: list[str], se
     assert all(len(part) for part in division.owners)
 
 
-def test_the_same_seed_divides_alike_and_another_does_not() -> None:
-    table = pa.table({"x": list(range(100))})
-    one, again, other = (divide(table, owners=3, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.training, again.training)
-    assert not np.array_equal(one.training, other.training)
-
-
-def test_a_split_by_a_column_with_gaps_takes_them_for_one_value() -> None:
-    table = pa.table({"x": ["a", None] * 20})
-    division = divide(table, owners=2, seed=0, split="by:x")
-    cells = table["x"].is_null().to_numpy()
-    assert {bool(cells[part].all()) for part in division.owners} == {True, False}
-
-
 @pytest.mark.parametrize(
     ("owners", "split", "error", "said"),
     [

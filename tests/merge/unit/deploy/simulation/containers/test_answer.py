@@ -47,7 +47,8 @@ def test_a_folder_whose_rows_are_gone_is_said(tmp_path: Path) -> None:
 
 
 def test_an_owner_has_its_steps_and_the_accuracy_of_its_model(tmp_path: Path) -> None:
-    found = _owner(accounts(tmp_path), target="ill")
+    own = accounts(tmp_path)
+    found = _owner(own, target="ill")
     assert (found.name, found.n_rows, found.epsilon) == ("hospital", 5, "1")
     assert found.dppca_svm_accuracy == 0.75
     assert found.steps == (
@@ -55,10 +56,6 @@ def test_an_owner_has_its_steps_and_the_accuracy_of_its_model(tmp_path: Path) ->
         SimulationStep("open", 0.02, 64),
         SimulationStep("train", 0.3, 0),
     )
-
-
-def test_without_a_target_nobody_judged_a_model(tmp_path: Path) -> None:
-    own = accounts(tmp_path)
     (own / "predict.json").unlink()
     assert _owner(own, target=None).dppca_svm_accuracy is None
     with pytest.raises(ArtefactError, match=r"predict\.json is missing"):
