@@ -36,9 +36,9 @@ class Curator(LocalCurator):
         self._parties: list[Party] = []
         self._operator: tuple[str, Party] | None = None
 
-    def start_with_clock(self, *, ahead: bool = False) -> Self:
-        """Start with a clock that is a day ahead, or is so from `move_clock` on."""
-        moved = (str(_AHEAD.total_seconds()), "now" if ahead else "signal")
+    def start_with_clock(self) -> Self:
+        """Start with a clock that is a day ahead from `move_clock` on."""
+        moved = (str(_AHEAD.total_seconds()), "signal")
         return self.start("-P", skewed.__file__, *moved, CURATOR, "serve")
 
     def move_clock(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -73,15 +74,17 @@ def history_of(*entries: Entry) -> History:
     return history
 
 
-def tamper(path: Path, *statements: str) -> None:
-    """Change the file as somebody would who knows how: triggers off and on again."""
-    direct = sqlite3.connect(path, isolation_level=None)
-    triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    guards = triggers.fetchall()
-    for name, _ in guards:
-        direct.execute(f"DROP TRIGGER {name}")
-    for statement in statements:
-        direct.execute(statement)
-    for _, sql in guards:
-        direct.execute(sql)
-    direct.close()
+def tamper(path: Path, *statements: str, **changes: Any) -> None:
+    """Change a ledger's file as somebody would who knows how: triggers off and on again.
+
+    ``changes`` are the parameters of the statements.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as direct:
+        triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        guards = triggers.fetchall()
+        for name, _ in guards:
+            direct.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            direct.execute(statement, changes)
+        for _, sql in guards:
+            direct.execute(sql)
