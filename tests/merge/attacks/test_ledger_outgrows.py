@@ -130,18 +130,6 @@ def test_a_copy_from_the_middle_of_a_release_is_charged_for_it_once(
     assert _spent(site) == Decimal("0.5")
 
 
-def test_a_ledger_lost_before_its_first_contribution_was_acknowledged_is_locked(
-    curator: Curator, site: OwnerSite
-) -> None:
-    study = _study(curator, site)
-    assert site.run("contribute", study.name, "--yes", die_at="acknowledge")[0] == KILLED
-    _lose(site)
-    assert _contribute(site, study)[0] == CHAIN
-    assert _contribute(site, _study(curator, site))[0] == CHAIN
-    assert site.run(*RECOVER)[0] == 0
-    assert _spent(site) == Decimal("0.5")
-
-
 @pytest.mark.parametrize("step", ["store", "commit", "send"])
 def test_a_recovery_killed_at_any_step_charges_once_and_stays_locked_until_it_is_done(
     curator: Curator, site: OwnerSite, step: str

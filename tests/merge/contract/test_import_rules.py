@@ -61,9 +61,4 @@ def verdict(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_file_that_breaks_a_rule_is_named(verdict: str, name: str) -> None:
     module = "dppca." + name.removesuffix(".py").replace("/", ".")
     assert module in verdict
-
-
-@pytest.mark.parametrize("rule", sorted({rule for _, rule in BREACHES.values()}))
-def test_the_rule_that_is_broken_is_said(verdict: str, rule: str) -> None:
-    broken = verdict.partition("Broken contracts")[2]
-    assert rule in broken
+    assert BREACHES[name][1] in verdict.partition("Broken contracts")[2]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from tests.support.curator import Curator
@@ -37,29 +34,6 @@ def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site:
         code, message = error_of(site.run("contribute", second.name, "--yes"))
         assert (code, "2 is spent; with this release it would be 4" in message) == (21, True)
     assert site.history.total("survey").epsilon == 2
-
-
-def test_queries_of_one_database_spend_one_budget(curator: Curator, site: OwnerSite) -> None:
-    with (site.folder / "rows.csv").open() as file:
-        head, *rows = csv.reader(file)
-    with closing(sqlite3.connect(site.folder / "rows.db")) as database:
-        database.execute(f"CREATE TABLE people ({', '.join(head)})")
-        database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
-        database.commit()
-    for name, where in (("all", "1"), ("women", "sex = 'Female'")):
-        (site.folder / f"{name}.sql").write_text(f"SELECT * FROM people WHERE {where}")
-    source = "population: patients, source: {sqlite: {path: rows.db}}"
-    _state(
-        site, [PATIENTS], [f"{name}: {{{source}, query: {name}.sql}}" for name in ("all", "women")]
-    )
-    first, second = curator.begin(site.name, epsilon="2"), curator.begin(site.name, epsilon="2")
-    code, done = site.run("contribute", first.name, "--data-set", "all", "--yes")
-    assert (code, done["remaining"]) == (0, "1")
-    code, message = error_of(site.run("contribute", second.name, "--data-set", "women", "--yes"))
-    assert (code, "population patients does not cover" in message) == (21, True)
-    small = curator.begin(site.name, epsilon="1")
-    code, done = site.run("contribute", small.name, "--data-set", "women", "--yes")
-    assert (code, done["remaining"]) == (0, "0")
 
 
 def test_what_the_policy_says_of_people_stays_at_the_site(tmp_path: Path) -> None:

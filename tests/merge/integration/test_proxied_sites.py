@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from dppca.common.testbed import environment
 from tests.support.curator import Curator
 from tests.support.http_proxy import ConnectProxy, connect_proxy
-from tests.support.patience import run_watched
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 LOGIN = "hospital:MARKED-secret-9313"
@@ -120,17 +117,3 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
     assert code == 40
     assert words in said
     assert not (site.folder / "ledger.sqlite").exists()
-
-
-def test_a_process_says_what_the_proxy_said_and_nothing_else(
-    curator: Curator, tmp_path: Path
-) -> None:
-    with connect_proxy(refusal="407 Proxy Authentication Required") as proxy:
-        site = make_proxied_site(curator, tmp_path, proxy)
-        command = [sys.executable, "-m", "dppca.owner.cli", "--site", str(site.folder), "studies"]
-        # Tests that log as a curator does, in this process, leave their setting behind.
-        own = {name: value for name, value in environment().items() if name != "GRPC_VERBOSITY"}
-        done = run_watched(command, env=own)
-    assert (done.returncode, done.stdout) == (40, "")
-    assert done.stderr.startswith("error: the proxy ")
-    assert done.stderr.count("\n") == 1

@@ -11,7 +11,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dppca.common.transport.status import from_rpc_error
 from tests.support.census import make_release
 from tests.support.curator import Curator
-from tests.support.federations import MaskedHub
 from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -57,24 +56,3 @@ def test_a_full_disk_is_said_to_be_one_and_passes(curator: Curator) -> None:
     wait_for_health(one, health_pb2.HealthCheckResponse.SERVING)
     two.contribute(make_release(STUDY, seed=2))
     assert one.result(STUDY).total_bytes > 0
-
-
-def test_an_opening_that_finds_a_full_disk_can_be_sent_again(curator: Curator) -> None:
-    curator.start()
-    sites = MaskedHub(curator).join(name="opened-on-a-full-disk")
-    sites.contribute()
-    sites.until_sealed()
-    first, second = sites.openers
-    opening = first.make_opening().to_bytes()
-    fill_disk(curator, 16)
-    with pytest.raises(grpc.RpcError) as caught:
-        first.party.open(sites.study, opening=opening)
-    assert type(from_rpc_error(caught.value)).__name__ == "StoreError"
-    assert list(sites.wait(wait_s=0).missing_openers) == [first.name, second.name]
-
-    fill_disk(curator, resource.RLIM_INFINITY)
-    wait_for_health(first.party, health_pb2.HealthCheckResponse.SERVING)
-    assert not first.party.open(sites.study, opening=opening).already_stored
-    assert first.party.open(sites.study, opening=opening).already_stored
-    second.open()
-    assert sites.wait().total_bytes > 0

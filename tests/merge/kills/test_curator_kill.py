@@ -17,7 +17,7 @@ from dppca.common.wire import federation_pb2 as pb
 from tests.merge.kills.curator_that_dies import POINTS
 from tests.support.census import header_of, make_release
 from tests.support.checkout import ROOT
-from tests.support.curator import Curator, far_moment
+from tests.support.curator import Curator
 from tests.support.party import upload
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -85,18 +85,6 @@ def test_a_curator_that_is_killed_continues_where_it_was(
     blobs = {path.name for path in (curator.state / "blobs").iterdir()}
     shares = {share.payload_sha256 for share in result.header.shares}
     assert blobs == shares | {answer.sha256.hex()}
-
-
-def test_a_deadline_that_passed_while_the_curator_was_down_is_kept(curator: Curator) -> None:
-    curator.start()
-    study = make_study(owners=["owner-1", "owner-2"], quorum=1, deadline=far_moment())
-    curator.operator().create(study)
-    curator.party("owner-1").contribute(make_release(study))
-    curator.kill()
-    curator.start_with_clock(ahead=True)
-    answer = curator.party("owner-2").end(study)
-    assert state_from_wire(answer.state) is StudyState.DECOMPOSED
-    assert list(answer.missing) == ["owner-2"]
 
 
 def test_sigterm_finishes_what_runs_and_answers_who_waits(curator: Curator) -> None:

@@ -32,12 +32,6 @@ def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
     return made
 
 
-def _look(page: Page, address: str, study: str) -> None:
-    page.goto(address)
-    page.get_by_role("link", name=study).click()
-    page.get_by_role("link", name="Look at what would be opened").click()
-
-
 def _agree(page: Page, study: str) -> None:
     page.get_by_label("To agree, type the name").fill(study)
     page.get_by_role("button", name="Open this").click()
@@ -93,27 +87,3 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
         served.process.send_signal(2)
         assert served.process.wait(WAIT_S) == 0
         assert "Nothing was charged by this command" in served.said()
-
-
-@pytest.mark.parametrize("step", ["check", "open", "destroy", "acknowledge"])
-def test_a_page_that_is_killed_while_it_opens_goes_on(
-    federation: MaskedFederation, browser: Browser, live: Processes, step: str
-) -> None:
-    name, site = federation.study.name, federation.openers[0]
-    charges = site.history.charges
-    served = serve_site_page(live, site, fault=f"kill@{step}")
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
-        _agree(seen.page, name)
-        assert served.process.wait(WAIT_S) == -9
-    assert ("open" in _kinds(site)) == (step != "check")
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
-        if step != "check":
-            assert "It is not known whether that has arrived" in seen.page.inner_text("main")
-        _agree(seen.page, name)
-        expect(seen.page.get_by_text("This site has opened.")).to_be_visible(timeout=SOON_MS)
-    assert _kinds(site).count("open") == _kinds(site).count("opened") == 1
-    assert list_opener_keys(site.folder / "openers") == ()
-    assert site.history.charges == charges

@@ -55,30 +55,6 @@ def signed(site: MaskedSite, opening: Opening) -> bytes:
     return replace(bare, signature=sign(key, Purpose.OPENING, bare.signed())).to_bytes()
 
 
-def test_after_the_seal_no_upload_is_taken_and_the_set_stays(movable: Curator) -> None:
-    hub = MaskedHub(movable)
-    late = hub.join(name="sealed-at-the-deadline", quorum=3, deadline=far_moment())
-    late.contribute("owner-1", "owner-2", "owner-4")
-    assert state(late) is StudyState.OPEN
-    movable.move_clock()
-    late.until_sealed()
-    shown = [each.shown() for each in late.openers]
-    assert [entry.statement.owner for entry in shown[0].entries] == [
-        "owner-1",
-        "owner-2",
-        "owner-4",
-    ]
-    assert shown[0].digest == shown[1].digest
-    assert refused(late["owner-3"].contribute) == STATE
-    assert late["owner-1"].contribute().already_stored
-    assert late.openers[0].shown() == shown[0]
-    for opener in late.openers:
-        opener.open()
-    result = finished(late, "owner-1", "owner-2", "owner-4")
-    assert result.header.missing == ("owner-3",)
-    assert refused(late["owner-3"].contribute) == STATE
-
-
 def test_an_opener_that_never_comes_ends_the_study_and_nothing_more_is_opened(
     movable: Curator,
 ) -> None:
