@@ -94,28 +94,6 @@ def test_an_interrupt_before_the_charge_says_that_nothing_was_charged(
     assert site.history == History()
 
 
-def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_written(
-    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = shlex.split(RELEASES["dp-svm"])
-    with monkeypatch.context() as patch:
-        _interrupt_at(patch, "dppca.owner.release.path", "commit")
-        message = _interrupted(site.run(*line, "--yes"))
-    assert "The ledger holds" in message
-    assert "writes its file at no further charge" in message
-    assert site.run(*line)[1]["already_stored"]
-
-
-def test_an_interrupted_second_attempt_does_not_say_that_it_charged(
-    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _interrupt_at(monkeypatch, "dppca.owner.release.path", "reserve")
-    line = shlex.split(RELEASES["dp-svm"])
-    assert "was charged" in _interrupted(site.run(*line, "--yes"))
-    message = _interrupted(site.run(*line, "--yes"))
-    assert message.startswith("interrupted: nothing was charged by this command. Nothing of dp-svm")
-
-
 @pytest.mark.parametrize("line", ["budget", "train site-test --target ill"])
 def test_a_command_that_charges_nothing_says_so_when_it_is_interrupted(
     site: OwnerSite, line: str, monkeypatch: pytest.MonkeyPatch
@@ -127,17 +105,6 @@ def test_a_command_that_charges_nothing_says_so_when_it_is_interrupted(
     monkeypatch.setattr("dppca.owner.models.training.train", stopped)
     message = _interrupted(site.run(*shlex.split(line)))
     assert message == "interrupted: nothing was charged by this command"
-
-
-def test_an_interrupt_while_the_answer_is_printed_still_names_the_charge(
-    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dppca.owner.commands.train.emit", stopped)
-    message = _interrupted(site.run(*shlex.split(RELEASES["dp-svm"]), "--yes"))
-    assert "was charged to population survey" in message
 
 
 def test_every_command_either_charges_nothing_or_looks_into_the_ledger() -> None:
@@ -249,3 +216,15 @@ def test_doctor_names_the_command_of_a_charge_by_its_kind_where_the_entry_holds_
     [message] = [each["message"] for each in findings if each["state"] == "warning"]
     assert message.startswith(f"{request.title} is charged but not ")
     assert f"run `dppca-owner {command}`" in message
+
+
+def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_written(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = shlex.split(RELEASES["dp-svm"])
+    with monkeypatch.context() as patch:
+        _interrupt_at(patch, "dppca.owner.release.path", "commit")
+        message = _interrupted(site.run(*line, "--yes"))
+    assert "The ledger holds" in message
+    assert "writes its file at no further charge" in message
+    assert site.run(*line)[1]["already_stored"]

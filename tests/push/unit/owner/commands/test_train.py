@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -124,22 +123,6 @@ def test_a_model_that_stays_costs_nothing_and_cannot_be_published(
     assert "site-only" in message
 
 
-def test_what_a_person_reads_names_the_label(
-    site: OwnerSite, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from dppca.common.console import run
-    from dppca.owner.cli import cli
-
-    line = ["--site", str(site.folder), "train", "site-test", "--target", "ill"]
-    for options, says in (
-        (SITE_ONLY["linear"], "saved (SITE-ONLY, it must not leave)"),
-        ((*RELEASED["dp-svm"], "--yes"), "to population survey (58 is left): epsilon 2"),
-    ):
-        with pytest.raises(SystemExit):
-            run(cli, [*line, *options])
-        assert says in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
@@ -194,21 +177,24 @@ def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
     assert "there are 3 rows and" in message or "n_samples=3 is below n_features=7" in message
 
 
-@pytest.mark.parametrize("options", sorted([*RELEASED.values(), *SITE_ONLY.values()]))
-def test_missing_and_infinite_values_are_coded_by_public_rules(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    rows = make_rows(N_ROWS)
-    values = rows["x0"].to_numpy().copy()
-    values[:3] = np.nan, np.inf, -np.inf
-    rows = rows.set_column(0, "x0", pa.array(values))
-    site, _ = make_trained_site(tmp_path / "site", budget=BUDGET, rows=rows)
-    released = options in RELEASED.values()
-    assert _made(site, *options, *(["--yes"] if released else []))["rows"] == N_ROWS
-
-
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
     assert resolve(TrainOptions(method.name)).label is method.label
     with pytest.raises(SettingError if method.label is Label.RELEASED else LabelError):
         resolve(TrainOptions(method.name, publish=True))
+
+
+def test_what_a_person_reads_names_the_label(
+    site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dppca.common.console import run
+    from dppca.owner.cli import cli
+
+    line = ["--site", str(site.folder), "train", "site-test", "--target", "ill"]
+    for options, says in (
+        (SITE_ONLY["linear"], "saved (SITE-ONLY, it must not leave)"),
+        ((*RELEASED["dp-svm"], "--yes"), "to population survey (58 is left): epsilon 2"),
+    ):
+        with pytest.raises(SystemExit):
+            run(cli, [*line, *options])
+        assert says in capsys.readouterr().out

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.owner.engines.parts import PARTS_PER_SLOT, Part, make_manifest
+from dppca.owner.engines.parts import PARTS_PER_SLOT, make_manifest
 from dppca.owner.records import Table, open_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.files import local_files, open_files, read_by_suffix
@@ -52,11 +52,6 @@ def test_small_tables_are_one_part_and_large_ones_no_larger_than_asked(table: Ta
     assert len(make_manifest(table, slots=8)) == 1
     parts = make_manifest(table, slots=1, least_bytes=1, most_bytes=1)
     assert len(parts) == sum(len(piece.groups or ()) for part in parts for piece in part.pieces)
-
-
-def test_a_part_is_json_and_comes_back(table: Table) -> None:
-    for part in make_manifest(table, slots=2, least_bytes=1):
-        assert Part.from_json(part.to_json()) == part
 
 
 def test_files_of_other_formats_are_whole_and_empty_ones_left_out(tmp_path: Path) -> None:

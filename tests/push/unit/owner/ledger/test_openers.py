@@ -50,24 +50,13 @@ def _opened(ledger: Ledger) -> None:
 
 
 def test_an_opening_goes_from_offer_to_opened_and_charges_nothing(ledger: Ledger) -> None:
-    _opened(ledger)
+    for _ in range(2):  # the same again has no effect
+        _opened(ledger)
     history = ledger.history()
     record = history.openers[KEY]
     assert (history.length, history.charges, record.is_done) == (4, (), True)
     assert record.opening is not None
     assert (record.opening.set_digest, record.opening.n_owners) == (SET, 3)
-    assert ledger.sums(KEY) == SUMS
-
-
-def test_the_same_again_has_no_effect(ledger: Ledger) -> None:
-    for _ in range(2):
-        _opened(ledger)
-    assert ledger.history().length == 4
-
-
-def test_without_spares_a_set_is_opened_without_a_vote(ledger: Ledger) -> None:
-    ledger.offer(STUDY.name, KEY, now=NOW)
-    ledger.open_set(STUDY, KEY, SUMS, n_owners=3, now=NOW)
     assert ledger.sums(KEY) == SUMS
 
 
@@ -138,23 +127,13 @@ def test_a_chain_in_which_a_step_comes_twice_is_damaged(place: int) -> None:
     entries = _entries()
     with pytest.raises(LedgerCorruptError, match=f"entry {place + 2}"):
         verify_chain(rows_of([*entries[: place + 1], entries[place]]))
-
-
-@pytest.mark.parametrize("place", range(1, 4))
-def test_a_chain_with_a_step_of_a_key_that_was_never_offered_is_damaged(place: int) -> None:
-    with pytest.raises(LedgerCorruptError, match="never offered"):
-        verify_chain(rows_of([_entries()[place]]))
-
-
-def test_an_export_has_a_line_for_each_step() -> None:
-    text = as_csv(exported(rows_of(_entries())))
-    assert [line.split(",")[2] for line in text.splitlines()[1:]] == [
-        "offer",
-        "vote",
-        "open",
-        "opened",
+    if place:  # nor does one come before its key was offered
+        with pytest.raises(LedgerCorruptError, match="never offered"):
+            verify_chain(rows_of([entries[place]]))
+    exported_steps = [
+        line.split(",")[2] for line in as_csv(exported(rows_of(entries))).splitlines()
     ]
-    assert text.count(SET) == 2
+    assert exported_steps[1:] == ["offer", "vote", "open", "opened"]
 
 
 def test_a_masked_charge_says_on_whose_noise_it_rests(

@@ -78,13 +78,6 @@ def test_other_people_have_a_budget_of_their_own() -> None:
     assert admit_charge(CHARGED, _request(9, other)) is None
 
 
-def test_a_charge_of_an_older_version_is_its_data_sets() -> None:
-    charged = _charged(OLD)
-    for account in (Account("survey", PATIENTS, FILE), OLD):
-        with pytest.raises(BudgetExceededError):
-            admit_charge(charged, _request(9, account))
-
-
 def test_nobody_is_charged_while_a_charged_population_is_left_out() -> None:
     new = Account("x", _people("y", data_sets=("x",)), OTHER_FILE)
     with pytest.raises(SettingError, match=r"charges of patients, and .* was: \[patients\]"):
@@ -126,11 +119,6 @@ def test_nothing_is_drawn_from_other_rows_than_were_charged(
 ) -> None:
     with pytest.raises(SettingError, match=says):
         admit_charge(CHARGED, replace(_request(0, account), kind=kind))
-
-
-def test_a_reservation_stands_where_its_rows_have_another_name() -> None:
-    renamed = Account("visits", replace(PATIENTS, data_sets=("visits",)), FILE)
-    assert admit_charge(CHARGED, _request(0, renamed)) == CHARGED.reservations[0]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from dppca.owner.ledger.tools import MOST_FITTING, fitting, plan
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import keep_study
 from tests.support.examples import examples
-from tests.support.ledgers import NOW, drawn, ledger_files, request_of
-from tests.support.sites import OwnerSite, make_site
+from tests.support.ledgers import NOW, drawn, ledger_files, request_of, tamper
+from tests.support.sites import OwnerSite, error_of, make_site
 from tests.support.studies import make_study
 
 NOTHING = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
@@ -91,45 +91,39 @@ def test_a_ledger_verifies_against_its_receipts_and_what_was_noted(site: OwnerSi
         assert site.run("budget", "verify", "--extends", noted)[0] == code
 
 
-def test_a_receipt_that_says_another_charge_is_found(site: OwnerSite) -> None:
+def test_a_receipt_of_another_charge_or_where_the_study_is_kept_sensitivity_is_found(
+    site: OwnerSite,
+) -> None:
     _forge(site, b'"charged_epsilon":"0.5"', b'"charged_epsilon":"0.1"')
     assert site.run("budget")[0] == 0, "the chain itself is whole"
-    code, failed = site.run("budget", "verify")
-    assert (code, failed["error"]["class"]) == (31, "LedgerCorruptError")
-    assert "entry 2" in failed["error"]["message"]
-    assert "charged_epsilon" in failed["error"]["message"]
-
-
-def test_a_receipt_of_another_sensitivity_is_found_where_the_study_is_kept(site: OwnerSite) -> None:
+    code, message = error_of(site.run("budget", "verify"))
+    assert (code, "entry 2" in message, "charged_epsilon" in message) == (31, True, True)
+    _forge(site, b'"charged_epsilon":"0.1"', b'"charged_epsilon":"0.5"')
     keep_study(load_site(site.folder), make_study("small", name="first", epsilon="0.5"))
     _forge(site, b'"l1":', b'"l1":1')
-    code, failed = site.run("budget", "verify")
-    assert (code, failed["error"]["class"]) == (31, "LedgerCorruptError")
-    assert "l1" in failed["error"]["message"]
+    code, message = error_of(site.run("budget", "verify"))
+    assert (code, "l1" in message) == (31, True)
 
 
 def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
     """Change the stored receipt and make up the chain that follows from it."""
     path, _ = ledger_files(site.folder)
-    with closing(sqlite3.connect(path)) as direct, direct:
-        triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        kept = triggers.fetchall()
-        for name, _ in kept:
-            direct.execute(f"DROP TRIGGER {name}")
+    with closing(sqlite3.connect(path)) as direct:
         (receipt,) = direct.execute("SELECT receipt FROM releases").fetchone()
-        changed = receipt.replace(before, after)
-        assert changed != receipt
         (document,) = direct.execute("SELECT document FROM entries WHERE sequence = 2").fetchone()
-        entry = json.loads(document) | {"receipt_sha256": hashlib.sha256(changed).hexdigest()}
-        again = canonical_json(entry)
-        direct.execute("UPDATE releases SET receipt = ?", (changed,))
-        direct.execute("DELETE FROM entries WHERE sequence > 2")
-        direct.execute(
-            "UPDATE entries SET document = ?, digest = ? WHERE sequence = 2",
-            (again, hashlib.sha256(again).digest()),
-        )
-        for _, sql in kept:
-            direct.execute(sql)
+    changed = receipt.replace(before, after)
+    assert changed != receipt
+    entry = json.loads(document) | {"receipt_sha256": hashlib.sha256(changed).hexdigest()}
+    again = canonical_json(entry)
+    tamper(
+        path,
+        "UPDATE releases SET receipt = :receipt",
+        "DELETE FROM entries WHERE sequence > 2",
+        "UPDATE entries SET document = :document, digest = :digest WHERE sequence = 2",
+        receipt=changed,
+        document=again,
+        digest=hashlib.sha256(again).digest(),
+    )
 
 
 def test_a_plan_says_what_further_releases_would_leave(site: OwnerSite, tmp_path: Path) -> None:

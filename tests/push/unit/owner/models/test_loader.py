@@ -67,6 +67,8 @@ def _refused(path: Path) -> str:
         ("version", 2, "a model of version 2, and this software reads a model of version 1"),
         ("schema", {}, "is not a model"),
         ("method", "private-svm", "is not a model"),
+        ("target", "x0", "is not a model"),
+        ("target", "nobody", "is not a model"),
     ],
 )
 def test_changed_metadata_is_refused(path: Path, field: str, value: object, says: str) -> None:

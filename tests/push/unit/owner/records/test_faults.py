@@ -20,7 +20,6 @@ from dppca.common.schema import (
     Schema,
     encode,
     find_attribute_faults,
-    known_labels,
 )
 from dppca.common.study import FaultRule, Study
 from dppca.common.study_document import study_from_canonical, study_from_mapping
@@ -37,7 +36,6 @@ from dppca.owner.records import (
 )
 from dppca.owner.records.faults import MALFORMED, FaultCount
 from dppca.owner.render.faults import alarm_lines, check_text, counts_text, with_counts
-from tests.golden.make_digests import documents
 from tests.support.examples import examples
 from tests.support.sites import make_trained_site
 from tests.support.studies import make_study
@@ -72,45 +70,6 @@ def _report(folder: Path, text: str = TEN, schema: Schema = SCHEMA) -> CheckRepo
     path = folder / "rows.csv"
     path.write_text(text)
     return check_table(open_table(path, schema), schema, limit=0)
-
-
-def test_unknown_and_missing_values_are_coded_as_the_label_of_their_own() -> None:
-    columns = [np.full(5, 50.0), np.array([0, 1, 2, UNKNOWN, MISSING], np.int32)]
-    coded = encode(SCHEMA, columns)
-    assert SCHEMA.column_names == ("age", "work=private", "work=state", "work=?")
-    assert coded[:, 1:].argmax(axis=1).tolist() == [0, 1, 2, 2, 2]
-    assert set(coded[:, 1:].sum(axis=1)) == {1 << SCHEMA.resolution_bits}
-    assert known_labels(_attribute(SCHEMA), columns[1]).tolist() == [0, 1, 2, 2, 2]
-
-
-def test_a_label_of_its_own_costs_what_one_more_category_costs() -> None:
-    listed = {**OWN, "categories": ["private", "state", "?"], "unknown": None, "missing": "?"}
-    other = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, listed]})
-    assert SCHEMA.layout == other.layout
-    assert SCHEMA.digest != other.digest
-
-
-def test_documents_without_it_keep_their_bytes() -> None:
-    for name, each in documents().items():
-        assert '"unknown"' not in each["canonical"], name
-        assert '"faults"' not in each["canonical"], name
-
-
-def test_it_is_public_and_part_of_the_digest() -> None:
-    study = _study()
-    assert '"unknown":"?"' in study.canonical_bytes().decode()
-    assert study_from_canonical(study.canonical_bytes()) == study
-    renamed = SCHEMA.model_dump(mode="json")
-    renamed["attributes"][1]["unknown"] = "not known"
-    assert _study(schema=renamed).digest != study.digest
-
-
-def test_a_target_with_a_label_of_its_own_is_learned_like_any_other(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(TEN)
-    report = check_table(open_table(path, SCHEMA), SCHEMA, target="work")
-    assert report.target is not None
-    assert (report.target.n_labels, report.target.n_occurring) == (3, 3)
 
 
 def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path) -> None:
@@ -234,13 +193,6 @@ def test_a_share_is_at_least_0_and_below_1(share: object) -> None:
         study_from_mapping({**document, "faults": {"refuse_if_above": share}})
 
 
-def test_the_rule_is_in_the_digest_of_the_study_and_not_in_the_schemas() -> None:
-    ruled = _study(faults={"refuse_if_above": 0.05})
-    assert ruled.digest != _study().digest
-    assert ruled.table.digest == _study().table.digest
-    assert study_from_canonical(ruled.canonical_bytes()) == ruled
-
-
 def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
     site, study = make_trained_site(tmp_path / "site")
     rows = site.folder / "rows.csv"
@@ -255,10 +207,6 @@ def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
     assert sum(each.get("text", 0) for each in stays["attributes"].values()) == 1
     again = site.run("train", study.name, "--target", "ill", *leaves)[1]
     assert again["coded_by_rule"] is None  # no row was read
-
-
-def _attribute(schema: Schema) -> Any:
-    return schema.attributes[1]
 
 
 DATES = Schema.model_validate(
@@ -313,3 +261,10 @@ def test_bytes_that_are_not_utf8_are_told_before_everything_else(
     assert table.source.malformed == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
     unknown = check_table(table, DATES).attributes[1].found
     assert unknown == {FaultKind.UNKNOWN: FaultCount(1, (before + 1,))}
+
+
+def test_the_rule_is_in_the_digest_of_the_study_and_not_in_the_schemas() -> None:
+    ruled = _study(faults={"refuse_if_above": 0.05})
+    assert ruled.digest != _study().digest
+    assert ruled.table.digest == _study().table.digest
+    assert study_from_canonical(ruled.canonical_bytes()) == ruled

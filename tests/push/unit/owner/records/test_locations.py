@@ -45,19 +45,6 @@ def test_an_address_with_credentials_is_refused_without_repeating_them(address: 
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "s3://bucket/rows/*.parquet?region=eu-central-1&endpoint_override=store.site:9000",
-        "gs://bucket/rows",
-        "abfss://container@account.dfs.core.windows.net/rows",
-        "hdfs://name-node:8020/rows?user=steward",
-    ],
-)
-def test_an_address_of_a_store_is_called_by_the_data_sets_name(address: str) -> None:
-    assert _locate(address).title == "survey (object store)"
-
-
-@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("s3://bucket/rows", "s3://bucket/rows/"),
@@ -126,10 +113,3 @@ def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(
     assert "marked" not in str(caught.value)
     monkeypatch.setenv("DSN", "marked")
     assert Secret("DSN").read("the address") == "marked"
-
-
-def test_a_mark_that_an_editor_puts_first_is_no_part_of_an_address(tmp_path: Path) -> None:
-    kept = tmp_path / "survey.dsn"
-    kept.write_text("postgresql://db/x\n", encoding="utf-8-sig")
-    kept.chmod(0o600)
-    assert Secret(path=kept).read("the address of survey") == "postgresql://db/x"

@@ -96,11 +96,6 @@ def test_what_spark_raises_is_said_in_other_words(
     assert told.value.__suppress_context__
 
 
-def test_an_error_of_ours_is_left_as_it_is() -> None:
-    with pytest.raises(DataError, match="as it is"), asking("survey"):
-        raise DataError("as it is")
-
-
 @pytest.mark.parametrize(
     "environment",
     [

@@ -118,16 +118,6 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(
     assert "replaced" in str(refused.value)
 
 
-def test_an_object_that_is_one_file_has_no_columns_from_its_folders(
-    tmp_path: Path, store: pyarrow.fs.FileSystem
-) -> None:
-    (tmp_path / "year=1").mkdir()
-    _flat(tmp_path / "year=1")
-    uri = upload(store, tmp_path, below="one")
-    place = FileLocation("survey (object store)", f"{uri}/year=1/all.parquet")
-    assert open_table(place, SCHEMA).n_rows == 8
-
-
 def test_check_names_rows_by_the_file_they_are_in_and_no_folder(tmp_path: Path) -> None:
     report = check_table(open_table(_folder(tmp_path), SCHEMA), SCHEMA)
     assert report.to_document()["files"] == [1, 3, 2, 1, 1]
@@ -236,11 +226,6 @@ def test_a_store_that_does_not_answer_is_an_error_without_its_address(
     with pytest.raises(DataError, match=r"survey \(object store\) cannot be reached") as refused:
         open_table(place, SCHEMA)
     assert "hidden" not in str(refused.value)
-
-
-def test_a_path_with_wild_cards_in_its_name_is_that_file(tmp_path: Path) -> None:
-    (tmp_path / "rows[1]*.csv").write_text("age,town,year\n1,Ulm,2020\n")
-    assert open_table(tmp_path / "rows[1]*.csv", SCHEMA).n_rows == 1
 
 
 names = st.lists(st.sampled_from(["a", "b.csv", "year=1", "ab"]), min_size=1, max_size=4)

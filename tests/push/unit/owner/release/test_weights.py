@@ -25,7 +25,6 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
-from dppca.owner.models.loader import load_model
 from dppca.owner.records import open_table
 from dppca.owner.release.weights import (
     WeightRelease,
@@ -95,6 +94,11 @@ def test_the_receipt_says_what_was_charged_and_on_which_ground(site: OwnerSite) 
     assert receipt["row_norm"] == math.sqrt(4 / 4 + 1)
     change = 2 * 0.01 * math.hypot(receipt["row_norm"], 1)
     assert change <= receipt["sensitivity"] <= 1.03 * change
+    listed = site.run("budget")[1]
+    assert listed["data_sets"][0]["remaining"] == "9"
+    (release,) = listed["releases"]
+    assert (release["study"], release["model"]) == ("site-test", "dp-svm for ill")
+    assert (release["state"], release["rows"]) == ("stored", N_ROWS)
 
 
 def test_nothing_in_the_file_is_computed_from_rows_but_the_noised_weights(site: OwnerSite) -> None:
@@ -140,24 +144,6 @@ def test_predictions_with_little_noise_are_mostly_right(
     assert (code, found["rows"], found["label"]) == (0, N_ROWS, "site-only")
     assert found["accuracy"] > 0.8
     assert read_metadata(output)["label"] == Label.SITE_ONLY
-
-
-def test_the_gaussian_charges_rho(tmp_path: Path) -> None:
-    site, _ = make_trained_site(tmp_path / "site", budget='epsilon: "3", delta: "1e-6"')
-    made = _made(site, "--epsilon", "1", "--delta", "1e-6")
-    total = site.history.total("survey")
-    assert total.epsilon == 0
-    assert total.rho == Decimal(made["charged_rho"]) > 0
-    assert made["receipt"]["parameters"]["variance"] > 0
-
-
-def test_the_budget_lists_the_model_beside_its_study(site: OwnerSite) -> None:
-    _made(site, "--epsilon", "1")
-    _, listed = site.run("budget")
-    assert listed["data_sets"][0]["remaining"] == "9"
-    (release,) = listed["releases"]
-    assert (release["study"], release["model"]) == ("site-test", "dp-svm for ill")
-    assert (release["state"], release["rows"]) == ("stored", N_ROWS)
 
 
 class _Terminal(io.StringIO):
@@ -214,14 +200,13 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
     ("more", "code", "says"),
     [
         ([], 10, "epsilon is not given and has no default"),
+        (["--epsilon", "1"], 24, "--yes"),
         (["--epsilon", "0"], 10, "epsilon is 0; it must be above 0"),
         (["--epsilon", "nan"], 10, "epsilon"),
         (["--epsilon", "1", "--delta", "1"], 10, "delta must be a decimal strictly between"),
         (["--epsilon", "1", "--delta", "1e-6"], 21, "delta 0"),
         (["--epsilon", "10.01"], 21, "dp-svm for ill of study site-test"),
         (["--epsilon", "1", "--C", "0"], 10, "C is 0"),
-        (["--epsilon", "1", "--C", "nan"], 10, "C is nan"),
-        (["--epsilon", "1", "--C", "1e60"], 10, "nearer to 1"),
         (["--epsilon", "1", "--C", "1e200"], 10, "nearer to 1"),
         (["--epsilon", "1", "--C", "1e-60"], 10, "nearer to 1"),
         (["--epsilon", "1", "--kernel", "rbf"], 10, "dp-svm is linear"),
@@ -235,22 +220,10 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
 def test_what_cannot_be_is_refused_and_costs_nothing(
     site: OwnerSite, more: list[str], code: int, says: str
 ) -> None:
-    found, message = error_of(site.run(*ASK, *more, "--yes"))
+    consent = [] if says == "--yes" else ["--yes"]
+    found, message = error_of(site.run(*ASK, *more, *consent))
     assert found == code
     assert says in message
-    assert site.history.length == 0
-
-
-def test_without_a_policy_there_is_no_model(site: OwnerSite) -> None:
-    (site.folder / "policy.yaml").write_text("data_sets:\n")
-    assert error_of(site.run(*ASK, "--epsilon", "1", "--yes"))[0] == 20
-    assert site.history.length == 0
-
-
-def test_without_a_terminal_consent_has_to_be_given_beforehand(site: OwnerSite) -> None:
-    code, message = error_of(site.run(*ASK, "--epsilon", "1"))
-    assert code == 24
-    assert "--yes" in message
     assert site.history.length == 0
 
 
@@ -319,13 +292,6 @@ def test_weights_are_the_exact_ones_and_integer_noise(tmp_path: Path) -> None:
         _plan(site.folder, study, epsilon="2").draw(exact, reservation, entropy=SeededEntropy(1))
 
 
-def test_rows_longer_than_planned_for_are_never_trained_on(tmp_path: Path) -> None:
-    site, study = make_trained_site(tmp_path / "site")
-    plan = _plan(site.folder, study).weights
-    with pytest.raises(ValueError, match="longer than"):
-        weights_on_grid(np.full((5, plan.D), 3.0), np.ones((5, 1)), plan)
-
-
 def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path: Path) -> None:
     site, study = make_trained_site(tmp_path / "site")
     plan = _plan(site.folder, study)
@@ -343,9 +309,8 @@ def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path:
         assert ledger.history().reservation_for(study.digest) is None
 
 
-def test_a_loaded_model_is_the_one_that_was_stored(site: OwnerSite) -> None:
-    made = _made(site, "--epsilon", "1")
-    model = load_model(Path(made["model"]))
-    assert model.receipt is not None
-    assert json.loads(model.receipt.canonical_bytes()) == made["receipt"]
-    assert (model.target, model.label) == ("ill", Label.RELEASED)
+def test_rows_longer_than_planned_for_are_never_trained_on(tmp_path: Path) -> None:
+    site, study = make_trained_site(tmp_path / "site")
+    plan = _plan(site.folder, study).weights
+    with pytest.raises(ValueError, match="longer than"):
+        weights_on_grid(np.full((5, plan.D), 3.0), np.ones((5, 1)), plan)

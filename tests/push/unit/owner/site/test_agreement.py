@@ -75,14 +75,6 @@ def test_every_digit_of_a_digest_counts(tmp_path: Path, place: int) -> None:
     assert read_peers(site) == {}
 
 
-def test_an_owner_more_is_unknown_until_its_key_is_verified(tmp_path: Path) -> None:
-    site, larger = _site(tmp_path), make_masked_study(5)
-    assert agree(site, MASKED.study, digest=MASKED.study.digest) is not None
-    found = agree(site, larger.study, digest=None)
-    assert found is not None
-    assert found.unknown == ("owner-5",)
-
-
 def test_a_changed_key_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
     site, other = _site(tmp_path), make_masked_study(4, seed=1)
     agree(site, MASKED.study, digest=MASKED.study.digest)

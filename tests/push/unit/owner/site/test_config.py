@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import stat
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,6 @@ from dppca.owner.site.enrolment import enrol
 def folder(tmp_path: Path) -> Path:
     enrol(tmp_path / "site", name="owner-1", curator="hub.example:7443")
     return tmp_path / "site"
-
-
-def test_a_new_site_knows_its_name_and_its_curator(folder: Path) -> None:
-    site = load_site(folder)
-    assert (site.name, site.curator) == ("owner-1", "hub.example:7443")
-
-
-def test_only_the_owner_of_the_folder_can_read_the_key(folder: Path) -> None:
-    assert stat.S_IMODE((folder / "key.pem").stat().st_mode) == 0o600
 
 
 def test_the_request_names_the_owner_and_is_signed_by_its_key(folder: Path) -> None:
@@ -51,11 +41,6 @@ def test_a_bad_name_or_address_makes_no_site(tmp_path: Path, name: str, curator:
     with pytest.raises(SettingError):
         enrol(tmp_path / "site", name=name, curator=curator)
     assert not (tmp_path / "site").exists()
-
-
-def test_a_folder_that_is_no_site_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="init --name"):
-        load_site(tmp_path)
 
 
 def test_a_study_cannot_name_a_folder_outside_the_site(folder: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,21 +73,17 @@ def test_documents_that_differ_are_told_apart_by_field_and_never_by_value(
     assert not any(value in str(caught.value) for value in ("0.5", "91", "Female"))
 
 
-def test_one_document_written_in_two_ways_is_one_document(tmp_path: Path) -> None:
+def test_a_study_file_is_a_document_however_it_is_written_or_none(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
+    for content in (None, b"\xff\xfe", b"name: x\n"):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(StudyError):
+            study_from_file(path)
     path.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
     found = study_from_file(path)
     require_same(found, STUDY, what="your file")
     assert found.digest == STUDY.digest
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"name: x\n"])
-def test_a_study_file_that_is_none_is_refused(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "study.yaml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(StudyError):
-        study_from_file(path)
 
 
 def test_the_first_document_seen_under_a_name_is_the_only_one(site: Site) -> None:
@@ -122,16 +119,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 
 
-class _Clock:
-    """Time that passes when the curator is asked."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture(scope="module")
 def credentials() -> Credentials:
     return new_authority().issue(Role.OWNER, "owner-1")
@@ -139,19 +126,18 @@ def credentials() -> Credentials:
 
 def _client(
     credentials: Credentials, monkeypatch: pytest.MonkeyPatch, states: list[StudyState]
-) -> tuple[CuratorClient, _Clock, list[float]]:
-    """A client whose curator holds each answer back for as long as it may."""
-    clock, asked = _Clock(), []
+) -> tuple[CuratorClient, Callable[[], float], list[float]]:
+    """A client whose curator holds each answer back for as long as it may; a clock that says so."""
+    asked: list[float] = []
 
     def progress(_: object, digest: str, *, wait_s: float) -> StudyProgress:
         assert digest == STUDY.digest
         asked.append(wait_s)
-        clock.now += wait_s
         state = states.pop(0) if len(states) > 1 else states[0]
         return StudyProgress(state, (), ("owner-2",), 0, b"", "no more money", ())
 
     monkeypatch.setattr(CuratorClient, "progress", progress)
-    return CuratorClient("127.0.0.1:1", credentials), clock, asked
+    return CuratorClient("127.0.0.1:1", credentials), lambda: sum(asked), asked
 
 
 def test_waiting_asks_in_bounded_pieces_until_the_time_is_up(
@@ -161,27 +147,19 @@ def test_waiting_asks_in_bounded_pieces_until_the_time_is_up(
     with client, pytest.raises(NotReadyError, match="owner-2"):
         client.wait(STUDY, wait_s=25, clock=clock)
     assert asked == [10, 10, 5]
-
-
-def test_not_waiting_asks_once(credentials: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
     client, clock, asked = _client(credentials, monkeypatch, [StudyState.OPEN])
     with client, pytest.raises(NotReadyError):
         client.wait(STUDY, wait_s=0, clock=clock)
     assert asked == [0]
 
 
-@pytest.mark.parametrize("state", [StudyState.DECOMPOSED, StudyState.CLOSED])
-def test_waiting_ends_with_a_result(
-    credentials: Credentials, monkeypatch: pytest.MonkeyPatch, state: StudyState
-) -> None:
-    client, clock, _ = _client(credentials, monkeypatch, [StudyState.OPEN, state])
-    with client:
-        assert client.wait(STUDY, wait_s=60, clock=clock).state is state
-
-
-def test_waiting_ends_with_the_study(
+def test_waiting_ends_with_a_result_or_with_the_study(
     credentials: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for state in (StudyState.DECOMPOSED, StudyState.CLOSED):
+        client, clock, _ = _client(credentials, monkeypatch, [StudyState.OPEN, state])
+        with client:
+            assert client.wait(STUDY, wait_s=60, clock=clock).state is state
     states = [StudyState.OPEN, StudyState.ABORTED]
     client, clock, _ = _client(credentials, monkeypatch, states)
     with client, pytest.raises(StudyStateError, match="no more money"):

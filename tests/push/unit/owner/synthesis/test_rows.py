@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from threadpoolctl import threadpool_limits
 
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.signatures import Signer, make_signer
@@ -86,15 +85,6 @@ def _write(rows: SyntheticRows, path: Path, signer: Signer) -> Path:
     return path
 
 
-def test_coded_rows_are_numbers_under_the_names_of_the_coded_columns(
-    made: dict[Form, SyntheticRows], study: Study
-) -> None:
-    table = drawn_table(made[Form.CODED])
-    assert table.num_rows == made[Form.CODED].n_rows == N_ROWS
-    assert tuple(table.column_names) == study.table.column_names
-    assert set(table.schema.types) == {pa.float64()}
-
-
 def test_decoded_rows_are_valid_under_the_schema(
     made: dict[Form, SyntheticRows], study: Study, tmp_path: Path, signer: Signer
 ) -> None:
@@ -141,24 +131,6 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     assert mechanism["name"] == "laplace"
     assert mechanism["parameters"] == {"scale": mechanism["l1"]}, "at epsilon 1"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_many_rows_are_in_row_groups_that_fit_in_memory(
-    result: Result, study: Study, tmp_path: Path, signer: Signer
-) -> None:
-    told: list[int] = []
-    rows, path = _decoded(result, study, 150_000), tmp_path / "rows.parquet"
-    write_sealed(
-        path,
-        rows.batches(),
-        signer,
-        fields=rows.fields,
-        claims=rows.claims,
-        progress=told.append,
-    )
-    footer = pq.read_metadata(path)
-    groups = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-    assert groups == told == [65_536, 65_536, 150_000 - 2 * 65_536]
 
 
 def test_memory_does_not_grow_with_the_rows(
@@ -244,18 +216,6 @@ def test_synthesis_takes_no_rows(
         assert drawn_table(again).equals(drawn_table(again)), "read twice"
         other = synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(9))
         assert not drawn_table(other).equals(drawn_table(made[form]))
-
-
-@pytest.mark.parametrize("form", list(Form))
-def test_rows_are_the_same_whatever_the_number_of_threads(
-    result: Result, study: Study, form: Form
-) -> None:
-    tables = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="blas"):
-            rng = np.random.default_rng(8)
-            tables.append(drawn_table(synthesize(result, study, form, n_rows=9000, rng=rng)))
-    assert tables[0].equals(tables[1])
 
 
 def test_coded_rows_need_no_field_and_decoded_ones_no_coordinates(

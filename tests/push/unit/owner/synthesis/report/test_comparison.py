@@ -15,9 +15,7 @@ from dppca.common.errors import DataError
 from dppca.common.numerics.comparison import (
     assign_cells,
     count_cells,
-    expected_variation,
     list_pairs,
-    total_variation,
 )
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Column, Schema, encode
@@ -98,32 +96,6 @@ def test_every_value_of_a_numeric_has_a_cell_and_the_bounds_have_the_outer_ones(
     assert cells[:, 1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
 
 
-def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
-    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 3}
-    b = {"name": "b", "type": "binary", "values": [0, 1]}
-    rng = _rng()
-    columns = [rng.uniform(-0.1, 1.1, 500), rng.integers(0, 2, 500).astype(np.int32)]
-    plain, binned = (
-        Schema.from_document({"attributes": [each, b]}) for each in (x, {**x, "products": "bins"})
-    )
-    counts = [count_cells(each, columns, encode(each, columns)) for each in (plain, binned)]
-    for one, other in zip(
-        [*counts[0].marginals, *counts[0].pairs],
-        [*counts[1].marginals, *counts[1].pairs],
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_unit_ball_rows_are_cut_over_the_whole_ball() -> None:
-    attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xy"]
-    schema = Schema.from_document({"row_norm": {}, "attributes": attributes})
-    columns = [np.array([-1.0, -0.3, 0.3, 1.0]), np.zeros(4)]
-    rows = encode(schema, columns)
-    cells, _ = assign_cells(schema, columns, rows, numeric_cells=4)
-    assert cells[:, 0].tolist() == [0, 1, 2, 3]
-
-
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
     rows = _rng().integers(-512, 513, (101, SCHEMA.layout.n_columns), dtype=np.int32)
     columns = _columns(rows)
@@ -141,20 +113,6 @@ def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
         assert ours.sum() == 101
     assert [pair.shape for pair in whole.pairs][-1] == (2, 3)
     assert len(whole.pairs) == len(list_pairs(6)) == 15
-
-
-def test_total_variation_is_the_share_that_would_have_to_move() -> None:
-    assert total_variation(np.array([1, 1]), np.array([10, 10])) == 0
-    assert total_variation(np.array([5, 0]), np.array([0, 7])) == 1
-    assert total_variation(np.array([3, 1]), np.array([1, 3])) == pytest.approx(0.5)
-
-
-def test_chance_is_what_two_tables_of_one_distribution_show() -> None:
-    rng, shares = _rng(), np.array([0.5, 0.2, 0.2, 0.1])
-    pairs = [(rng.multinomial(900, shares), rng.multinomial(400, shares)) for _ in range(400)]
-    found = np.mean([total_variation(a, b) for a, b in pairs])
-    expected = np.mean([expected_variation(a, b) for a, b in pairs])
-    assert found == pytest.approx(expected, rel=0.06)
 
 
 def test_rows_of_one_distribution_cannot_be_told_apart(tmp_path: Path) -> None:
@@ -276,3 +234,20 @@ def test_names_are_text_on_the_page_and_nothing_else(page: str) -> None:
     assert "&lt;b&gt;study&lt;/b&gt;" in page
     assert "survey &amp; more" in page
     assert "<b>study" not in page
+
+
+def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
+    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 3}
+    b = {"name": "b", "type": "binary", "values": [0, 1]}
+    rng = _rng()
+    columns = [rng.uniform(-0.1, 1.1, 500), rng.integers(0, 2, 500).astype(np.int32)]
+    plain, binned = (
+        Schema.from_document({"attributes": [each, b]}) for each in (x, {**x, "products": "bins"})
+    )
+    counts = [count_cells(each, columns, encode(each, columns)) for each in (plain, binned)]
+    for one, other in zip(
+        [*counts[0].marginals, *counts[0].pairs],
+        [*counts[1].marginals, *counts[1].pairs],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
