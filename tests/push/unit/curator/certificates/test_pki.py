@@ -71,17 +71,13 @@ def test_what_is_issued_is_accepted_for_its_role_only(
 ) -> None:
     hosts = ("localhost", "127.0.0.1", "::1") if role is Role.CURATOR else ()
     folder = issued(authority, role, tmp_path / "out", hosts)
+    for key in (authority / "ca-key.pem", folder / "key.pem"):
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
     credentials = load_credentials(CredentialFolder(folder))
     expires = check_credentials(credentials, role=role, name="hub", now=NOW)
     assert expires == NOW + timedelta(days=365)
     with pytest.raises(IdentityError):
         check_credentials(credentials, role=Role.OWNER, name="hub", now=NOW)
-
-
-def test_keys_are_for_their_owner_only(authority: Path, tmp_path: Path) -> None:
-    folder = issued(authority, Role.OPERATOR, tmp_path / "out")
-    for key in (authority / "ca-key.pem", folder / "key.pem"):
-        assert stat.S_IMODE(key.stat().st_mode) == 0o600
 
 
 def test_nothing_is_overwritten(authority: Path, tmp_path: Path) -> None:
@@ -184,22 +180,19 @@ def test_a_request_that_asks_for_too_much_is_refused(
     assert not (tmp_path / "certificate.pem").exists()
 
 
-def test_an_owners_key_is_never_made_here(authority: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="at its site"):
-        issued(authority, Role.OWNER, tmp_path / "out")
-
-
 @pytest.mark.parametrize(
     ("role", "hosts"),
-    [(Role.CURATOR, ()), (Role.OPERATOR, ("localhost",)), (Role.CURATOR, ("bücher.example",))],
+    [
+        (Role.CURATOR, ()),
+        (Role.OPERATOR, ("localhost",)),
+        (Role.CURATOR, ("bücher.example",)),
+        (Role.OWNER, ()),  # whose key is made at its site
+    ],
 )
-def test_hosts_are_for_curators_and_in_ascii(
+def test_hosts_are_for_curators_and_in_ascii_and_an_authority_must_be_there(
     authority: Path, tmp_path: Path, role: Role, hosts: tuple[str, ...]
 ) -> None:
     with pytest.raises(SettingError):
         issued(authority, role, tmp_path / "out", hosts)
-
-
-def test_without_an_authority_the_message_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="pki init"):
         issued(tmp_path, Role.OPERATOR, tmp_path / "out")

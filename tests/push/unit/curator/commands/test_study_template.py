@@ -48,18 +48,14 @@ def test_the_template_is_a_study_whether_printed_or_written(tmp_path: Path) -> N
 
 
 def test_what_is_commented_out_is_valid_too() -> None:
-    both = TEMPLATE.replace("# quorum:", "quorum:").replace("# deadline:", "deadline:")
-    study = study_from_yaml(both)
-    assert study.quorum == 2
-    assert study.deadline is not None
-
-
-def test_the_templates_bins_may_enter_products() -> None:
-    other = TEMPLATE.replace(
-        "      histogram: true                 # release", "      # release", 1
+    more = TEMPLATE.replace("# quorum:", "quorum:").replace("# deadline:", "deadline:")
+    histogram = "      histogram: true                 # release"
+    more = more.replace(histogram, "      # release", 1).replace(
+        "# products: bins", "products: bins"
     )
-    schema = study_from_yaml(other.replace("# products: bins", "products: bins")).table
-    assert schema.products_of_bins == ("age",)
+    study = study_from_yaml(more)
+    assert (study.quorum, study.deadline is None) == (2, False)
+    assert study.table.products_of_bins == ("age",)
 
 
 def test_the_template_says_the_shape_of_its_numerics_and_a_target() -> None:

@@ -65,21 +65,6 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
             assert (noise and noise.rows) == expected
 
 
-def test_words_say_what_is_gained_and_what_it_costs() -> None:
-    compared = _compared(_study(), "plan", "b0")
-    half = compared["sum_weight: 0.5"]
-    assert half.factor < 1
-    assert half.gains == (f"{half.factor:.2f} times the noise on products",)
-    assert half.costs == (f"{2 * half.factor:.2f} times the noise on column sums",)
-    shown = compared["histogram: true, all numerics"]
-    assert shown.gains == ("the shape of age, pay",)
-    assert shown.costs == (f"{shown.factor:.2f} times the noise on products, column sums",)
-    target = compared["targets: [plan]"]
-    assert target.gains == (f"{target.factor / 2:.2f} times the noise on products with plan",)
-    assert target.costs == (f"{target.factor:.2f} times the noise on products, column sums",)
-    assert "targets: [plan, b0]" in compared
-
-
 def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
     attributes = [dict(each) for each in ATTRIBUTES]
     attributes[4].update(histogram=True, zero="separate", integer=True)

@@ -123,17 +123,6 @@ def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
     assert "so a delta would buy less than one part more" in text
 
 
-def test_a_plan_says_in_plain_numbers_what_the_study_would_give() -> None:
-    plan = _plan(_study(), 1_000)
-    found = plan.asked.forecast
-    assert found is not None
-    text = plan_text(plan, SECONDS)
-    assert f"{found.above} of 6 components would stand above the noise; 2 would be kept" in text
-    low, high = f"{100 * found.captured_low:.0f}", f"{100 * found.captured_high:.0f}"
-    assert f"kept would hold {100 * found.captured:.0f} ({low} to {high} in nine runs" in text
-    assert "no other noise was compared; Gaussian noise needs a delta (--delta)" in text
-
-
 def test_a_range_that_is_one_number_and_a_moment_are_not_printed_as_figures() -> None:
     nearly_all = _study(components={"count": 5})
     text = plan_text(_plan(nearly_all, 1_000_000), replace(SECONDS, draw=0.0082))
@@ -146,16 +135,6 @@ def test_plain_numbers_of_the_most_variance_there_is_are_said_to_be_the_best_cas
     best = _plan(study, 1_000, assumption=power_law(study.table.layout, 1, 1))
     assert "this is the best case" in plan_text(best, SECONDS)
     assert "this is the best case" not in plan_text(_plan(study, 1_000), SECONDS)
-
-
-def test_the_tables_of_a_plan_fit_into_sixty_columns() -> None:
-    plan = _plan(_study(), 1_000, delta=DELTA)
-    wide = plan_text(plan, SECONDS).splitlines()
-    narrow = plan_text(plan, SECONDS, width=60).splitlines()
-    tables = [line for line in narrow if line not in wide]
-    assert any("noise edge" in line for line in tables)
-    assert any("with a target" in line for line in tables)
-    assert max(map(len, tables)) <= 60
 
 
 def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
@@ -251,19 +230,6 @@ def test_the_advised_resolution_follows_the_smallest_component_of_interest() -> 
         components={"count": 1},
     )
     assert advised_resolution(binary.table.layout, 1e-12) == 6
-
-
-def test_every_forecast_is_counted() -> None:
-    calls: list[None] = []
-    _plan(_study(), 500, advance=lambda: calls.append(None))
-    assert len(calls) > 3
-
-
-def test_bytes_are_those_of_the_packed_vector() -> None:
-    study = _study()
-    plan = _plan(study, 500)
-    assert plan.bytes_up == 8 * study.table.layout.n_entries
-    assert plan_document(plan, SECONDS).bytes.up == plan.bytes_up
 
 
 def test_both_kinds_of_trust_stand_side_by_side() -> None:

@@ -206,19 +206,6 @@ def test_what_fails_is_tried_again_later(
         assert curator.record(SECOND).state is StudyState.DECOMPOSED
 
 
-def test_a_study_that_is_complete_while_another_is_decomposed_waits_for_no_tick(
-    tmp_path: Path,
-) -> None:
-    begun = {FIRST: FIRST.owners, SECOND: SECOND.owners[1:]}
-    with closing(SteppedCurator(tmp_path, begun)) as curator:
-        (decomposing,) = curator.loop.jobs
-        curator.contribute(SECOND, SECOND.owners[0])
-        curator.loop.work_off(but=decomposing)
-        assert curator.record(SECOND).complete
-        curator.loop.work_off()
-        assert curator.record(SECOND).state is StudyState.DECOMPOSED
-
-
 def test_openings_that_do_not_fit_end_a_study_unless_an_operator_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

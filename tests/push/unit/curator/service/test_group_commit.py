@@ -126,19 +126,6 @@ def test_nobody_is_answered_before_what_holds_them_is_durable(table: Table) -> N
     assert all(each.outcome is not None for each in waiting)
 
 
-def test_a_full_disk_is_told_to_each_and_passes(table: Table) -> None:
-    waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS[:3])]
-    table.store.fails = lambda _: True
-    assert [type(table.outcome(each)) for each in waiting] == [StoreError] * 3
-    assert table.store.saved == []
-    record = table.store.study(bytes.fromhex(STUDY.digest))
-    assert record is not None
-    assert record.contributions == ()
-    table.store.fails = lambda _: False
-    again = [table.add(owner, seed) for seed, owner in enumerate(OWNERS[:3])]
-    assert [table.outcome(each) for each in again] == [UploadDecision.ACCEPT] * 3
-
-
 def test_one_that_cannot_be_stored_fails_alone(table: Table) -> None:
     waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS)]
     table.store.fails = lambda record: "owner-3" in record.contributed
@@ -214,3 +201,16 @@ def test_what_arrives_while_the_disk_hangs_is_stored_together(tmp_path: Path) ->
         assert all(each[1] is UploadDecision.ACCEPT for each in found if isinstance(each, tuple))
 
     asyncio.run(steps())
+
+
+def test_a_full_disk_is_told_to_each_and_passes(table: Table) -> None:
+    waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS[:3])]
+    table.store.fails = lambda _: True
+    assert [type(table.outcome(each)) for each in waiting] == [StoreError] * 3
+    assert table.store.saved == []
+    record = table.store.study(bytes.fromhex(STUDY.digest))
+    assert record is not None
+    assert record.contributions == ()
+    table.store.fails = lambda _: False
+    again = [table.add(owner, seed) for seed, owner in enumerate(OWNERS[:3])]
+    assert [table.outcome(each) for each in again] == [UploadDecision.ACCEPT] * 3

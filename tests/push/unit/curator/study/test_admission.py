@@ -87,14 +87,6 @@ def test_a_contribution_is_kept_with_all_that_was_said_of_it() -> None:
     assert record.missing == ("owner-2", "owner-3")
 
 
-def test_contributions_are_in_the_order_of_names_whoever_comes_first() -> None:
-    record = OPEN
-    for seed, owner in ((3, "owner-3"), (1, "owner-1")):
-        header = header_of(make_release(STUDY, seed=seed))
-        record, _ = contribute(record, owner, header, NONE, now=NOW)
-    assert record.contributed == ("owner-1", "owner-3")
-
-
 @pytest.mark.parametrize("state", StudyState)
 def test_the_very_same_release_is_acknowledged_in_every_state(state: StudyState) -> None:
     record = replace(ONE, state=state)

@@ -8,7 +8,6 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import NotReadyError, StudyError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.curator.study.sealed_set import (
-    is_opened,
     make_terms,
     missing_openers,
     require_sealed,
@@ -34,22 +33,6 @@ def test_nothing_is_wanted_of_anybody_but_while_sealed(state: StudyState) -> Non
     record = replace(MASKED.voted, state=state)
     assert missing_openers(record) == ()
     assert wanted_streams(record, "owner-1") == ()
-
-
-def test_an_opener_that_is_gone_is_not_missed_once_others_have_opened_its_streams() -> None:
-    record = MASKED.voted
-    for opener in ("owner-1", "owner-2"):
-        assert not is_opened(record)
-        assert opener in missing_openers(record)
-        wanted = wanted_streams(record, opener)
-        record = MASKED.opened(record, MASKED.opening(opener, wanted))
-        assert wanted_streams(record, opener) == ()
-    assert missing_openers(record) == ("owner-3", "owner-4", "owner-5")
-    last = wanted_streams(record, "owner-5")
-    assert last == wanted_streams(record, "owner-4") == wanted_streams(record, "owner-3")
-    record = MASKED.opened(record, MASKED.opening("owner-4", last))
-    assert is_opened(record)
-    assert missing_openers(record) == ()
 
 
 def test_a_set_is_there_once_sealed_and_not_after_an_abort() -> None:

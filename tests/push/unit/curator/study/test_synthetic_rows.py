@@ -64,6 +64,7 @@ def test_sound_rows_are_taken_and_joined_with_the_types_of_the_study(tmp_path: P
         ({"bmi": pa.array([math.nan, 9.0])}, "bmi has values outside its bounds"),
         ({"bmi": pa.array([None, 20.0])}, "bmi has missing values"),
         ({"age": pa.array([math.nan, 20.0])}, "age has values that are not finite"),
+        ({"more": pa.array([1.0, 2.0])}, "5 columns that are not the study's 4"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
