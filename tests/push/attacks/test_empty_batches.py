@@ -105,15 +105,6 @@ def test_empty_batches_among_large_ones_are_refused(tmp_path: Path, work: Counte
     assert work == {"headers": 3}
 
 
-def test_rows_in_advance_do_not_pay_for_more_small_batches_than_they_allow(
-    tmp_path: Path, work: Counter[str]
-) -> None:
-    path = stream(tmp_path / "rows", coded(10 * BATCH_ROWS, *[1] * 1000))
-    with pytest.raises(UploadError, match="batches for"):
-        check_rows(path, SCHEMA, Form.CODED, n_rows=10 * BATCH_ROWS + 1000)
-    assert work["headers"] <= SMALL_BATCHES + 10 + 2
-
-
 def test_another_number_of_rows_is_seen_before_any_is_decoded(
     tmp_path: Path, work: Counter[str]
 ) -> None:

@@ -69,7 +69,6 @@ HIDDEN = {
     "tag": "x\U000e0041",
     "no character": "x\ufdd0",
 }
-HARMLESS = ["income/year", "côté", "می‌خواهم", "क्‍ष", "-1", "+", "+++", "=", "-ve", "$", "<b>", "a b"]
 
 
 def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
@@ -133,16 +132,6 @@ def test_a_model_is_written_into_the_folder_of_its_study(tmp_path: Path, target:
     assert after - before == {tmp_path / "predicted.csv"}
 
 
-def test_targets_that_differ_in_case_do_not_share_a_model(tmp_path: Path) -> None:
-    files = set()
-    for target in ("ill", "Ill", "ILL"):
-        site = site_with(tmp_path / target, with_names(target))
-        document = site.run("train", "site-test", "--target", target)[1]
-        files.add(Path(document["model"]).name.casefold())
-    assert len(files) == 3
-    assert "model-ill-linear.skops" in files, "a plain name is its file's name, as before"
-
-
 # Plots and pages
 
 
@@ -189,11 +178,6 @@ def test_a_new_study_with_a_formula_is_refused(text: str) -> None:
         with_names("a", label=text)
     with pytest.raises(StudyError, match="spreadsheet"):
         with_names(text)
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_names_that_people_use_are_taken(text: str) -> None:
-    assert with_names(text, label=text).table.attributes[0].name == text
 
 
 def _from_yaml(content: bytes) -> Study:
@@ -402,16 +386,6 @@ def test_a_columns_name_that_a_spreadsheet_would_run_is_not_written_as_csv(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_labels_with_signs_are_read_back_from_csv_as_they_were(tmp_path: Path) -> None:
-    labels = ["-1", "+1", "+++", "=", "-ve", "@home", "+ (weak)"]
-    table = pa.table({"predicted": labels})
-    with open_writer(tmp_path / "t.csv", table.schema, {"label": "site-only"}) as writer:
-        writer.write(table.to_batches()[0])
-    text = pa.csv.ConvertOptions(column_types={"predicted": pa.string()})
-    again = pa.csv.read_csv(tmp_path / "t.csv", convert_options=text)
-    assert again.column("predicted").to_pylist() == labels
-
-
 # Text that grows
 
 
@@ -431,18 +405,3 @@ def test_labels_with_signs_are_read_back_from_csv_as_they_were(tmp_path: Path) -
 def test_a_study_file_whose_aliases_make_it_large_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="alias"):
         study_from_yaml(text)
-
-
-def test_a_study_file_may_use_an_alias() -> None:
-    text = yaml.safe_dump(json.loads(make_study("latent").canonical_bytes()))
-    labels = "[red, green, blue]"
-    assert study_from_yaml(text) == make_study("latent")
-    document = yaml.safe_load(text)
-    document["schema"]["attributes"][5] = "HERE"
-    written = yaml.safe_dump({"x": 0, **document}, sort_keys=False)
-    attribute = (
-        f"{{name: colour, type: categorical, categories: &c {labels}}}\n"
-        "  - {name: other, type: categorical, categories: *c}"
-    )
-    aliased = written.replace("x: 0\n", "").replace("HERE", attribute)
-    assert study_from_yaml(aliased).table.attributes[6].labels == ("red", "green", "blue")  # type: ignore[union-attr]

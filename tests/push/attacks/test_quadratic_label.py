@@ -68,11 +68,3 @@ def test_the_work_of_a_line_grows_with_its_length(shape: str) -> None:
 
 def test_no_pattern_of_python_is_matched_with_a_cell() -> None:
     assert not hasattr(module, "re"), "Python's patterns may go back; those of Arrow (RE2) do not"
-
-
-@pytest.mark.parametrize(
-    ("cell", "code"),
-    [("1.", 2), ("1.000", 2), ("+1.0", -1), (".0", -1), ("1.0.0", -1), ("1.٠", -1), ("b.0", -1)],
-)
-def test_what_a_label_spells_is_as_before(cell: str, code: int) -> None:
-    assert parse_column(LABELS, pa.array([cell])).tolist() == [code]

@@ -156,16 +156,6 @@ def test_a_place_is_free_again_however_a_call_ends(
     attack(masked, store, steps)
 
 
-def test_all_openers_together_hold_one_each(masked: MaskedRecords, store: SqliteStore) -> None:
-    async def steps(hub: Hub) -> None:
-        openers = masked.terms.openers
-        held = [hub.ask(opener) for opener in (*openers, *openers)]
-        served = [await begin(call) for call in held]
-        assert served == [True] * N_OPENERS + [False] * N_OPENERS
-
-    attack(masked, store, steps)
-
-
 def held_by(work: Callable[[], object]) -> int:
     """Most bytes at once while ``work`` runs, beside what was there before."""
     work()  # what is made once and kept is not counted
