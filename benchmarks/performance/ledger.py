@@ -11,9 +11,10 @@ from decimal import Decimal
 
 import numpy as np
 
-from benchmarks.performance.federation import CuratorProcess, make_study, owner_name
+from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.racing import Run
 from benchmarks.performance.registry import BenchmarkPlan, FigureTable
+from benchmarks.releases import owner_name
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute

@@ -298,3 +298,22 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
 def _text(seen: Watched, address: str) -> str:
     seen.page.goto(address)
     return seen.page.inner_text("main")
+
+
+def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_first(
+    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+) -> None:
+    header, *lines = (site.folder / "rows.csv").read_text().splitlines()
+    words = [",".join(["forty", *line.split(",")[1:]]) for line in lines]
+    (site.folder / "rows.csv").write_text("\n".join([header, *words, ""]))
+    study = curator.begin(site.name, delta="1e-6")
+    served, reason = serve_site_page(live, site), "at which they have no finite epsilon"
+    with watched(browser) as seen:
+        assert reason in _text(seen, served.address)
+        seen.page.get_by_role("link", name=study.name).click()
+        seen.page.get_by_role("link", name="Look at what would leave").click()
+        text = seen.page.inner_text("main")
+        assert text.index("NOT READ: no value of age is a number") < text.index("Owners")
+        assert "This cannot be contributed" in text
+        assert reason in text
+        assert not seen.page.get_by_role("button", name="Contribute this").count()

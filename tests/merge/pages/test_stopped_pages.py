@@ -10,9 +10,12 @@ import adbc_driver_postgresql.dbapi
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from dppca.common.study import Study
 from dppca.common.testbed import Processes
 from tests.support.browser import (
+    SOON_MS,
     look_again_until,
+    require_accessible,
     serve_site_page,
     watched,
 )
@@ -67,6 +70,31 @@ def _locked(postgres: PostgresServer) -> Iterator[None]:
 def _stop(page: Page) -> None:
     page.get_by_role("button", name="Stop it").click()
     expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn, charged or sent")
+
+
+def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
+    site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes, study: Study
+) -> None:
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(served.address)
+        page.get_by_role("link", name=study.name).click()
+        with _locked(postgres):
+            page.get_by_role("link", name="Look at what would leave").click()
+            under_way = page.get_by_text(f"The review of {study.name} is under way")
+            expect(under_way).to_be_visible()
+            require_accessible(page)
+            page.get_by_role("link", name="Ledger").click()
+            expect(page.get_by_text("The chain verifies")).to_be_visible()
+            page.go_back()
+            _stop(page)
+            page.get_by_role("link", name="Look at what would leave").click()
+            expect(under_way).to_be_visible()
+        # The page looks by itself.
+        expect(page.get_by_text("What would leave, once")).to_be_visible(timeout=SOON_MS)
+        seen.require_quiet()
+    assert not site.history.reservations
 
 
 def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
