@@ -9,7 +9,7 @@ and the JSON Schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -92,82 +92,6 @@ class CodedByRule(TypedDict):
     attributes: Annotated[dict[str, CodedAttribute], "attributes with such values"]
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"]
     above: Annotated[dict[str, float], "shares of faults that are above it"]
-
-
-class VariationFigures(TypedDict):
-    """How far two tables are apart in one or two attributes."""
-
-    attributes: Annotated[Sequence[str], "their names"]
-    found: Annotated[float, "total variation, in [0, 1]"]
-    by_chance: Annotated[float, "what two samples of one distribution would give on average"]
-
-
-class PairFigures(TypedDict):
-    """How far two tables are apart in their pairs of attributes, in short."""
-
-    mean: Annotated[float | None, "total variation, mean of all pairs; null without any"]
-    by_chance: Annotated[float | None, "what chance would give, mean of all pairs"]
-    worst: Annotated[Sequence[VariationFigures], "the ten pairs that differ most"]
-
-
-class ProductsDocument(TypedDict):
-    """The noise of one kind of products."""
-
-    products: Annotated[str, "`all`, `with targets` or `without targets`"]
-    noise: Annotated[float, "standard deviation of their noise, as a share of the rows"]
-    limit: Annotated[float, "share of the rows from which on their relations are lost"]
-    lost: Annotated[bool, "whether the noise is above the limit"]
-
-
-class RelationsDocument(TypedDict):
-    """Whether synthetic rows will show relations between attributes; enough is null if they do."""
-
-    products: Annotated[list[ProductsDocument], "kinds of products"]
-    warning: Annotated[str | None, "what will be lost, and what would be enough, in words"]
-    epsilon: Annotated[DecimalText | None, "an epsilon that would be enough"]
-    rows_per_owner: Annotated[int | None, "rows of each owner that would be enough, on average"]
-    owners: Annotated[int | None, "owners that would be enough, with as many rows each"]
-    assumption: Annotated[str | None, "what it assumes of numerics, in words; null without any"]
-
-
-class VisibleAttribute(TypedDict):
-    """What a release shows of one attribute's relations."""
-
-    attribute: Annotated[str, "its name"]
-    above: Annotated[int, "other attributes with which its relation stands above the noise"]
-    strongest: Annotated[
-        float, "largest correlation with a column of another that rows are made with, from 0 to 1"
-    ]
-    noise: Annotated[float, "standard deviation of the noise of such a correlation, the median"]
-    spread: Annotated[
-        float | None, "deviation over that of values that fill the bounds evenly; null for labels"
-    ]
-    alone: Annotated[bool, "whether rows have it on its own for practical purposes"]
-
-
-class VisibleRelationsDocument(TypedDict):
-    """Which relations a release shows above its noise; from released values alone."""
-
-    pairs: Annotated[int, "pairs of attributes"]
-    above: Annotated[int, "pairs whose relation stands above the noise; 5 % may be chance"]
-    attributes: Annotated[list[VisibleAttribute], "in the order of the schema"]
-    summary: Annotated[str, "the same in words"]
-
-
-class LoadingFigures(TypedDict):
-    """One loading of a component."""
-
-    attribute: Annotated[str, "name of the attribute"]
-    label: Annotated[str | None, "label towards which a positive one points; null for a numeric"]
-    loading: Annotated[float, "entry of the component, in [-1, 1]"]
-
-
-class ComponentFigures(TypedDict):
-    """A kept component, and the attributes that it is made of."""
-
-    eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
-    above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
-    loadings: Annotated[list[LoadingFigures], "its eight largest by magnitude, descending"]
 
 
 def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:

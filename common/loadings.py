@@ -12,12 +12,13 @@ Everything here follows from a released result and is `released` itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import ComponentFigures
 from dppca.common.names import one_line
 from dppca.common.schema import Binary, Categorical, Schema
 
@@ -28,24 +29,25 @@ _MOST_PRINTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """One entry of a component.
+    """One entry of a component."""
 
-    Attributes
-    ----------
-    label
-        The label towards which a positive loading points; None for a numeric.
-    value
-        In [-1, 1].
-    """
-
-    attribute: str
-    label: str | None
-    value: float
+    attribute: Annotated[str, "name of the attribute"]
+    label: Annotated[str | None, "label towards which a positive one points; null for a numeric"]
+    loading: Annotated[float, "entry of the component, in [-1, 1]"]
 
     @property
     def name(self) -> str:
         """Attribute, and label where there is one."""
         return self.attribute if self.label is None else f"{self.attribute}={self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptComponent:
+    """A kept component, and the attributes that it is made of."""
+
+    eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
+    above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
+    loadings: Annotated[tuple[Loading, ...], "its eight largest by magnitude, descending"]
 
 
 def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:
@@ -86,13 +88,13 @@ def largest_loadings(
     )
 
 
-def component_figures(
+def kept_components(
     schema: Schema,
     vectors: NDArray[np.float64],
     eigenvalues: NDArray[np.float64],
     noise_edge: float,
-) -> list[ComponentFigures]:
-    """Each kept component as documents hold it.
+) -> tuple[KeptComponent, ...]:
+    """Each kept component.
 
     Parameters
     ----------
@@ -103,30 +105,20 @@ def component_figures(
     noise_edge
         In the units of the eigenvalues.
     """
-    return [
-        {
-            "eigenvalue": float(value),
-            "above_noise": bool(value > noise_edge),
-            "loadings": [
-                {"attribute": each.attribute, "label": each.label, "loading": each.value}
-                for each in loadings
-            ],
-        }
-        for value, loadings in zip(eigenvalues, largest_loadings(schema, vectors), strict=False)
-    ]
+    loadings = largest_loadings(schema, vectors)
+    return tuple(
+        KeptComponent(float(value), bool(value > noise_edge), each)
+        for value, each in zip(eigenvalues, loadings, strict=False)
+    )
 
 
-def component_lines(figures: list[ComponentFigures]) -> list[str]:
+def component_lines(components: Sequence[KeptComponent]) -> list[str]:
     """The components for people: the first ten, each with its largest loadings, one to a line."""
     lines: list[str] = []
-    for number, component in enumerate(figures[:_MOST_PRINTED], start=1):
-        beside = "" if component["above_noise"] else ", NOT above the noise edge"
-        lines.append(f"component {number}: eigenvalue {component['eigenvalue']:.4g}{beside}")
-        lines += [
-            f"  {each['loading']:+.3f}  "
-            + one_line(Loading(each["attribute"], each["label"], each["loading"]).name)
-            for each in component["loadings"]
-        ]
-    if len(figures) > _MOST_PRINTED:
-        lines.append(f"and {len(figures) - _MOST_PRINTED} more components")
+    for number, component in enumerate(components[:_MOST_PRINTED], start=1):
+        beside = "" if component.above_noise else ", NOT above the noise edge"
+        lines.append(f"component {number}: eigenvalue {component.eigenvalue:.4g}{beside}")
+        lines += [f"  {each.loading:+.3f}  {one_line(each.name)}" for each in component.loadings]
+    if len(components) > _MOST_PRINTED:
+        lines.append(f"and {len(components) - _MOST_PRINTED} more components")
     return lines

@@ -202,10 +202,10 @@ def biplot_figure(
 def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
     places = np.arange(len(loadings))[::-1]
     for place, each in zip(places, loadings, strict=True):
-        negative = each.value < 0
+        negative = each.loading < 0
         axes.barh(
             place,
-            each.value,
+            each.loading,
             color=ORANGE if negative else BLUE,
             hatch="///" if negative else None,
             edgecolor="white",

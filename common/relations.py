@@ -35,9 +35,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations_with_replacement
 from math import ceil, sqrt
+from typing import Annotated
 
 from dppca.common.amounts import decimal_text
-from dppca.common.documents import RelationsDocument
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration
@@ -51,51 +51,24 @@ _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 @dataclass(frozen=True, slots=True)
 class ProductNoise:
-    """Noise of one kind of products, and where their relations are lost: shares of the rows."""
+    """The noise of one kind of products."""
 
-    noise: float
-    limit: float
-
-    @property
-    def lost(self) -> bool:
-        """Whether the noise is above the limit."""
-        return self.noise > self.limit
-
-
-@dataclass(frozen=True, slots=True)
-class Enough:
-    """What would bring the noise down to its limits; each alone.
-
-    ``epsilon`` is that of each owner's release, three digits, rounded up; ``rows_per_owner`` is a
-    mean over the owners, and ``owners`` have as many rows each as now.
-    """
-
-    epsilon: Decimal
-    rows_per_owner: int
-    owners: int
+    products: Annotated[str, "`all`, `with targets` or `without targets`"]
+    noise: Annotated[float, "standard deviation of their noise, as a share of the rows"]
+    limit: Annotated[float, "share of the rows from which on their relations are lost"]
+    lost: Annotated[bool, "whether the noise is above the limit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Whether relations between attributes are left.
+    """Whether synthetic rows will show relations between attributes; enough is null if they do."""
 
-    Attributes
-    ----------
-    targets
-        Names of the attributes whose products weigh more; none where the schema has none.
-    with_targets, others
-        Products with a target, and those of two other attributes; None where there are none.
-    enough
-        None where nothing is lost.
-    numerics
-        Names of numerics that the limits take to fill their bounds.
-    """
-
-    targets: tuple[str, ...]
-    with_targets: ProductNoise | None
-    others: ProductNoise | None
-    enough: Enough | None
-    numerics: tuple[str, ...] = ()
+    products: Annotated[tuple[ProductNoise, ...], "kinds of products"]
+    warning: Annotated[tuple[str, ...], "what will be lost, and what would be enough, in words"]
+    epsilon: Annotated[Decimal | None, "an epsilon of each owner that would be enough, rounded up"]
+    rows_per_owner: Annotated[int | None, "rows of each owner that would be enough, on average"]
+    owners: Annotated[int | None, "owners that would be enough, with as many rows each"]
+    assumption: Annotated[str | None, "what it assumes of numerics, in words; null without any"]
 
 
 def judge_relations(
@@ -124,34 +97,34 @@ def judge_relations(
         owner_rows=owner_rows,
         mechanisms=calibration.mechanisms(len(owner_rows)),
     )
-    with_targets, others = (
-        None if limit is None else ProductNoise(noise / weight, limit)
-        for limit, weight in zip(_limits(layout), (layout.target_weight, 1), strict=True)
+    targets = study.table.targets
+    names = ("with targets", "without targets" if targets else "all")
+    weights = (layout.target_weight, 1)
+    products = tuple(
+        ProductNoise(name, noise / weight, limit, lost=noise / weight > limit)
+        for name, limit, weight in zip(names, _limits(layout), weights, strict=True)
+        if limit is not None
     )
-    excess = max(each.noise / each.limit for each in (with_targets, others) if each is not None)
-    return Relations(
-        targets=study.table.targets,
-        with_targets=with_targets,
-        others=others,
-        enough=_enough(calibration, owner_rows, excess) if excess > 1 else None,
-        numerics=tuple(
-            attribute.name
-            for attribute, (start, _) in zip(study.table.attributes, layout.groups, strict=True)
-            if layout.kinds[start] is ColumnKind.NUMERIC
-        ),
-    )
+    excess = max(each.noise / each.limit for each in products)
+    assumption = None
+    if ColumnKind.NUMERIC in (layout.kinds[start] for start, _ in layout.groups):
+        assumption = _assumption(excess)
+    if excess <= 1:
+        return Relations(products, (), None, None, None, assumption)
+    epsilon, rows, owners = _enough(calibration, owner_rows, excess)
+    warning = _warning(products, targets, epsilon, rows, owners)
+    return Relations(products, warning, epsilon, rows, owners, assumption)
 
 
-def _enough(calibration: Calibration, owner_rows: Sequence[int], excess: float) -> Enough:
-    return Enough(
-        epsilon=least_epsilon(
-            calibration,
-            calibration.law.width / excess,
-            law=type(calibration.law),
-            delta=calibration.delta,
-        ),
-        rows_per_owner=ceil(sum(owner_rows) / len(owner_rows) * excess),
-        owners=least_owners(len(owner_rows), excess, honest=calibration.honest),
+def _enough(
+    calibration: Calibration, owner_rows: Sequence[int], excess: float
+) -> tuple[Decimal, int, int]:
+    """An epsilon, rows of each owner and a number of owners; each alone is enough."""
+    law = calibration.law
+    return (
+        least_epsilon(calibration, law.width / excess, law=type(law), delta=calibration.delta),
+        ceil(sum(owner_rows) / len(owner_rows) * excess),
+        least_owners(len(owner_rows), excess, honest=calibration.honest),
     )
 
 
@@ -222,77 +195,51 @@ def _median(counts: Counter[float]) -> float | None:
     return None
 
 
-def relations_document(found: Relations | None) -> RelationsDocument | None:
-    """What `judge_relations` found, as JSON."""
-    if found is None:
-        return None
-    kinds = {"with targets": found.with_targets, "without targets": found.others}
-    if not found.targets:
-        kinds = {"all": found.others}
-    warning, enough = relations_warning(found), found.enough
-    return {
-        "products": [
-            {"products": name, "noise": each.noise, "limit": each.limit, "lost": each.lost}
-            for name, each in kinds.items()
-            if each is not None
-        ],
-        "warning": " ".join(warning) or None,
-        "epsilon": None if enough is None else decimal_text(enough.epsilon),
-        "rows_per_owner": None if enough is None else enough.rows_per_owner,
-        "owners": None if enough is None else enough.owners,
-        "assumption": relations_assumption(found),
-    }
-
-
-def relations_warning(found: Relations | None) -> list[str]:
-    """Lines for people: what will be lost, and what would be enough; none where nothing is."""
-    if found is None or found.enough is None:
-        return []
-    kinds = [each for each in (found.others, found.with_targets) if each is not None]
-    lost = next(each for each in kinds if each.lost)
-    targets = ", ".join(found.targets)
-    if all(each.lost for each in kinds):
+def _warning(
+    products: Sequence[ProductNoise],
+    targets: Sequence[str],
+    epsilon: Decimal,
+    rows_per_owner: int,
+    owners: int,
+) -> tuple[str, ...]:
+    lost = [each for each in products if each.lost][-1]
+    if all(each.lost for each in products):
         what = "Synthetic rows will show each attribute on its own, but no relations between them."
-    elif lost is found.others:
+    elif lost is products[-1]:
         what = (
-            f"Synthetic rows will show relations with {targets}, and each other attribute on its "
-            "own, but no relations between these others."
+            f"Synthetic rows will show relations with {', '.join(targets)}, and each other "
+            "attribute on its own, but no relations between these others."
         )
     else:
-        what = f"Synthetic rows will show no relations with {targets}."
-    enough = found.enough
-    return [
+        what = f"Synthetic rows will show no relations with {', '.join(targets)}."
+    return (
         f"WARNING: THE NOISE HIDES RELATIONS. {what}",
         f"The noise of such a product is {_share(lost.noise)} of the rows (standard deviation); "
         f"under this schema relations are lost from {_share(lost.limit)} on.",
-        f"Enough would be: epsilon {decimal_text(enough.epsilon)}, or {enough.rows_per_owner} rows "
-        f"of each owner, or {enough.owners} owners with as many rows each.",
-    ]
+        f"Enough would be: epsilon {decimal_text(epsilon)}, or {rows_per_owner} rows of each "
+        f"owner, or {owners} owners with as many rows each.",
+    )
 
 
-def relations_assumption(found: Relations | None) -> str | None:
-    """What the judgement takes for granted, for people; None where it says nothing of numerics."""
-    if found is None or not found.numerics:
-        return None
-    if found.enough is not None:
+def _assumption(excess: float) -> str:
+    """What the judgement takes for granted of numerics."""
+    if excess > 1:
         return (
             "This takes numerics to fill their bounds; one that fills a small part of them, as "
             "skewed amounts do, loses its relations at less noise."
         )
-    filled = max(
-        each.noise / each.limit for each in (found.with_targets, found.others) if each is not None
-    )
     return (
         "That synthetic rows show relations takes numerics to fill their bounds. One that fills "
-        f"less than about {_share(filled)} of them, as skewed amounts may, loses its relations: "
+        f"less than about {_share(excess)} of them, as skewed amounts may, loses its relations: "
         "`score: log` or closer bounds help. `synthesize` says which were lost."
     )
 
 
 def relations_lines(found: Relations | None) -> list[str]:
     """The warning, if there is one, and what it assumes."""
-    assumption = relations_assumption(found)
-    return [*relations_warning(found), *([] if assumption is None else [assumption])]
+    if found is None:
+        return []
+    return [*found.warning, *([] if found.assumption is None else [found.assumption])]
 
 
 def _share(share: float) -> str:

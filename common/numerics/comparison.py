@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
 from statistics import fmean
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,28 +142,20 @@ def pair_cells(cells: Cells) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """Total variation between two tables in some attributes, and what chance would give."""
+    """How far two tables are apart in one or two attributes."""
 
-    attributes: tuple[str, ...]
-    found: float
-    by_chance: float
+    attributes: Annotated[tuple[str, ...], "their names"]
+    found: Annotated[float, "total variation, in [0, 1]"]
+    by_chance: Annotated[float, "what two samples of one distribution would give on average"]
 
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
-    """Total variation of all pairs of attributes in short.
+    """How far two tables are apart in their pairs of attributes, in short."""
 
-    Attributes
-    ----------
-    mean, by_chance
-        Over all pairs; None where there is none.
-    worst
-        At most ten, the largest first.
-    """
-
-    mean: float | None
-    by_chance: float | None
-    worst: tuple[Variation, ...]
+    mean: Annotated[float | None, "total variation, mean of all pairs; null without any"]
+    by_chance: Annotated[float | None, "what chance would give, mean of all pairs"]
+    worst: Annotated[tuple[Variation, ...], "the ten pairs that differ most"]
 
 
 def variations(

@@ -27,8 +27,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from typing import Annotated
 
 from dppca.common.amounts import decimal_text
+from dppca.common.documents import DecimalText
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study, Trust
@@ -65,17 +67,11 @@ _REPLACE_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class ComposedGuarantee:
-    """What the releases together promise to one person. Decimals as text.
+    """The guarantee to one person, over the releases of all owners."""
 
-    Attributes
-    ----------
-    assumptions
-        Sentences to print with the figures, always.
-    """
-
-    epsilon: str
-    delta: str
-    assumptions: tuple[str, ...]
+    epsilon: Annotated[DecimalText, "epsilon of all releases together"]
+    delta: Annotated[DecimalText, "delta of all releases together"]
+    assumptions: Annotated[tuple[str, ...], "what has to hold for it; printed with it, always"]
 
 
 def compose_guarantee(study: Study, calibration: Calibration) -> ComposedGuarantee:

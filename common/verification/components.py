@@ -109,7 +109,7 @@ class Components:
                 str(number),
                 f"{variance:.4g}",
                 "yes" if variance > self.noise_edge else "no",
-                ", ".join(f"{each.value:+.2f} {each.name}" for each in loadings),
+                ", ".join(f"{each.loading:+.2f} {each.name}" for each in loadings),
             )
             for number, (variance, loadings) in enumerate(
                 zip(self.explained_variance_, self.largest_loadings(), strict=True), start=1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.documents import DigestText, PathText, RelationsDocument
+from dppca.common.documents import DigestText, PathText
+from dppca.common.relations import Relations
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.forecaster import Feasibility, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust
@@ -69,7 +70,7 @@ class StudyPlanDocument:
         "as the study stands, and under the other trust, if asked",
     ]
     relations: Annotated[
-        RelationsDocument | None,
+        Relations | None,
         "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
     ]
     recommended: Annotated[PlanAdvice, "what the plan recommends"]

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from dppca.common.amounts import decimal_text
 from dppca.common.numerics.forecast import UtilityForecast
-from dppca.common.relations import relations_document, relations_lines
+from dppca.common.relations import relations_lines
 from dppca.common.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
@@ -41,7 +41,7 @@ def plan_document(
         needs=plan.needs,
         choices=plan.choices,
         trusts=plan.trusts,
-        relations=relations_document(plan.relations),
+        relations=plan.relations,
         recommended=PlanAdvice(plan.recommended, plan.reason, plan.resolution_bits),
         bytes=PlanBytes(plan.bytes_up, plan.bytes_down),
         seconds=seconds,

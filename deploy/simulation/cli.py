@@ -31,13 +31,14 @@ from dppca.common.study import Study, Trust
 from dppca.common.tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
-from dppca.deploy.simulation.documents import ComposeDocument, SimulationDocument
 
 if TYPE_CHECKING:
     from dppca.deploy.simulation.experiment import ExperimentRequest
+    from dppca.deploy.simulation.run_report import SimulationReport
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+_REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50
 _DRAWS = 4  # of the demo's noise, besides its run: half a second each
 _image_option = click.option(
@@ -161,7 +162,7 @@ def cli() -> None:
 )
 @_trust_options
 @_image_option
-@prints(SimulationDocument)
+@prints(_REPORT)
 def run_command(
     study_file: Path,
     own: tuple[str, ...],
@@ -226,10 +227,10 @@ def run_command(
         replace=replace,
     )
     if runtime == "containers":
-        document = _simulate_in_containers(request, image, as_json=as_json)
+        report = _simulate_in_containers(request, image, as_json=as_json)
     else:
-        document = _simulate(request, as_json=as_json)
-    _emit_report(document, as_json=as_json)
+        report = _simulate(request, as_json=as_json)
+    _emit_report(report, as_json=as_json)
 
 
 @cli.command()
@@ -241,7 +242,7 @@ def run_command(
     help="Folder for report and plots.",
 )
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
-@prints(SimulationDocument)
+@prints(_REPORT)
 def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     """Run three owners on the RAND Health Insurance Experiment; explain the result in plain words.
 
@@ -272,13 +273,13 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
             output=output,
             replace=replace,
         )
-        document = _simulate(request, as_json=as_json)
+        report = _simulate(request, as_json=as_json)
         text = ""
         if not as_json:
             with terminable(), progress("drawing again", _DRAWS) as bar:
                 draws = draw_again(request, count=_DRAWS, on_draw=bar.advance)
-            text = make_story(document, draws, width=terminal_width())
-    emit(document, text, as_json=as_json)
+            text = make_story(report, draws, width=terminal_width())
+    emit(report, text, as_json=as_json)
 
 
 @cli.command("compose")
@@ -290,7 +291,7 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
 )
 @_trust_options
 @_image_option
-@prints(ComposeDocument)
+@prints("dppca.deploy.simulation.containers.folder:ComposedFolder")
 def compose_command(
     study_file: Path,
     own: tuple[str, ...],
@@ -324,7 +325,7 @@ def compose_command(
     """
     from dppca.common.study_document import study_from_yaml
     from dppca.deploy.simulation.aggregation import choose_aggregation
-    from dppca.deploy.simulation.containers.folder import write_study
+    from dppca.deploy.simulation.containers.folder import ComposedFolder, ComposedOwner, write_study
     from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
 
@@ -337,27 +338,25 @@ def compose_command(
     topology = Topology(study, target, image=image, aggregation=aggregation)
     with telling_full_disk(output, instead=ANOTHER_OUTPUT):
         held = write_study(output, topology, data=files, seed=seed, split=split)
-    counts = {owner: table.num_rows for owner, table in held.owners.items()}
-    document: ComposeDocument = {
-        "command": "compose",
-        "study": study.name,
-        "digest": study.digest if aggregation is None else None,
-        "folder": str(output),
-        "owners": [{"name": name, "rows": count} for name, count in counts.items()],
-        "alarms": [*held.alarms],
-    }
-    rows = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    made = ComposedFolder(
+        study=study.name,
+        digest=study.digest if aggregation is None else None,
+        folder=str(output),
+        owners=[ComposedOwner(name, table.num_rows) for name, table in held.owners.items()],
+        alarms=[*held.alarms],
+    )
+    rows = ", ".join(f"{each.name} {each.rows:,}" for each in made.owners)
     lines = [
         *held.alarms,
         f"wrote {output}; rows: {rows}",
         f"next: cd {output} && docker compose up && dppca-simulate report .",
     ]
-    emit(document, "\n".join(lines), as_json=as_json)
+    emit(made, "\n".join(lines), as_json=as_json)
 
 
 @cli.command("report")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@prints(SimulationDocument)
+@prints(_REPORT)
 def report_command(folder: Path, *, as_json: bool) -> None:
     """Make the report of a FOLDER that `compose` wrote and `docker compose up` has run.
 
@@ -369,8 +368,7 @@ def report_command(folder: Path, *, as_json: bool) -> None:
     """
     from dppca.deploy.simulation.containers.answer import report_folder
 
-    document = report_folder(folder)
-    _emit_report(document, as_json=as_json)
+    _emit_report(report_folder(folder), as_json=as_json)
 
 
 def main() -> None:
@@ -378,14 +376,14 @@ def main() -> None:
     run(cli)
 
 
-def _emit_report(document: SimulationDocument, *, as_json: bool) -> None:
+def _emit_report(report: SimulationReport, *, as_json: bool) -> None:
     from dppca.deploy.simulation.run_report import make_markdown
 
-    text = fit_markdown(make_markdown(document), width=terminal_width()).rstrip()
-    emit(document, f"{text}\n\nAs a page: {document['files']['page']}", as_json=as_json)
+    text = fit_markdown(make_markdown(report), width=terminal_width()).rstrip()
+    emit(report, f"{text}\n\nAs a page: {report.files['page']}", as_json=as_json)
 
 
-def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocument:
+def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
     from dppca.deploy.simulation.experiment import simulate
     from dppca.deploy.simulation.runner import n_steps
 
@@ -397,7 +395,7 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationDocumen
 
 def _simulate_in_containers(
     request: ExperimentRequest, image: str, *, as_json: bool
-) -> SimulationDocument:
+) -> SimulationReport:
     require_package("docker", purpose="a run in containers")
     from dppca.deploy.simulation.containers.driver import ContainerFederation
     from dppca.deploy.simulation.experiment import simulate

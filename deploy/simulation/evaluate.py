@@ -15,6 +15,7 @@ Accuracy
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +30,12 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Accuracies on held-out real rows, each in [0, 1].
+    """Accuracy of a classifier on held-out real rows, in [0, 1]."""
 
-    Attributes
-    ----------
-    trtr_accuracy
-        Trained on the real training rows: what no privacy at all would give.
-    tstr_accuracy, tstr_accuracy_decoded
-        Trained on synthetic rows, in coded coordinates and after decoding.
-    majority
-        Always answering the commonest class of the training rows.
-    """
-
-    trtr_accuracy: float
-    tstr_accuracy: float
-    tstr_accuracy_decoded: float
-    majority: float
+    trtr_accuracy: Annotated[float, "trained on real rows of all owners: without any privacy"]
+    tstr_accuracy: Annotated[float, "trained on coded synthetic rows"]
+    tstr_accuracy_decoded: Annotated[float, "trained on decoded synthetic rows"]
+    majority: Annotated[float, "always the commonest class of the training rows"]
 
 
 def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:

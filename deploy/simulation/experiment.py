@@ -21,17 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.documents import to_document
 from dppca.common.errors import SettingError
+from dppca.common.loadings import kept_components
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.pages.rendering import check_report
 from dppca.common.plotting import write_figures
+from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.study import OF_AGGREGATE, Study
 from dppca.common.study_document import study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
-from dppca.deploy.simulation.documents import SimulationDocument
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
@@ -46,11 +49,14 @@ from dppca.deploy.simulation.figures import (
     scree_figure,
 )
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
-from dppca.deploy.simulation.report_page import make_page
 from dppca.deploy.simulation.run_report import (
-    Findings,
-    make_document,
+    SimulatedComponents,
+    SimulatedPrivacy,
+    SimulatedRows,
+    SimulationReport,
+    list_steps,
     make_markdown,
+    make_page,
     summarise_repeats,
 )
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
@@ -138,8 +144,8 @@ def simulate(
     *,
     on_step: Callable[[], None],
     federation: FederationDriver = run_federation,
-) -> SimulationDocument:
-    """Run a study, once or more often, and write its report; the report's JSON document.
+) -> SimulationReport:
+    """Run a study, once or more often, and write and return its report.
 
     Parameters
     ----------
@@ -155,9 +161,9 @@ def simulate(
 
 def _run_all(
     request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
-) -> SimulationDocument:
+) -> SimulationReport:
     first = _run_once(request, on_step=on_step, federation=federation)
-    documents = [
+    reports = [
         first,
         *(
             _run_once(
@@ -173,14 +179,14 @@ def _run_all(
         ),
     ]
     if request.repeats > 1:
-        first["repeats"] = summarise_repeats(documents)
-        _write_report(first, request.output)
+        first = replace(first, repeats=summarise_repeats(reports))
+        _save_report(first, request.output)
     return first
 
 
 def _run_once(
     request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
-) -> SimulationDocument:
+) -> SimulationReport:
     started = time.monotonic()
     study, schema, output = request.study, request.study.table, request.output
     if request.target is not None:
@@ -214,13 +220,13 @@ def _run_once(
             on_step=_one_at_a_time(on_step),
         )
     (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
-    return write_findings(request, run, held, started=started)
+    return write_report(request, run, held, started=started)
 
 
-def write_findings(
+def write_report(
     request: ExperimentRequest, run: FederationRun, held: Holdings, *, started: float
-) -> SimulationDocument:
-    """Compare what a run left with the rows, and write the report; its JSON document.
+) -> SimulationReport:
+    """Compare what a run left with the rows, and write the report.
 
     Parameters
     ----------
@@ -229,7 +235,7 @@ def write_findings(
     """
     schema, output = request.study.table, request.output
     check_report()
-    findings = _evaluate(
+    report = _evaluate(
         request,
         run,
         training=[
@@ -242,9 +248,8 @@ def write_findings(
         alarms=held.alarms,
         started=started,
     )
-    document = make_document(findings)
-    _write_report(document, output)
-    return document
+    _save_report(report, output)
+    return report
 
 
 def _require_place(request: ExperimentRequest) -> None:
@@ -285,10 +290,11 @@ def _folder_of_parties(request: ExperimentRequest) -> Iterator[Path]:
         yield Path(name)
 
 
-def _write_report(document: SimulationDocument, output: Path) -> None:
-    (output / REPORT).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    (output / "report.md").write_text(make_markdown(document))
-    (output / PAGE).write_text(make_page(document))
+def _save_report(report: SimulationReport, output: Path) -> None:
+    document = json.dumps(to_document(report), indent=2, ensure_ascii=False)
+    (output / REPORT).write_text(f"{document}\n")
+    (output / "report.md").write_text(make_markdown(report))
+    (output / PAGE).write_text(make_page(report))
 
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
@@ -341,7 +347,7 @@ def _evaluate(
     held_out: list[Column],
     alarms: Sequence[str],
     started: float,
-) -> Findings:
+) -> SimulationReport:
     from dppca.common.results import result_from_bytes
     from dppca.owner.records import FaultCounts, open_table
     from dppca.owner.synthesis.visible_relations import judge_result
@@ -382,22 +388,35 @@ def _evaluate(
             decoded=coded_decoded,
             released_mean=result.mean,
         )
-    return Findings(
+    claimed, eigenvalues, edge = calibrate(study), result.eigenvalues, result.header.noise_edge
+    return SimulationReport(
         command=request.command,
-        study=study,
+        study=study.name,
+        digest=study.digest,
         target=target,
         seed=request.seed,
         split=request.split,
-        owners=run.owners,
-        n_held_out=len(held_out[0]),
-        alarms=alarms,
+        rows=SimulatedRows(sum(owner.rows for owner in run.owners), len(held_out[0])),
+        alarms=[*alarms],
         coded_by_rule=tally.report().counts_document(study.faults),
-        count=result.header.count,
-        vectors=result.vectors,
-        eigenvalues=result.eigenvalues,
-        noise_edge=result.header.noise_edge,
-        captured_variance=captured_variance(covariance, result.vectors),
-        captured_by_chance=variance_by_chance(covariance, result.header.count),
+        privacy=SimulatedPrivacy(
+            mechanism=claimed.law.name,
+            relation=claimed.sensitivity.relation.value,
+            max_rows_per_person=study.max_rows_per_person,
+            entries=schema.layout.n_entries,
+            federation=compose_guarantee(study, claimed),
+        ),
+        owners=run.owners,
+        components=SimulatedComponents(
+            count=result.header.count,
+            kept=kept_components(schema, result.vectors, eigenvalues, edge),
+            eigenvalues=eigenvalues.tolist(),
+            noise_edge=edge,
+            above_noise=int((eigenvalues > edge).sum()),
+            negative=int((eigenvalues < 0).sum()),
+            captured_variance=captured_variance(covariance, result.vectors),
+            captured_by_chance=variance_by_chance(covariance, result.header.count),
+        ),
         relations=judge_result(result, study),
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
@@ -412,7 +431,8 @@ def _evaluate(
             **({"parties": str(output / PARTIES)} if request.keep else {}),
         },
         plots=write_figures(output, figures),
-        seconds=time.monotonic() - started,
+        steps=list_steps(run.owners),
+        seconds=round(time.monotonic() - started, 3),
     )
 
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dppca.common.amounts import decimal_text
 from dppca.common.clock import utc_now
-from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.errors import DataError, SettingError
 from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
@@ -50,7 +49,7 @@ from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.records import CheckReport, FaultCounts
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
-from dppca.owner.synthesis.visible_relations import judge_result
+from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +119,7 @@ class Simulation:
     decoded: Any
     coded: NDArray[np.float64]
     utility: Utility | None
-    relations: VisibleRelationsDocument | None
+    relations: VisibleRelations | None
     captured_variance: float
     faults: CheckReport
     alarms: tuple[str, ...]
@@ -195,7 +194,7 @@ class Simulation:
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]
         if self.relations is not None:
-            lines.append(f"  {self.relations['summary']}")
+            lines.append(f"  {self.relations.summary}")
         if self.utility is not None:
             figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
             lines.append(f"  accuracy for {self.target} on held-out rows †: {figures}")
@@ -222,7 +221,7 @@ class Simulation:
             "possible ones would †.</p>",
         ]
         if self.relations is not None:
-            parts.append(f"<p>{html_text(self.relations['summary'])}</p>")
+            parts.append(f"<p>{html_text(self.relations.summary)}</p>")
         if self.utility is not None:
             caption = f"Accuracy for {self.target} on held-out real rows †"
             names = ("a linear classifier, trained on", "accuracy")

@@ -1,36 +1,29 @@
-"""The report of a simulation: one JSON document, the same in Markdown, and the demo's story.
+"""The report of a simulation: one value, its JSON, and the same in Markdown and on a page.
 
-Numbers are of two kinds, kept apart in all three forms. *Released*: what anyone may know after a
-real study, because it follows from what the owners released. *Simulation only*: what needs real
-rows of all owners, or held-out ones (`SIMULATION_ONLY`, a list in the document itself).
+Numbers are of two kinds, kept apart in all forms. *Released*: what anyone may know after a real
+study, because it follows from what the owners released. *Simulation only*: what needs real rows of
+all owners, or held-out ones (`SIMULATION_ONLY`, a list in the report itself).
 """
 
 from __future__ import annotations
 
+import base64
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dppca.common.documents import CodedByRule, VisibleRelationsDocument
-from dppca.common.loadings import Loading, component_figures
+from dppca.common.clock import utc_now
+from dppca.common.documents import CodedByRule, DigestText
+from dppca.common.loadings import KeptComponent
 from dppca.common.names import one_line
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
-from dppca.common.privacy.composition import compose_guarantee
-from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
-from dppca.deploy.simulation.documents import (
-    RepeatedFigure,
-    SimulatedOwner,
-    SimulatedRepeats,
-    SimulatedStep,
-    SimulationDocument,
-)
+from dppca.common.pages.rendering import render_file
+from dppca.common.privacy.composition import ComposedGuarantee
 from dppca.deploy.simulation.evaluate import Utility
-from dppca.deploy.simulation.runner import OwnerRun
+from dppca.deploy.simulation.runner import SimulatedOwner
+from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 SIMULATION_ONLY = (
     "rows",
@@ -47,130 +40,113 @@ SIMULATION_ONLY = (
     "the line without noise in plots.scree",
 )
 _TEMPLATES = Path(__file__).parent / "templates"
+_PICTURES = {
+    "marginals": "Shares of each attribute among real training rows and synthetic rows",
+    "pairs": "Total variation of every pair of attributes",
+    "biplot": "Synthetic rows on the first two components",
+}
+"""What is a picture on the page; eigenvalues and loadings are drawn by the page itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """Everything a report is made of.
+class SimulatedRows:
+    """Rows of a simulation."""
 
-    Attributes
-    ----------
-    study
-        As it was run, owners renamed.
-    n_held_out
-        Real rows that no owner had.
-    alarms
-        What a steward would be told of a file as a whole.
-    coded_by_rule
-        What coding had to mend in the rows of all owners (`CheckReport.counts_document`).
-    vectors
-        Shape (count, p), rows are the kept components.
-    eigenvalues
-        All p of them, descending, coded units.
-    captured_variance, captured_by_chance
-        Shares of the best possible, the second of random directions
-        (`dppca.deploy.simulation.evaluate`).
-    relations
-        Which relations stand above the noise: of the release alone.
-    pairs
-        Two-way tables of decoded synthetic rows against those of the training rows.
-    files, plots
-        What was written, by what it is; paths as text.
-    seconds
-        The whole run, evaluation and plots included.
-    """
-
-    command: str
-    study: Study
-    target: str | None
-    seed: int
-    split: str
-    owners: Sequence[OwnerRun]
-    n_held_out: int
-    alarms: Sequence[str]
-    coded_by_rule: CodedByRule
-    count: int
-    vectors: NDArray[np.float64]
-    eigenvalues: NDArray[np.float64]
-    noise_edge: float
-    captured_variance: float
-    captured_by_chance: float
-    relations: VisibleRelationsDocument | None
-    utility: Utility | None
-    pairs: PairSummary
-    files: Mapping[str, str]
-    plots: Mapping[str, str]
-    seconds: float
+    training: Annotated[int, "rows that the owners hold together"]
+    held_out: Annotated[int, "rows that no owner has"]
 
 
-def make_document(findings: Findings) -> SimulationDocument:
-    """The report as JSON takes it."""
-    f, schema, cost = findings, findings.study.table, calibrate(findings.study)
-    together = compose_guarantee(f.study, cost)
-    return {
-        "command": f.command,
-        "study": f.study.name,
-        "digest": f.study.digest,
-        "target": f.target,
-        "seed": f.seed,
-        "split": f.split,
-        "rows": {
-            "training": sum(owner.n_rows for owner in f.owners),
-            "held_out": f.n_held_out,
-        },
-        "alarms": list(f.alarms),
-        "coded_by_rule": f.coded_by_rule,
-        "privacy": {
-            "mechanism": cost.law.name,
-            "relation": cost.sensitivity.relation.value,
-            "max_rows_per_person": f.study.max_rows_per_person,
-            "entries": schema.layout.n_entries,
-            "federation": {"epsilon": together.epsilon, "delta": together.delta},
-            "assumptions": list(together.assumptions),
-        },
-        "owners": [_owner(owner) for owner in f.owners],
-        "components": {
-            "count": f.count,
-            "kept": component_figures(schema, f.vectors, f.eigenvalues, f.noise_edge),
-            "eigenvalues": [float(value) for value in f.eigenvalues],
-            "noise_edge": f.noise_edge,
-            "above_noise": int((f.eigenvalues > f.noise_edge).sum()),
-            "negative": int((f.eigenvalues < 0).sum()),
-            "captured_variance": f.captured_variance,
-            "captured_by_chance": f.captured_by_chance,
-        },
-        "relations": f.relations,
-        "utility": None
-        if f.utility is None
-        else {
-            "trtr_accuracy": f.utility.trtr_accuracy,
-            "tstr_accuracy": f.utility.tstr_accuracy,
-            "tstr_accuracy_decoded": f.utility.tstr_accuracy_decoded,
-            "majority": f.utility.majority,
-        },
-        "pairs": {
-            "mean": f.pairs.mean,
-            "by_chance": f.pairs.by_chance,
-            "worst": [
-                {
-                    "attributes": list(each.attributes),
-                    "found": each.found,
-                    "by_chance": each.by_chance,
-                }
-                for each in f.pairs.worst
-            ],
-        },
-        "repeats": None,
-        "steps": _steps(f.owners),
-        "seconds": round(f.seconds, 3),
-        "simulation_only": list(SIMULATION_ONLY),
-        "files": dict(f.files),
-        "plots": dict(f.plots),
-    }
+@dataclass(frozen=True, slots=True)
+class SimulatedPrivacy:
+    """What the owners' releases promise."""
+
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    relation: Annotated[str, "which tables are neighbours"]
+    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    entries: Annotated[int, "noised sums that each owner released"]
+    federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
 
 
-def make_markdown(document: SimulationDocument) -> str:
-    """The report as Markdown, from its own JSON document."""
+@dataclass(frozen=True, slots=True)
+class SimulatedComponents:
+    """The joint components."""
+
+    count: Annotated[int, "components that were kept"]
+    kept: Annotated[tuple[KeptComponent, ...], "each that was kept, by attribute and label"]
+    eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
+    noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
+    above_noise: Annotated[int, "eigenvalues above it"]
+    negative: Annotated[int, "negative eigenvalues, which only noise can be"]
+    captured_variance: Annotated[float, "share of the best possible variance, in [0, 1]"]
+    captured_by_chance: Annotated[float, "what random directions would be expected to capture"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedStep:
+    """A step that every owner takes."""
+
+    name: Annotated[str, "the owner's command"]
+    seconds: Annotated[float, "seconds of the slowest owner"]
+    bytes: Annotated[int, "bytes of all owners together"]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedFigure:
+    """One figure over all repeats."""
+
+    mean: Annotated[float, "mean over the repeats"]
+    standard_error: Annotated[float, "standard error of that mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRepeats:
+    """A study that was run several times; all else in the report is of the first time."""
+
+    count: Annotated[int, "how often the study was run"]
+    seeds: Annotated[list[int], "seed of each run"]
+    figures: Annotated[dict[str, RepeatedFigure], "figures by their name in the report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationReport:
+    """The report of a simulation, which is also the file ``report.json``."""
+
+    command: Annotated[str, "the command's name, without that of the program"]
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study, with the owners of the simulation"]
+    target: Annotated[str | None, "attribute that classifiers predict"]
+    seed: Annotated[int, "what decides who holds which rows"]
+    split: Annotated[str, "how rows were divided"]
+    rows: Annotated[SimulatedRows, "number of rows"]
+    alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
+    coded_by_rule: Annotated[CodedByRule, "values of all owners that coding replaced"]
+    privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
+    owners: Annotated[tuple[SimulatedOwner, ...], "one entry for each owner"]
+    components: Annotated[SimulatedComponents, "the joint components"]
+    relations: Annotated[
+        VisibleRelations | None,
+        "what the release shows of relations; null where no field can be fitted",
+    ]
+    utility: Annotated[
+        Utility | None, "what the synthetic rows are good for; null without a target"
+    ]
+    pairs: Annotated[PairSummary, "decoded synthetic rows against the training rows"]
+    repeats: Annotated[
+        SimulatedRepeats | None, "figures over all repeats; null where there is one"
+    ] = None
+    steps: Annotated[list[SimulatedStep], "steps in their order"]
+    seconds: Annotated[float, "time of the whole run, evaluation and plots included"]
+    simulation_only: Annotated[tuple[str, ...], "keys that only a simulation can know"] = (
+        SIMULATION_ONLY
+    )
+    files: Annotated[dict[str, str], "paths of the files that were written"]
+    plots: Annotated[
+        dict[str, str], "paths of the plots (PNG); an SVG of the same name stands beside each"
+    ]
+
+
+def make_markdown(report: SimulationReport) -> str:
+    """The report as Markdown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -182,10 +158,9 @@ def make_markdown(document: SimulationDocument) -> str:
     )
     environment.filters |= {
         "code": _code,
-        "loading_name": lambda each: Loading(each["attribute"], each["label"], 0.0).name,
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
-    return environment.get_template("simulation.md").render(report=document, pair_cells=PAIR_CELLS)
+    return environment.get_template("simulation.md").render(report=report, pair_cells=PAIR_CELLS)
 
 
 def _code(name: str) -> str:
@@ -193,68 +168,69 @@ def _code(name: str) -> str:
     return f"`{one_line(name).replace('|', chr(92) + '|')}`"
 
 
-def _owner(owner: OwnerRun) -> SimulatedOwner:
-    return {
-        "name": owner.name,
-        "rows": owner.n_rows,
-        "epsilon": float(owner.epsilon),
-        "delta": float(owner.delta),
-        "charged": {"epsilon": owner.charged_epsilon, "rho": owner.charged_rho},
-        "dppca_svm_accuracy": owner.dppca_svm_accuracy,
-        "seconds": {step.name: round(step.seconds, 3) for step in owner.steps},
-        "bytes": {step.name: step.n_bytes for step in owner.steps},
-    }
+def make_page(report: SimulationReport) -> str:
+    """The report as one HTML file, with its pictures: no script, no link, no network."""
+    privacy = report.privacy
+    promise = f"epsilon {privacy.federation.epsilon}, delta {privacy.federation.delta}"
+    face = [
+        ("Study", report.study),
+        ("One person, all owners together", promise),
+        ("Owners", ", ".join(owner.name for owner in report.owners)),
+        ("Noise", f"{privacy.mechanism}, {privacy.entries:,} numbers of each owner"),
+        ("Target", report.target or "none"),
+        ("Seed and split", f"{report.seed}, {report.split}"),
+        ("Digest", report.digest),
+    ]
+    pictures = [
+        (text, base64.b64encode(Path(report.plots[name]).read_bytes()).decode())
+        for name, text in _PICTURES.items()
+        if name in report.plots
+    ]
+    return render_file(
+        [_TEMPLATES],
+        "simulation.html",
+        who="simulation",
+        now=utc_now(),
+        report=report,
+        face=face,
+        pictures=pictures,
+    )
 
 
-def _steps(owners: Sequence[OwnerRun]) -> list[SimulatedStep]:
+def list_steps(owners: Sequence[SimulatedOwner]) -> list[SimulatedStep]:
     """Each step once, in the order of the owner with the most steps: only openers open."""
-    longest = max(owners, key=lambda owner: len(owner.steps))
-    named = [(step, step.name) for owner in owners for step in owner.steps]
     return [
-        {
-            "name": each.name,
-            "seconds": round(max(step.seconds for step, name in named if name == each.name), 3),
-            "bytes": sum(step.n_bytes for step, name in named if name == each.name),
-        }
-        for each in longest.steps
+        SimulatedStep(
+            step,
+            max(owner.seconds.get(step, 0.0) for owner in owners),
+            sum(owner.bytes.get(step, 0) for owner in owners),
+        )
+        for step in max((owner.seconds for owner in owners), key=len)
     ]
 
 
-def summarise_repeats(documents: Sequence[SimulationDocument]) -> SimulatedRepeats:
+def summarise_repeats(reports: Sequence[SimulationReport]) -> SimulatedRepeats:
     """Means and standard errors over reports, two at least, of one request."""
-    figures = [_repeated_figures(document) for document in documents]
-    return {
-        "count": len(documents),
-        "seeds": [document["seed"] for document in documents],
-        "figures": {name: _mean_and_error([each[name] for each in figures]) for name in figures[0]},
-    }
+    found = [_repeated_figures(report) for report in reports]
+    return SimulatedRepeats(
+        count=len(reports),
+        seeds=[report.seed for report in reports],
+        figures={name: _mean_and_error([each[name] for each in found]) for name in found[0]},
+    )
 
 
 def _mean_and_error(values: Sequence[float]) -> RepeatedFigure:
-    error = statistics.stdev(values) / len(values) ** 0.5
-    return {"mean": statistics.fmean(values), "standard_error": error}
+    return RepeatedFigure(statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5)
 
 
-def _repeated_figures(document: SimulationDocument) -> dict[str, float]:
-    components, utility = document["components"], document["utility"]
-    figures: dict[str, float] = {
-        "components.count": components["count"],
-        "components.above_noise": components["above_noise"],
-        "components.captured_variance": components["captured_variance"],
+def _repeated_figures(report: SimulationReport) -> dict[str, float]:
+    utility = {} if report.utility is None else asdict(report.utility)
+    figures = {
+        "components.count": report.components.count,
+        "components.above_noise": report.components.above_noise,
+        "components.captured_variance": report.components.captured_variance,
+        "pairs.mean": report.pairs.mean,
+        **{f"utility.{name}": value for name, value in utility.items()},
+        **{f"{each.name}.dppca_svm_accuracy": each.dppca_svm_accuracy for each in report.owners},
     }
-    pairs = document["pairs"]["mean"]
-    if pairs is not None:
-        figures["pairs.mean"] = pairs
-    if utility is not None:
-        accuracies: dict[str, float] = {
-            "trtr_accuracy": utility["trtr_accuracy"],
-            "tstr_accuracy": utility["tstr_accuracy"],
-            "tstr_accuracy_decoded": utility["tstr_accuracy_decoded"],
-            "majority": utility["majority"],
-        }
-        figures |= {f"utility.{name}": value for name, value in accuracies.items()}
-    for owner in document["owners"]:
-        accuracy = owner["dppca_svm_accuracy"]
-        if accuracy is not None:
-            figures[f"{owner['name']}.dppca_svm_accuracy"] = accuracy
-    return figures
+    return {name: value for name, value in figures.items() if value is not None}

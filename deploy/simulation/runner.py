@@ -23,11 +23,12 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import yaml
 
 from dppca.common.amounts import decimal_text
+from dppca.common.documents import DecimalText
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust
@@ -41,37 +42,27 @@ WAIT_S = 300
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationStep:
-    """One command of one owner: its process's time, and the bytes it sent or received."""
+class SimulatedCharge:
+    """What an owner's ledger was charged."""
 
-    name: str
-    seconds: float
-    n_bytes: int
+    epsilon: Annotated[DecimalText, "charge in pure epsilon"]
+    rho: Annotated[DecimalText, "charge in rho (zCDP)"]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerRun:
-    """What one owner did and was charged; privacy figures are decimals as text.
+class SimulatedOwner:
+    """One owner of a simulation."""
 
-    Attributes
-    ----------
-    epsilon, delta
-        The guarantee of its release.
-    charged_epsilon, charged_rho
-        What its ledger charged.
-    dppca_svm_accuracy
-        Accuracy of its own DPPCA-SVM on held-out rows; only a simulation knows it. None without a
-        target.
-    """
-
-    name: str
-    n_rows: int
-    epsilon: str
-    delta: str
-    charged_epsilon: str
-    charged_rho: str
-    dppca_svm_accuracy: float | None
-    steps: tuple[SimulationStep, ...]
+    name: Annotated[str, "name of the owner"]
+    rows: Annotated[int, "rows that it holds"]
+    epsilon: Annotated[float, "epsilon of its release"]
+    delta: Annotated[float, "delta of its release"]
+    charged: Annotated[SimulatedCharge, "what its ledger was charged"]
+    dppca_svm_accuracy: Annotated[
+        float | None, "accuracy of its own classifier on held-out rows; null without a target"
+    ]
+    seconds: Annotated[dict[str, float], "seconds of each of its commands"]
+    bytes: Annotated[dict[str, int], "bytes that each sent or received"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,7 @@ class FederationRun:
     """
 
     study: Study
-    owners: tuple[OwnerRun, ...]
+    owners: tuple[SimulatedOwner, ...]
     components: Path
     coded: Path
     decoded: Path
@@ -297,19 +288,18 @@ def judge(model: Path, held_out: Path, output: Path) -> float:
     return accuracy
 
 
-def owner_run(name: str, answers: Mapping[str, CommandAnswer], accuracy: float | None) -> OwnerRun:
+def owner_run(
+    name: str, answers: Mapping[str, CommandAnswer], accuracy: float | None
+) -> SimulatedOwner:
     """What an owner's commands answered, and how good its model is, as one value."""
     charge: Mapping[str, Any] = answers["contribute"].document
-    return OwnerRun(
+    return SimulatedOwner(
         name=name,
-        n_rows=int(charge["rows"]),
-        epsilon=str(charge["epsilon"]),
-        delta=str(charge["delta"]),
-        charged_epsilon=str(charge["charged_epsilon"]),
-        charged_rho=str(charge["charged_rho"]),
+        rows=int(charge["rows"]),
+        epsilon=float(charge["epsilon"]),
+        delta=float(charge["delta"]),
+        charged=SimulatedCharge(str(charge["charged_epsilon"]), str(charge["charged_rho"])),
         dppca_svm_accuracy=accuracy,
-        steps=tuple(
-            SimulationStep(step, answer.seconds, int(answer.document.get("bytes", 0)))
-            for step, answer in answers.items()
-        ),
+        seconds={step: round(answer.seconds, 3) for step, answer in answers.items()},
+        bytes={step: int(answer.document.get("bytes", 0)) for step, answer in answers.items()},
     )

@@ -1,4 +1,4 @@
-"""The demo in plain words, from the report's own document and further draws of its noise."""
+"""The demo in plain words, from its report and further draws of its noise."""
 
 from __future__ import annotations
 
@@ -6,60 +6,55 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from dppca.common.tables import text_table
-from dppca.deploy.simulation.documents import (
-    SimulatedOwner,
-    SimulatedPrivacy,
-    SimulatedUtility,
-    SimulationDocument,
-)
+from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.redraws import Draw
+from dppca.deploy.simulation.run_report import SimulatedPrivacy, SimulationReport
+from dppca.deploy.simulation.runner import SimulatedOwner
 
 _WIDTH = 88
 
 
-def make_story(
-    document: SimulationDocument, draws: Sequence[Draw], *, width: int | None = None
-) -> str:
+def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | None = None) -> str:
     """What happened, for somebody who reads about it for the first time.
 
     Parameters
     ----------
-    document
-        As `dppca.deploy.simulation.run_report.make_document` makes it, of the demo's study.
+    report
+        Of the demo's study.
     draws
         Of the same study, one at least, as `dppca.deploy.simulation.redraws.draw_again` makes them.
     width
         Width of the terminal; None where there is none.
     """
-    owners, components = document["owners"], document["components"]
-    utility = document["utility"]
+    owners, components = report.owners, report.components
+    utility = report.utility
     assert utility is not None  # noqa: S101 - the demo has a target
-    privacy, first = document["privacy"], document["owners"][0]
-    holdings = ", ".join(f"{owner['name']} {owner['rows']:,}" for owner in owners)
-    sent = next(step["bytes"] for step in document["steps"] if step["name"] == "contribute")
-    worst = max(owner["epsilon"] for owner in owners)
+    privacy, first = report.privacy, report.owners[0]
+    holdings = ", ".join(f"{owner.name} {owner.rows:,}" for owner in owners)
+    sent = next(step.bytes for step in report.steps if step.name == "contribute")
+    worst = max(owner.epsilon for owner in owners)
     parts = [
         f"{len(owners)} owners, one question, no row shown",
         f"WHO HELD WHAT. The rows of the RAND Health Insurance Experiment, one per person and "
-        f"year, were divided: {holdings}. Another {document['rows']['held_out']:,} were held out "
+        f"year, were divided: {holdings}. Another {report.rows.held_out:,} were held out "
         "and reached nobody. Each owner was a process of its own with a folder of its own; a "
         "curator was another; they talked over mutual TLS.",
-        f"WHAT LEFT EACH SITE. One message of {privacy['entries']} sums of {first['rows']:,} "
-        f"rows, each sum with {privacy['mechanism']} noise drawn from the operating system "
+        f"WHAT LEFT EACH SITE. One message of {privacy.entries} sums of {first.rows:,} "
+        f"rows, each sum with {privacy.mechanism} noise drawn from the operating system "
         f"({sent:,} bytes from all owners together), and the number of rows. No row, no model.",
         f"WHAT IT COST. Each owner's ledger was charged epsilon {worst:g}, delta "
-        f"{first['delta']:g}: {_promise(privacy)}",
-        f"WHAT WAS FOUND. {components['count']} joint components of "
-        f"{len(components['eigenvalues'])} columns. Noise alone would reach an eigenvalue of "
-        f"{components['noise_edge']:.4g}, the noise edge; "
-        f"{_counted(components['above_noise'], 'eigenvalue')} above it, and "
-        f"{_counted(components['negative'], 'eigenvalue')} negative, which only noise can be. "
-        f"The components capture {100 * components['captured_variance']:.1f} % of the variance "
+        f"{first.delta:g}: {_promise(privacy)}",
+        f"WHAT WAS FOUND. {components.count} joint components of "
+        f"{len(components.eigenvalues)} columns. Noise alone would reach an eigenvalue of "
+        f"{components.noise_edge:.4g}, the noise edge; "
+        f"{_counted(components.above_noise, 'eigenvalue')} above it, and "
+        f"{_counted(components.negative, 'eigenvalue')} negative, which only noise can be. "
+        f"The components capture {100 * components.captured_variance:.1f} % of the variance "
         "that the best possible ones would (which only a simulation can know).",
         "WHAT IT IS GOOD FOR. From the components each owner made synthetic rows and published "
         "them. Each also trained a classifier at home, on its own rows in the joint components; "
         "that one is site-only: it was made from raw rows and never left. Linear classifiers of "
-        f"{document['target']}, tried on the held-out real rows:",
+        f"{report.target}, tried on the held-out real rows:",
     ]
     chance = (
         f"WHAT IS CHANCE. The same study was then repeated {len(draws)} times in one process: the "
@@ -67,41 +62,41 @@ def make_story(
         f"the largest accuracy of all {len(draws) + 1} draws. Within a line they differ by noise "
         "alone. A real study is run once; its accuracies may lie outside of what was drawn here."
     )
-    table = _accuracies(document["owners"], utility, draws, width=width)
-    paths = {**document["plots"], **document["files"]}
+    table = _accuracies(report.owners, utility, draws, width=width)
+    paths = {**report.plots, **report.files}
     listed = "\n".join(text_table(("what", "file"), list(paths.items()), width=width))
     columns = min(_WIDTH, width or _WIDTH)
     told = [*(fill(part, columns) for part in parts), table, fill(chance, columns)]
     return "\n\n".join(
-        [*told, f"SEE FOR YOURSELF (this run took {document['seconds']:.0f} s)\n{listed}"]
+        [*told, f"SEE FOR YOURSELF (this run took {report.seconds:.0f} s)\n{listed}"]
     )
 
 
 def _accuracies(
     owners: Sequence[SimulatedOwner],
-    utility: SimulatedUtility,
+    utility: Utility,
     draws: Sequence[Draw],
     *,
     width: int | None,
 ) -> str:
     """The table of accuracies: of this run, and from smallest to largest over all draws."""
-    real, majority = f"{utility['trtr_accuracy']:.3f}", f"{utility['majority']:.3f}"
+    real, majority = f"{utility.trtr_accuracy:.3f}", f"{utility.majority:.3f}"
     noised = [
         (
             "trained on synthetic rows, coded coordinates",
-            utility["tstr_accuracy"],
+            utility.tstr_accuracy,
             [draw.utility.tstr_accuracy for draw in draws],
         ),
         (
             "trained on synthetic rows, decoded to real values",
-            utility["tstr_accuracy_decoded"],
+            utility.tstr_accuracy_decoded,
             [draw.utility.tstr_accuracy_decoded for draw in draws],
         ),
         *(
             (
-                f"trained at home by {owner['name']}",
-                owner["dppca_svm_accuracy"] or 0.0,
-                [draw.at_home[owner["name"]] for draw in draws],
+                f"trained at home by {owner.name}",
+                owner.dppca_svm_accuracy or 0.0,
+                [draw.at_home[owner.name] for draw in draws],
             )
             for owner in owners
         ),
@@ -124,7 +119,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _promise(privacy: SimulatedPrivacy) -> str:
-    k = privacy["max_rows_per_person"]
+    k = privacy.max_rows_per_person
     if k == 1:
         return (
             "had any one row been different, no result would have been more than e^epsilon times "

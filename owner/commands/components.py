@@ -12,7 +12,7 @@ import click
 from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ContradictionError
-from dppca.common.loadings import component_figures
+from dppca.common.loadings import kept_components
 from dppca.common.messages import Form, StudyState
 from dppca.common.plotting import check_plotting, write_figures
 from dppca.common.privacy.labels import Label
@@ -92,7 +92,7 @@ def command(
         "rows": result.header.n_rows,
         "eigenvalues": result.eigenvalues.tolist(),
         "noise_edge": result.header.noise_edge,
-        "components": component_figures(
+        "components": kept_components(
             study.table, result.vectors, result.eigenvalues, result.header.noise_edge
         ),
         "epsilon": result.header.epsilon,

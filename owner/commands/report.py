@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.console import emit, prints, progress
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
-from dppca.common.loadings import component_figures
+from dppca.common.loadings import kept_components
 from dppca.common.messages import Form
 from dppca.common.privacy.labels import Label, require_released
 from dppca.owner.client.session import load_site_credentials
@@ -23,7 +22,6 @@ from dppca.owner.commands.options import data_set_option, file_path, study_argum
 from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.render.quality import QualityDocument, QualityFigures, quality_text
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import (
     components_path,
@@ -35,17 +33,18 @@ from dppca.owner.site.kept_studies import (
 from dppca.owner.site.policy import load_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from dppca.common.documents import ComponentFigures, VisibleRelationsDocument
+    from dppca.common.loadings import KeptComponent
     from dppca.common.schema import Schema
     from dppca.common.study import Study
     from dppca.owner.commands.consent import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet
     from dppca.owner.synthesis.report.page import Compared
+    from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 _SEED = 1  # of samples; nothing is protected by it
 
@@ -68,7 +67,7 @@ _SEED = 1  # of samples; nothing is protected by it
 @data_set_option
 @click.option("--output", type=file_path, help="File for the page (.html).")
 @click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
-@prints(QualityDocument)
+@prints("dppca.owner.render.quality:QualityReport")
 @click.pass_obj
 def command(
     folder: Path,
@@ -108,6 +107,7 @@ def command(
     from dppca.common.pages.faces import study_face
     from dppca.common.pages.rendering import check_report
     from dppca.owner.render.faults import with_counts
+    from dppca.owner.render.quality import QualityReport, quality_text
     from dppca.owner.synthesis.report.page import quality_page
 
     check_report()
@@ -119,22 +119,21 @@ def command(
         compared, draw = _compare(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
-        quality, counted = compared.quality, compared.faults
+        counted = compared.faults
         page = quality_page(compared, face=study_face(study), pictures=draw())
         save(path, page.encode())
-        document: QualityDocument = {
-            "command": "report",
-            "study": study.name,
-            "data_set": data_set.name,
-            "synthetic": str(source),
-            "page": str(path),
-            **cast("QualityFigures", asdict(quality)),
-            "coded_by_rule": counted.counts_document(study.faults),
-            "relations": relations,
-            "seconds": round(time.perf_counter() - started, 6),
-        }
-        text = with_counts(quality_text(document), counted, study.faults)
-        emit(document, text, as_json=as_json)
+        report = QualityReport(
+            study=study.name,
+            data_set=data_set.name,
+            synthetic=str(source),
+            page=str(path),
+            quality=compared.quality,
+            coded_by_rule=counted.counts_document(study.faults),
+            relations=relations,
+            seconds=round(time.perf_counter() - started, 6),
+        )
+        text = with_counts(quality_text(report), counted, study.faults)
+        emit(report, text, as_json=as_json)
 
 
 def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Compared:
@@ -161,7 +160,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
     return compared
 
 
-def _relations(site: Site, study: Study) -> VisibleRelationsDocument | None:
+def _relations(site: Site, study: Study) -> VisibleRelations | None:
     """What the components that are kept show of relations."""
     from dppca.owner.synthesis.visible_relations import judge_result
 
@@ -177,7 +176,7 @@ def _compare(
     data_set: DataSet,
     targets: tuple[str, ...],
     *,
-    relations: VisibleRelationsDocument | None,
+    relations: VisibleRelations | None,
     progress: ShowProgress,
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
     """A comparison, and what draws its pictures (PNG, by what they show)."""
@@ -202,10 +201,10 @@ def _compare(
             released_mean=None if kept is None else kept.mean,
             rng=rng,
         )
-    figures: list[ComponentFigures] = []
+    figures: Sequence[KeptComponent] = []
     if kept is not None:
         edge = kept.header.noise_edge
-        figures = component_figures(schema, kept.vectors, kept.eigenvalues, edge)
+        figures = kept_components(schema, kept.vectors, kept.eigenvalues, edge)
 
     def draw() -> dict[str, bytes]:
         pictures = {"Total variation of every pair": pair_plot(quality)}
@@ -214,7 +213,7 @@ def _compare(
         return pictures
 
     panels = marginal_panels(schema, real, synthetic, quality)
-    said = "" if relations is None else relations["summary"]
+    said = "" if relations is None else relations.summary
     compared = Compared(quality, real.faults, panels, data_set.name, source.name, figures, said)
     return compared, draw
 

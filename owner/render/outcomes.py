@@ -6,19 +6,18 @@ from typing import Annotated, TypedDict
 
 from dppca.common.documents import (
     CodedByRule,
-    ComponentFigures,
     DecimalText,
     DigestText,
     Document,
     PathText,
-    VisibleRelationsDocument,
 )
-from dppca.common.loadings import component_lines
+from dppca.common.loadings import KeptComponent, component_lines
 from dppca.common.messages import StudyState
 from dppca.common.names import one_line
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.render.charges import charge_text, charged_text
+from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 _MARKS = {
     "ok": "ok     ",
@@ -86,7 +85,7 @@ class ComponentsDocument(Document):
     rows: Annotated[int, "rows of all owners together"]
     eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
     noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
-    components: Annotated[list[ComponentFigures], "each that was kept, by attribute and label"]
+    components: Annotated[tuple[KeptComponent, ...], "each that was kept, by attribute and label"]
     epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
     delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
     assumptions: Annotated[list[str], "what has to hold for the guarantee"]
@@ -113,7 +112,7 @@ class SynthesisDocument(Document):
     decoded_by: Annotated[str | None, "how decoded rows were made; null without them"]
     misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
     relations: Annotated[
-        VisibleRelationsDocument | None,
+        VisibleRelations | None,
         "what the release shows of relations; null where no field can be fitted",
     ]
     forms: Annotated[dict[str, str], "path of the table in each form"]
@@ -178,7 +177,7 @@ def synthesis_text(document: SynthesisDocument) -> str:
     if "decoded" in document["forms"]:
         lines.append(f"Decoded rows were made by: {document['decoded_by']}")
     if document["relations"] is not None:
-        lines.append(document["relations"]["summary"])
+        lines.append(document["relations"].summary)
     if document["published"]:
         lines.append(f"Published: {', '.join(document['published'])} ({document['bytes']} bytes)")
     return "\n".join(lines)

@@ -11,14 +11,13 @@ from dppca.common.documents import (
     DecimalText,
     DigestText,
     Document,
-    RelationsDocument,
     TimeText,
 )
 from dppca.common.messages import StudyState
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import describe_overlap
 from dppca.common.privacy.receipts import CostFields
-from dppca.common.relations import relations_document, relations_lines
+from dppca.common.relations import Relations, relations_lines
 from dppca.common.study import Study
 from dppca.owner.release.contribution import Forecast, NextStep, Review
 from dppca.owner.render.charges import charge_text, optional_text, other_owners, standing_lines
@@ -73,7 +72,7 @@ class ReviewForecast(TypedDict):
     owners: Annotated[int, "owners that are assumed to take part"]
     rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
     relations: Annotated[
-        RelationsDocument | None,
+        Relations | None,
         "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
     ]
 
@@ -176,7 +175,7 @@ def review_document(
             "assumed_components": expected.assumed_components,
             "owners": len(found.study.owners),
             "rows_per_owner": found.n_rows,
-            "relations": relations_document(expected.relations),
+            "relations": expected.relations,
         },
     }
 

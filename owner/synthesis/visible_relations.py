@@ -8,11 +8,12 @@ Before a study nobody knows how much of its bounds a numeric fills, so the warni
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
-from dppca.common.documents import VisibleRelationsDocument
 from dppca.common.numerics.synthesis.rows import released_targets
 from dppca.common.numerics.synthesis.targets import coupling_scales
 from dppca.common.numerics.synthesis.visibility import FALSE_SHARE, find_visible
@@ -29,12 +30,38 @@ _LITTLE = 0.25
 """A numeric whose deviation is a smaller part of that of evenly spread values fills few bounds."""
 
 
-def judge_result(result: Result, study: Study) -> VisibleRelationsDocument | None:
+@dataclass(frozen=True, slots=True)
+class VisibleAttribute:
+    """What a release shows of one attribute's relations."""
+
+    attribute: Annotated[str, "its name"]
+    above: Annotated[int, "other attributes with which its relation stands above the noise"]
+    strongest: Annotated[
+        float, "largest correlation with a column of another that rows are made with, from 0 to 1"
+    ]
+    noise: Annotated[float, "standard deviation of the noise of such a correlation, the median"]
+    spread: Annotated[
+        float | None, "deviation over that of values that fill the bounds evenly; null for labels"
+    ]
+    alone: Annotated[bool, "whether rows have it on its own for practical purposes"]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRelations:
+    """Which relations a release shows above its noise; from released values alone."""
+
+    pairs: Annotated[int, "pairs of attributes"]
+    above: Annotated[int, "pairs whose relation stands above the noise; 5 % may be chance"]
+    attributes: Annotated[tuple[VisibleAttribute, ...], "in the order of the schema"]
+    summary: Annotated[str, "the same in words"]
+
+
+def judge_result(result: Result, study: Study) -> VisibleRelations | None:
     """Judge the relations of every attribute in what a study released.
 
     Returns
     -------
-    VisibleRelationsDocument or None
+    VisibleRelations or None
         None where no field can be fitted (`fit_released`): unit-ball rows, one attribute.
     """
     layout, calibration = study.table.layout, calibrate(study)
@@ -62,35 +89,32 @@ def judge_result(result: Result, study: Study) -> VisibleRelationsDocument | Non
         else None
         for start, _ in layout.groups
     ]
-    found: VisibleRelationsDocument = {
-        "pairs": len(layout.groups) * (len(layout.groups) - 1) // 2,
-        "above": int(visibility.above.sum()) // 2,
-        "attributes": [
-            {
-                "attribute": attribute.name,
-                "above": int(visibility.above[index].sum()),
-                "strongest": float(visibility.believed[index].max()),
-                "noise": float(visibility.noise[index]),
-                "spread": spreads[index],
-                "alone": bool(visibility.alone[index]),
-            }
-            for index, attribute in enumerate(study.table.attributes)
-        ],
-        "summary": "",
-    }
-    return {**found, "summary": " ".join(_sentences(found))}
+    pairs = len(layout.groups) * (len(layout.groups) - 1) // 2
+    above = int(visibility.above.sum()) // 2
+    attributes = tuple(
+        VisibleAttribute(
+            attribute.name,
+            above=int(visibility.above[index].sum()),
+            strongest=float(visibility.believed[index].max()),
+            noise=float(visibility.noise[index]),
+            spread=spreads[index],
+            alone=bool(visibility.alone[index]),
+        )
+        for index, attribute in enumerate(study.table.attributes)
+    )
+    summary = " ".join(_sentences(pairs, above, attributes))
+    return VisibleRelations(pairs, above, attributes, summary)
 
 
-def _sentences(found: VisibleRelationsDocument) -> list[str]:
-    alone = [each for each in found["attributes"] if each["alone"]]
-    by_chance = f" (up to {FALSE_SHARE:.0%} of these by chance)" if found["above"] else ""
+def _sentences(pairs: int, above: int, attributes: Sequence[VisibleAttribute]) -> list[str]:
+    alone = [each for each in attributes if each.alone]
+    by_chance = f" (up to {FALSE_SHARE:.0%} of these by chance)" if above else ""
     said = [
-        f"Relations of {found['above']} of {found['pairs']} pairs of attributes stand above the "
-        f"noise{by_chance}."
+        f"Relations of {above} of {pairs} pairs of attributes stand above the noise{by_chance}."
     ]
     if not alone:
         return said
-    if len(alone) == len(found["attributes"]):
+    if len(alone) == len(attributes):
         said.append(
             "THE NOISE HIDES RELATIONS: rows that are drawn from the field have each attribute on "
             "its own."
@@ -98,12 +122,12 @@ def _sentences(found: VisibleRelationsDocument) -> list[str]:
     else:
         said.append(
             "The release shows no relation of these with others, and rows that are drawn from the "
-            f"field have them on their own: {_names([each['attribute'] for each in alone])}."
+            f"field have them on their own: {_names([each.attribute for each in alone])}."
         )
     narrow = [
-        each["attribute"]
+        each.attribute
         for each in alone
-        if each["noise"] > LOST_FROM and each["spread"] is not None and each["spread"] < _LITTLE
+        if each.noise > LOST_FROM and each.spread is not None and each.spread < _LITTLE
     ]
     if narrow:
         said.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +15,7 @@ from starlette.routing import Route
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.verify import verified_result
 from dppca.common.clock import utc_now
-from dppca.common.documents import ComponentFigures
-from dppca.common.loadings import component_figures
+from dppca.common.loadings import KeptComponent, kept_components
 from dppca.common.messages import StudyState
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard
@@ -38,7 +38,7 @@ class Outcome:
 
     values: list[float]
     noise_edge: float
-    components: list[ComponentFigures]
+    components: Sequence[KeptComponent]
     claims: Verification
 
 
@@ -111,7 +111,7 @@ class OperatorPages(Pages):
             self._outcomes[study.digest] = Outcome(
                 values=result.eigenvalues.tolist(),
                 noise_edge=edge,
-                components=component_figures(study.table, result.vectors, result.eigenvalues, edge),
+                components=kept_components(study.table, result.vectors, result.eigenvalues, edge),
                 claims=claims,
             )
         return self._outcomes[study.digest]

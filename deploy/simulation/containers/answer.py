@@ -17,13 +17,13 @@ from dppca.common.study_document import study_from_mapping
 from dppca.common.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
 from dppca.deploy.simulation.disk import telling_full_disk
-from dppca.deploy.simulation.documents import SimulationDocument
-from dppca.deploy.simulation.experiment import ExperimentRequest, write_findings
+from dppca.deploy.simulation.experiment import ExperimentRequest, write_report
 from dppca.deploy.simulation.holdings import Holdings, read_cells
-from dppca.deploy.simulation.runner import FederationRun, OwnerRun, owner_run
+from dppca.deploy.simulation.run_report import SimulationReport
+from dppca.deploy.simulation.runner import FederationRun, SimulatedOwner, owner_run
 
 
-def report_folder(folder: Path) -> SimulationDocument:
+def report_folder(folder: Path) -> SimulationReport:
     """Write the report of a folder that `folder.write_folder` wrote, into ``results``.
 
     Raises
@@ -58,7 +58,7 @@ def report_folder(folder: Path) -> SimulationDocument:
         output=results,
     )
     with telling_full_disk(results, instead="move the folder to another disk"):
-        return write_findings(request, run, held, started=started)
+        return write_report(request, run, held, started=started)
 
 
 def read_run(folder: Path, *, target: str | None) -> FederationRun:
@@ -97,7 +97,7 @@ def _find_rows(folder: Path) -> Path:
     return files[0]
 
 
-def _owner(accounts: Path, *, target: str | None) -> OwnerRun:
+def _owner(accounts: Path, *, target: str | None) -> SimulatedOwner:
     """What an owner's commands reported, how long they took, and how good its model is."""
     took = _read(accounts / "milliseconds.json")
     answers = {

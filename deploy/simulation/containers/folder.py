@@ -6,9 +6,11 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
+from dppca.common.documents import DigestText, PathText
 from dppca.common.errors import SettingError
 from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.containers.topology import Topology, compose_text
@@ -69,6 +71,27 @@ code than 0, and `docker compose logs SERVICE` says why. Mend that and run `up` 
 
 The engine reads `rows` and writes `results`, so it has to be one of this machine.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedOwner:
+    """One owner of a folder with a compose file."""
+
+    name: Annotated[str, "name of the owner"]
+    rows: Annotated[int, "rows that it holds"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedFolder:
+    """A folder in which ``docker compose up`` runs a study."""
+
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[
+        DigestText | None, "digest of the study; null where its owners have no keys yet"
+    ]
+    folder: Annotated[PathText, "the folder"]
+    owners: Annotated[list[ComposedOwner], "one entry for each owner"]
+    alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
 
 
 def write_folder(

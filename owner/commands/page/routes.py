@@ -17,7 +17,7 @@ from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
 from dppca.common.console import say
 from dppca.common.errors import CallError, ConsentError, NotReadyError
-from dppca.common.loadings import component_figures
+from dppca.common.loadings import kept_components
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard, read_form
 from dppca.common.pages.server import Pages
@@ -150,7 +150,7 @@ class StewardPages(Pages):
             return self.answer("study.html", **shown)
         result, _ = kept_result(self._site, study)
         header = result.header
-        figures = component_figures(
+        figures = kept_components(
             study.table, result.vectors, result.eigenvalues, header.noise_edge
         )
         return self.answer(

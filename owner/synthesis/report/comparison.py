@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,70 +99,49 @@ class CodedTable:
 
 @dataclass(frozen=True, slots=True)
 class Propensity:
-    """pMSE; see the module.
+    """How well a logistic regression tells synthetic rows from real ones; see the module."""
 
-    Attributes
-    ----------
-    ratio
-        pMSE over its expectation for rows that cannot be told apart.
-    products
-        Whether the features have products of columns.
-    """
-
-    pmse: float
-    expected: float
-    ratio: float
-    coefficients: int
-    products: bool
+    pmse: Annotated[float, "mean square of its probability minus the synthetic share"]
+    expected: Annotated[float, "the same for rows that cannot be told apart"]
+    ratio: Annotated[float, "pmse over expected; 1 is best"]
+    coefficients: Annotated[int, "coefficients that were fitted"]
+    products: Annotated[bool, "whether products of columns are among the features"]
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Accuracy of predicting one attribute of real rows, in [0, 1].
+    """Shares of the site's rows whose target is predicted rightly, in [0, 1]."""
 
-    It is None where a form was not given.
-    """
-
-    target: str
-    trained_on_real: float
-    trained_on_synthetic: float
-    trained_on_coded: float | None
-    majority: float
+    target: Annotated[str, "attribute that is predicted"]
+    trained_on_real: Annotated[float, "trained on the site's rows, tested on others of them"]
+    trained_on_synthetic: Annotated[float, "trained on decoded synthetic rows"]
+    trained_on_coded: Annotated[float | None, "trained on coded synthetic rows; null without any"]
+    majority: Annotated[float, "always the commonest class"]
 
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Nearest-record distances at `QUANTILES`, coded units.
+    """Distances to the nearest record at the quantiles 0.01, 0.05, 0.25 and 0.5, coded units."""
 
-    Attributes
-    ----------
-    synthetic
-        Distances of synthetic rows to real ones.
-    real
-        Distances of real rows to other real ones.
-    copies, repeats
-        Share of synthetic rows that equal a real one; of real rows that equal another.
-    """
-
-    synthetic: tuple[float, ...]
-    real: tuple[float, ...]
-    copies: float
-    repeats: float
+    synthetic: Annotated[tuple[float, ...], "from synthetic rows to real ones"]
+    real: Annotated[tuple[float, ...], "from real rows to other real ones"]
+    copies: Annotated[float, "share of synthetic rows that equal a real one"]
+    repeats: Annotated[float, "share of real rows that equal another"]
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Everything a report says. Computed from raw rows: site-only."""
+    """Synthetic rows against the site's own. Computed from raw rows: site-only."""
 
-    n_real: int
-    n_synthetic: int
-    marginals: tuple[Variation, ...]
-    pairs: tuple[Variation, ...]
-    pair_summary: PairSummary
-    propensity: Propensity
-    accuracies: tuple[Accuracy, ...]
-    distances: Distances
-    label: Label = Label.SITE_ONLY
+    n_real: Annotated[int, "rows of the data set"]
+    n_synthetic: Annotated[int, "synthetic rows"]
+    marginals: Annotated[tuple[Variation, ...], "one entry for each attribute"]
+    pairs: Annotated[tuple[Variation, ...], "one entry for each pair of attributes"]
+    pair_summary: Annotated[PairSummary, "the pairs in short"]
+    propensity: Annotated[Propensity, "how well the two can be told apart"]
+    accuracies: Annotated[tuple[Accuracy, ...], "one entry for each target"]
+    distances: Annotated[Distances, "distances to the nearest record"]
+    label: Annotated[Label, "where these figures may go: nowhere"] = Label.SITE_ONLY
 
 
 def code_table(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.clock import utc_now
-from dppca.common.documents import ComponentFigures
+from dppca.common.loadings import KeptComponent
 from dppca.common.numerics.comparison import PAIR_CELLS, Variation, worst
 from dppca.common.pages.rendering import render_file
 from dppca.common.panels import Panel, make_panel
@@ -59,7 +59,7 @@ class Compared:
     panels: tuple[Panel, ...]
     data_set: str
     source: str
-    components: Sequence[ComponentFigures] = ()
+    components: Sequence[KeptComponent] = ()
     relations: str = ""
 
     def values(self) -> dict[str, Any]:

@@ -233,7 +233,7 @@ def test_components_come_once_everybody_has_contributed(
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in again["plots"].values())
     named = dppca.read_result(copy).largest_loadings()
     assert [[each["loading"] for each in one["loadings"]] for one in found["components"]] == [
-        [each.value for each in one] for one in named
+        [each.loading for each in one] for one in named
     ]
 
 

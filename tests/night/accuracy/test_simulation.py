@@ -117,7 +117,7 @@ def test_a_study_in_which_the_curator_sees_one_sum(survey: PublicData, tmp_path:
     openers = ("--colluders", "1", "--openers", "4", "--spares", "1")
     report = run_study(survey, tmp_path, *options, *openers, owners=4, epsilon="1")
     assert report["privacy"]["federation"]["epsilon"] == "1"
-    assert any("computational" in each for each in report["privacy"]["assumptions"])
+    assert any("computational" in each for each in report["privacy"]["federation"]["assumptions"])
     assert [each["charged"]["epsilon"] for each in report["owners"]] == ["1"] * 4
     steps = [each["name"] for each in report["steps"]]
     assert steps[:3] == ["init", "contribute", "open"]

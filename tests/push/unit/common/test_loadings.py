@@ -7,8 +7,8 @@ import numpy as np
 from dppca.common.loadings import (
     Loading,
     column_labels,
-    component_figures,
     component_lines,
+    kept_components,
     largest_loadings,
 )
 from tests.support.studies import make_schema, make_study, numeric_of
@@ -43,8 +43,8 @@ def test_loadings_come_by_size_and_zeros_are_left_out() -> None:
 
 
 def test_lines_say_which_components_noise_could_have_made() -> None:
-    figures = component_figures(SCHEMA, VECTORS, np.array([0.5, 0.1, 0.0]), 0.2)
-    assert [each["above_noise"] for each in figures] == [True, False]
+    figures = kept_components(SCHEMA, VECTORS, np.array([0.5, 0.1, 0.0]), 0.2)
+    assert [each.above_noise for each in figures] == [True, False]
     assert component_lines(figures)[:3] == [
         "component 1: eigenvalue 0.5",
         "  -0.700  x1",

@@ -15,10 +15,7 @@ from dppca.common.relations import (
     LOST_FROM,
     Relations,
     judge_relations,
-    relations_assumption,
-    relations_document,
     relations_lines,
-    relations_warning,
 )
 from dppca.common.study import Study
 from tests.support.masked import make_masked_study
@@ -48,8 +45,8 @@ def _epsilon(value: Decimal, **more: str) -> dict[str, str]:
 def test_the_limit_is_that_of_the_pair_in_the_middle_of_all_pairs() -> None:
     attributes = [*BINARIES, *NUMERICS, *LABELS]
     found = _judge(_study(attributes, targets=["b0", "c1"], sum_weight=0.5), 100)
-    assert found.with_targets is not None
-    assert found.others is not None
+    with_targets, others = found.products
+    assert (with_targets.products, others.products) == ("with targets", "without targets")
     variances = {each["name"]: 1 / 4 for each in BINARIES} | {a["name"]: 1 / 12 for a in NUMERICS}
     for each in LABELS:
         n_labels = len(each["categories"])
@@ -57,21 +54,23 @@ def test_the_limit_is_that_of_the_pair_in_the_middle_of_all_pairs() -> None:
     reaches: dict[bool, list[float]] = {True: [], False: []}
     for a, b in combinations(variances, 2):
         reaches[bool({a, b} & {"b0", "c1"})].append(np.sqrt(variances[a] * variances[b]))
-    for kind, is_target in ((found.with_targets, True), (found.others, False)):
+    for kind, is_target in ((with_targets, True), (others, False)):
         assert kind.limit == pytest.approx(LOST_FROM * median_low(reaches[is_target]))
-    assert found.others.noise == pytest.approx(2 * found.with_targets.noise)
+    assert others.noise == pytest.approx(2 * with_targets.noise)
 
 
 @pytest.mark.parametrize("more", [{}, {"delta": "1e-9"}], ids=["laplace", "gaussian"])
 def test_what_is_said_to_be_enough_is_enough_and_a_little_less_is_not(more: dict[str, str]) -> None:
     study = _study(BINARIES, privacy=_epsilon(Decimal("0.2"), **more))
-    enough = _judge(study, 50).enough
-    assert enough is not None
+    enough = _judge(study, 50)
+    assert enough.epsilon is not None
+    assert enough.rows_per_owner is not None
+    assert enough.owners is not None
 
     def lost(rows: int = 50, owners: int = 2, epsilon: Decimal = Decimal("0.2")) -> bool:
         names = [f"owner-{i}" for i in range(owners)]
         other = _study(BINARIES, owners=names, privacy=_epsilon(epsilon, **more))
-        return _judge(other, rows).enough is not None
+        return _judge(other, rows).epsilon is not None
 
     assert [lost(enough.rows_per_owner), lost(round(0.98 * enough.rows_per_owner))] == [False, True]
     assert [lost(owners=enough.owners), lost(owners=round(0.98 * enough.owners) - 1)] == [
@@ -101,32 +100,24 @@ def test_owners_that_make_the_noise_together_are_enough_by_their_own_law(
     alone = mine.model_copy(
         update={"privacy": mine.privacy.model_copy(update={"trust": None, "colluders": None})}
     )
-    assert found.others is not None
-    noisier = _judge(alone, 8).others
-    assert noisier is not None
+    noisier = _judge(alone, 8).products[-1]
     honest = n_owners - colluders
-    assert found.others.noise == pytest.approx(noisier.noise / np.sqrt(honest), rel=1e-4)
-    assert found.enough is not None
+    assert found.products[-1].noise == pytest.approx(noisier.noise / np.sqrt(honest), rel=1e-4)
+    assert found.owners is not None
 
     def lost(owners: int) -> bool:
         names = tuple(f"owner-{i}" for i in range(owners))
         larger = mine.model_copy(update={"owners": names, "quorum": None})
-        return _judge(larger, 8).enough is not None
+        return _judge(larger, 8).epsilon is not None
 
-    assert [lost(found.enough.owners), lost(found.enough.owners - 1)] == [False, True]
+    assert [lost(found.owners), lost(found.owners - 1)] == [False, True]
 
 
 def _lost_words(attributes: list[dict[str, Any]], rows: int, targets: list[str]) -> str:
     found = _judge(_study(attributes, targets=targets, sum_weight=0.5), rows)
-    document = relations_document(found)
-    assert document is not None
-    text = " ".join(relations_warning(found))
-    assert document["warning"] == (text or None)
-    assert [each["lost"] for each in document["products"]] == [
-        each.lost for each in (found.with_targets, found.others) if each is not None
-    ]
-    assert (document["epsilon"] is None) == (text == "")
-    return text
+    assert (found.epsilon is None) == (found.warning == ())
+    assert any(each.lost for each in found.products) == (found.warning != ())
+    return " ".join(found.warning)
 
 
 def test_words_say_which_relations_are_lost() -> None:
@@ -142,23 +133,19 @@ def test_words_say_which_relations_are_lost() -> None:
 
 
 def test_what_is_assumed_of_numerics_is_said_with_the_part_that_they_must_fill() -> None:
-    assert relations_assumption(_judge(_study(BINARIES), 5_000)) is None
+    assert _judge(_study(BINARIES), 5_000).assumption is None
     warned, fine = (_judge(_study(NUMERICS), rows) for rows in (20, 50_000))
-    assert relations_lines(warned)[:-1] == relations_warning(warned)
+    assert relations_lines(warned)[:-1] == [*warned.warning]
     assert "at less noise" in relations_lines(warned)[-1]
-    assert fine.others is not None
-    assert fine.enough is None
+    (others,) = fine.products
+    assert fine.epsilon is None
     (said,) = relations_lines(fine)
-    assert f"less than about {100 * fine.others.noise / fine.others.limit:.2g} % of them" in said
-    for found in (warned, fine):
-        document = relations_document(found)
-        assert document is not None
-        assert document["assumption"] == relations_lines(found)[-1]
+    assert f"less than about {100 * others.noise / others.limit:.2g} % of them" in said
+    assert [found.assumption for found in (warned, fine)] == [relations_lines(warned)[-1], said]
 
 
 def test_rows_of_the_unit_ball_and_single_attributes_are_not_judged() -> None:
     ball = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
     for study in (_study(ball, row_norm={}), _study(LABELS[:1])):
         assert judge_relations(study, calibrate(study), owner_rows=[5, 5]) is None
-    assert relations_document(None) is None
     assert relations_lines(None) == []

@@ -129,7 +129,7 @@ def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for
     ("command", "fails", "where", "instead"),
     [
         ("run", "experiment.write_table", "dppca-simulate-", "set TMPDIR to"),
-        ("run", "experiment.write_findings", "results", "name another --output"),
+        ("run", "experiment.write_report", "results", "name another --output"),
         ("compose", "containers.folder.write_table", "dppca-compose-", "set TMPDIR to"),
         ("compose", "containers.folder.shutil.move", "results", "name another --output"),
         ("compose", "containers.folder.compose_text", "results", "name another --output"),

@@ -109,7 +109,7 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert found.utility.tstr_accuracy_decoded > found.utility.majority + 0.2
     assert "the commonest class" in repr(found)
     assert found.relations is not None
-    assert found.relations["summary"] in repr(found)
+    assert found.relations.summary in repr(found)
     assert "accuracy" not in repr(dppca.simulate(two_owners(), STUDY))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,12 @@ from dppca.deploy.simulation.figures import (
     scree_figure,
 )
 from dppca.deploy.simulation.redraws import Draw
-from dppca.deploy.simulation.run_report import SIMULATION_ONLY, make_markdown, summarise_repeats
+from dppca.deploy.simulation.run_report import (
+    SIMULATION_ONLY,
+    SimulationReport,
+    make_markdown,
+    summarise_repeats,
+)
 from dppca.deploy.simulation.story import make_story
 from tests.support.documents import require_documented
 
@@ -37,12 +43,12 @@ DRAWS = [
 
 
 def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be_told(
-    document: dict[str, Any],
+    report: SimulationReport, document: Any
 ) -> None:
-    text, story = make_markdown(document), " ".join(make_story(document, DRAWS).split())
+    text, story = make_markdown(report), " ".join(make_story(report, DRAWS).split())
     assert text.split("\n\n")[1] == "**owner-1: NOT READ: no value of &lt;age> is a number.** †"
     privacy = document["privacy"]
-    assert privacy["federation"]["epsilon"] == f"{document['owners'][0]['epsilon']:g}"
+    assert privacy["federation"]["epsilon"] == f"{report.owners[0].epsilon:g}"
     assert [each for each in privacy["assumptions"] if each not in text] == []
     for said in (
         "Utility †",
@@ -63,7 +69,7 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
     assert "other values as: `cost`: the middle." in make_markdown(document)
 
 
-def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) -> None:
+def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
     assert set(document["owners"][0]) >= {"name", "rows", "epsilon", "delta"}
     assert set(document["components"]) >= {
         "count",
@@ -90,9 +96,9 @@ def test_the_report_has_the_keys_that_were_promised(document: dict[str, Any]) ->
 
 
 def test_the_story_gives_a_range_of_draws_for_what_noise_changes_and_for_nothing_else(
-    document: dict[str, Any],
+    report: SimulationReport,
 ) -> None:
-    lines = make_story(document, DRAWS).splitlines()
+    lines = make_story(report, DRAWS).splitlines()
     start = lines.index(
         "classifier                                           this run         3 draws"
     )
@@ -162,34 +168,44 @@ def test_owners_are_renamed_and_everything_else_is_kept_where_it_still_fits() ->
         with_owners(study_from_mapping({**document, "quorum": 3}), 2)
 
 
-def test_repeats_have_a_mean_and_its_standard_error_and_no_accuracy_without_a_target() -> None:
-    def repeated(seed: int, accuracy: float | None, captured: float) -> Any:
-        names = ("trtr_accuracy", "tstr_accuracy", "tstr_accuracy_decoded", "majority")
-        return {
-            "seed": seed,
-            "components": {"count": 2, "above_noise": 1, "captured_variance": captured},
-            "pairs": {"mean": 0.1},
-            "utility": None if accuracy is None else dict.fromkeys(names, accuracy),
-            "owners": [{"name": "clinic", "dppca_svm_accuracy": accuracy}],
-        }
-
-    found = summarise_repeats([repeated(1, 0.7, 0.9), repeated(2, 0.8, 0.8), repeated(3, 0.9, 1.0)])
-    assert (found["count"], found["seeds"]) == (3, [1, 2, 3])
-    error = pytest.approx(0.1 / 3**0.5)
-    for name in ("utility.tstr_accuracy", "clinic.dppca_svm_accuracy"):
-        expected = {"mean": pytest.approx(0.8), "standard_error": error}
-        assert found["figures"][name] == expected
-    bare = summarise_repeats([repeated(1, None, 0.9), repeated(2, None, 0.7)])["figures"]
-    assert {name.partition(".")[0] for name in bare} == {"components", "pairs"}
-
-
 @pytest.mark.parametrize("name", ["age | sex", "cost\\", "a\\|b"])
-def test_an_attribute_may_have_a_name_that_ends_a_cell_of_a_table(
-    document: dict[str, Any], name: str
-) -> None:
+def test_an_attribute_may_have_a_name_that_ends_a_cell_of_a_table(document: Any, name: str) -> None:
     beyond = {"out-of-bounds": 2, "share": 0.1, "faults": 2, "coded_as": "50, the middle"}
     document["coded_by_rule"] = {"attributes": {name: beyond}}
     document["pairs"]["worst"][0]["attributes"] = (name, "fmde")
     shown = fit_markdown(make_markdown(document), width=200)
     assert f"\n`{name}`  " in shown
     assert f"\n`{name}`, `fmde`  " in shown
+
+
+def _repeated(
+    report: SimulationReport, seed: int, accuracy: float | None, captured: float
+) -> SimulationReport:
+    return replace(
+        report,
+        seed=seed,
+        components=replace(report.components, captured_variance=captured),
+        utility=None if accuracy is None else Utility(accuracy, accuracy, accuracy, accuracy),
+        owners=(replace(report.owners[0], name="clinic", dppca_svm_accuracy=accuracy),),
+    )
+
+
+def test_the_standard_error_is_that_of_the_mean(report: SimulationReport) -> None:
+    runs = [(1, 0.7, 0.9), (2, 0.8, 0.8), (3, 0.9, 1.0)]
+    found = summarise_repeats([_repeated(report, *run) for run in runs])
+    assert (found.count, found.seeds) == (3, [1, 2, 3])
+    figures = found.figures
+    assert figures["utility.tstr_accuracy"].mean == pytest.approx(0.8)
+    assert figures["utility.tstr_accuracy"].standard_error == pytest.approx(0.1 / 3**0.5)
+    assert figures["clinic.dppca_svm_accuracy"].mean == pytest.approx(0.8)
+    assert figures["pairs.mean"].standard_error == pytest.approx(0)
+
+
+def test_without_a_target_there_are_no_accuracies(report: SimulationReport) -> None:
+    found = summarise_repeats([_repeated(report, seed, None, 0.9) for seed in (1, 2)])
+    assert set(found.figures) == {
+        "components.count",
+        "components.above_noise",
+        "components.captured_variance",
+        "pairs.mean",
+    }

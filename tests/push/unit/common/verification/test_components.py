@@ -31,7 +31,7 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert np.array_equal(frame["component 1"].to_numpy(), result.vectors[0])
     assert frame.shape == result.vectors.T.shape
     largest = found.largest_loadings(1)[0][0]
-    assert abs(largest.value) == np.abs(result.vectors[0]).max()
+    assert abs(largest.loading) == np.abs(result.vectors[0]).max()
 
 
 def test_a_file_without_a_receipt_is_refused(proved: ProvedSite, tmp_path: Path) -> None:

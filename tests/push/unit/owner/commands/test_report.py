@@ -37,16 +37,17 @@ def _fails(answer: tuple[int, Any], code: int, name: str) -> str:
 def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> None:
     code, document = site.run("report", "site-test")
     assert code == 0
-    assert document["label"] == "site-only"
-    assert (document["n_real"], document["n_synthetic"]) == (N_ROWS, 400)
-    assert [each["target"] for each in document["accuracies"]] == ["ill", "colour"]
-    assert all(each["trained_on_coded"] is not None for each in document["accuracies"])
-    assert len(document["marginals"]) == 6
-    assert len(document["pairs"]) == 15
-    assert len(document["pair_summary"]["worst"]) == 10
-    found = [each["found"] for each in document["pairs"]]
-    assert document["pair_summary"]["mean"] == pytest.approx(sum(found) / 15)
-    assert document["pair_summary"]["worst"][0]["found"] == max(found)
+    quality = document["quality"]
+    assert quality["label"] == "site-only"
+    assert (quality["n_real"], quality["n_synthetic"]) == (N_ROWS, 400)
+    assert [each["target"] for each in quality["accuracies"]] == ["ill", "colour"]
+    assert all(each["trained_on_coded"] is not None for each in quality["accuracies"])
+    assert len(quality["marginals"]) == 6
+    assert len(quality["pairs"]) == 15
+    assert len(quality["pair_summary"]["worst"]) == 10
+    found = [each["found"] for each in quality["pairs"]]
+    assert quality["pair_summary"]["mean"] == pytest.approx(sum(found) / 15)
+    assert quality["pair_summary"]["worst"][0]["found"] == max(found)
     page = Path(document["page"])
     assert page.name == "report.html"
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
@@ -68,8 +69,8 @@ def test_another_file_another_target_and_another_page(site: OwnerSite, tmp_path:
         *("--output", str(page)),
     )
     assert code == 0
-    assert document["n_synthetic"] == 50
-    assert [(a["target"], a["trained_on_coded"]) for a in document["accuracies"]] == [
+    assert document["quality"]["n_synthetic"] == 50
+    assert [(a["target"], a["trained_on_coded"]) for a in document["quality"]["accuracies"]] == [
         ("colour", None)
     ]
     assert page.is_file()

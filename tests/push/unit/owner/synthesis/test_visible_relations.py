@@ -8,7 +8,7 @@ import numpy as np
 
 from dppca.common.schema import Column, encode
 from dppca.common.study import Study
-from dppca.owner.synthesis.visible_relations import judge_result
+from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 from tests.support.pooling import pooled_result
 from tests.support.studies import make_study
 
@@ -23,39 +23,42 @@ def _study(upper: float, epsilon: str, **changes: Any) -> Study:
     return make_study(attributes, owners=["east", "west"], epsilon=epsilon, **changes)
 
 
-def _judge(study: Study) -> Any:
+def _judge(study: Study) -> VisibleRelations:
     rng = np.random.default_rng(4)
     factor = rng.standard_normal(2 * N_ROWS)
     flags = factor + rng.standard_normal((4, 2 * N_ROWS)) > 0
     columns: list[Column] = [np.exp(factor), *flags.astype(np.int32)]
     parts = np.split(encode(study.table, columns), 2)
-    return judge_result(pooled_result(study, parts, seed=6), study)
+    found = judge_result(pooled_result(study, parts, seed=6), study)
+    assert found is not None
+    return found
 
 
 def test_a_numeric_that_fills_little_of_its_bounds_is_named_with_what_would_help() -> None:
     found = _judge(_study(300, "2"))
-    first, *others = found["attributes"]
-    assert first["attribute"] == "balance"
-    assert first["alone"]
-    assert first["spread"] < 0.1
-    assert not any(each["alone"] for each in others)
-    assert [each["spread"] for each in others] == [None] * 4
-    assert all(each["above"] == 3 and each["strongest"] > 0.3 for each in others)
-    assert (found["pairs"], found["above"]) == (10, 6)
-    assert "Relations of 6 of 10 pairs" in found["summary"]
-    assert "have them on their own: balance." in found["summary"]
-    assert "fill little of their bounds: balance." in found["summary"]
+    first, *others = found.attributes
+    assert first.attribute == "balance"
+    assert first.alone
+    assert first.spread is not None
+    assert first.spread < 0.1
+    assert not any(each.alone for each in others)
+    assert [each.spread for each in others] == [None] * 4
+    assert all(each.above == 3 and each.strongest > 0.3 for each in others)
+    assert (found.pairs, found.above) == (10, 6)
+    assert "Relations of 6 of 10 pairs" in found.summary
+    assert "have them on their own: balance." in found.summary
+    assert "fill little of their bounds: balance." in found.summary
 
 
 def test_words_say_where_all_is_hidden_and_where_nothing_is() -> None:
     hidden = _judge(_study(300, "0.02"))
-    assert all(each["alone"] for each in hidden["attributes"])
-    assert hidden["above"] == 0
-    assert "THE NOISE HIDES RELATIONS" in hidden["summary"]
+    assert all(each.alone for each in hidden.attributes)
+    assert hidden.above == 0
+    assert "THE NOISE HIDES RELATIONS" in hidden.summary
     shown = _judge(_study(10, "50"))
-    assert shown["above"] == shown["pairs"] == 10
-    assert "on their own" not in shown["summary"]
-    assert "little of their bounds" not in shown["summary"]
+    assert shown.above == shown.pairs == 10
+    assert "on their own" not in shown.summary
+    assert "little of their bounds" not in shown.summary
 
 
 def test_a_study_of_the_unit_ball_is_not_judged() -> None:

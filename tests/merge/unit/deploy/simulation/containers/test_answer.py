@@ -9,7 +9,6 @@ import pytest
 
 from dppca.common.errors import ArtefactError
 from dppca.deploy.simulation.containers.answer import _owner, report_folder
-from dppca.deploy.simulation.runner import SimulationStep
 from tests.support.studies import make_study
 
 CHARGE = {"rows": 5, "epsilon": "1", "delta": "0", "charged_epsilon": "1", "charged_rho": "0"}
@@ -49,13 +48,10 @@ def test_a_folder_whose_rows_are_gone_is_said(tmp_path: Path) -> None:
 def test_an_owner_has_its_steps_and_the_accuracy_of_its_model(tmp_path: Path) -> None:
     own = accounts(tmp_path)
     found = _owner(own, target="ill")
-    assert (found.name, found.n_rows, found.epsilon) == ("hospital", 5, "1")
+    assert (found.name, found.rows, found.epsilon) == ("hospital", 5, 1)
     assert found.dppca_svm_accuracy == 0.75
-    assert found.steps == (
-        SimulationStep("contribute", 1.5, 700),
-        SimulationStep("open", 0.02, 64),
-        SimulationStep("train", 0.3, 0),
-    )
+    assert found.seconds == {"contribute": 1.5, "open": 0.02, "train": 0.3}
+    assert found.bytes == {"contribute": 700, "open": 64, "train": 0}
     (own / "predict.json").unlink()
     assert _owner(own, target=None).dppca_svm_accuracy is None
     with pytest.raises(ArtefactError, match=r"predict\.json is missing"):
