@@ -39,11 +39,9 @@ from dppca.common.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
 from dppca.curator.store.stored_records import (
     connect,
-    contribution_row,
     load,
     load_histories,
-    opening_row,
-    settlement_row,
+    table_row,
 )
 from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
 
@@ -159,27 +157,23 @@ class SqliteStore:
             )
             database.executemany(
                 "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [contribution_row(digest, c) for c in contributions],
+                [table_row(digest, each) for each in contributions],
             )
             database.executemany(
                 "INSERT INTO publications VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (digest, p.owner, p.form.value, p.n_rows, p.n_bytes, p.sha256, p.received_s)
-                    for p in publications
-                ],
+                [table_row(digest, each) for each in publications],
             )
             if sealing is not None:
                 database.execute(
-                    "INSERT INTO sealed_sets VALUES (?, ?, ?)",
-                    (digest, sealing.set_digest, sealing.sealed_s),
+                    "INSERT INTO sealed_sets VALUES (?, ?, ?)", table_row(digest, sealing)
                 )
             database.executemany(
                 "INSERT INTO votes VALUES (?, ?, ?, ?)",
-                [(digest, vote.opener, vote.content, vote.received_s) for vote in votes],
+                [table_row(digest, each) for each in votes],
             )
             database.executemany(
                 "INSERT INTO openings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [opening_row(digest, opening) for opening in openings],
+                [table_row(digest, each) for each in openings],
             )
             checkpoint("store")
         self._records[digest] = record
@@ -192,7 +186,7 @@ class SqliteStore:
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                settlement_row(owner, settlement),
+                table_row(owner, settlement),
             )
         self._histories[owner] = self.history(owner).settled(settlement)
 

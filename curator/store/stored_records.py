@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from dppca.common.errors import StoreError, StudyError
 from dppca.common.files import create_private
@@ -77,25 +77,7 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
                 result=None if sha256 is None else StoredBlob(n_bytes, sha256),
             )
         for digest, record in records.items():
-            contributions = database.execute(
-                "SELECT owner, release_id, n_rows, n_bytes, sha256, ledger_length, ledger_head, "
-                "receipt, received_s, signature, certificate FROM contributions "
-                "WHERE study = ? ORDER BY owner",
-                (digest,),
-            )
-            publications = database.execute(
-                "SELECT owner, form, n_rows, n_bytes, sha256, received_s "
-                "FROM publications WHERE study = ? ORDER BY owner, form",
-                (digest,),
-            )
-            records[digest] = replace(
-                record,
-                contributions=tuple(_contribution(row) for row in contributions),
-                publications=tuple(
-                    Publication(row[0], Form(row[1]), *row[2:6]) for row in publications
-                ),
-                **_masked_sum(database, digest),
-            )
+            records[digest] = _with_parts(database, digest, record)
     except sqlite3.Error as error:
         raise StoreError(
             f"the database cannot be read: {error}: restore the state folder from a copy"
@@ -116,22 +98,12 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
             "SELECT owner, release_id, ledger_length, ledger_head FROM contributions ORDER BY rowid"
         ):
             contributed[owner].append((release_id, LedgerHead(length, head)))
-        for (
-            owner,
-            settled_s,
-            by,
-            reason,
-            seen_length,
-            seen_head,
-            length,
-            head,
-            releases,
-        ) in database.execute(
+        for owner, settled_s, by, reason, *heads, releases in database.execute(
             "SELECT owner, settled_s, settled_by, reason, seen_length, seen_head, "
             "ledger_length, ledger_head, releases FROM settlements ORDER BY rowid"
         ):
-            seen = LedgerHead(seen_length, seen_head)
-            chain = None if length is None else LedgerHead(length, head)
+            seen = LedgerHead(*heads[:2])
+            chain = None if heads[2] is None else LedgerHead(*heads[2:])
             made = Settlement(settled_s, by, reason, seen, chain, releases)
             settlements[owner].append(made)
     except sqlite3.Error as error:
@@ -144,95 +116,59 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
     }
 
 
-def settlement_row(owner: str, settlement: Settlement) -> tuple[object, ...]:
-    """Values of one row of ``settlements``."""
-    chain = settlement.chain
-    return (
-        owner,
-        settlement.settled_s,
-        settlement.by,
-        settlement.reason,
-        settlement.seen.length,
-        settlement.seen.head,
-        None if chain is None else chain.length,
-        None if chain is None else chain.head,
-        settlement.releases,
+def table_row(key: str | bytes, record: object) -> tuple[object, ...]:
+    """Values of a record's row: its key in the table, then its fields in their order.
+
+    Parameters
+    ----------
+    record
+        A dataclass of `dppca.curator.study.study_record`; a chain takes two columns, both NULL
+        where there is none, and streams are text.
+    """
+    values: list[object] = [key]
+    for each in fields(record):  # type: ignore[arg-type] # a dataclass
+        value = getattr(record, each.name)
+        if each.name in ("chain", "seen"):
+            values += (None, None) if value is None else (value.length, value.head)
+        elif each.name == "streams":
+            values.append(",".join(map(str, value)))
+        else:
+            values.append(value)
+    return tuple(values)
+
+
+def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord) -> StudyRecord:
+    """The study with what its parties have sent."""
+
+    def select(columns: str, rest: str = "") -> list[tuple[Any, ...]]:
+        query = f"SELECT {columns} WHERE study = ? {rest}"
+        return database.execute(query, (study,)).fetchall()
+
+    contributions = select(
+        "owner, release_id, n_rows, n_bytes, sha256, ledger_length, ledger_head, receipt, "
+        "received_s, signature, certificate FROM contributions",
+        "ORDER BY owner",
     )
-
-
-class _MaskedSum(TypedDict):
-    sealing: Sealing | None
-    votes: tuple[StoredVote, ...]
-    openings: tuple[StoredOpening, ...]
-
-
-def _masked_sum(database: sqlite3.Connection, study: bytes) -> _MaskedSum:
-    sealing = database.execute(
-        "SELECT set_digest, sealed_s FROM sealed_sets WHERE study = ?", (study,)
-    ).fetchone()
-    votes = database.execute(
-        "SELECT opener, content, received_s FROM votes WHERE study = ? ORDER BY opener", (study,)
+    publications = select(
+        "owner, form, n_rows, n_bytes, sha256, received_s FROM publications", "ORDER BY owner, form"
     )
-    openings = database.execute(
-        "SELECT opener, streams, n_bytes, sha256, signature, message_sha256, received_s "
-        "FROM openings WHERE study = ?",
-        (study,),
+    openings = select(
+        "opener, streams, n_bytes, sha256, signature, message_sha256, received_s FROM openings"
     )
-    read = [StoredOpening(row[0], _streams(row[1]), *row[2:7]) for row in openings]
-    return {
-        "sealing": None if sealing is None else Sealing(*sealing),
-        "votes": tuple(StoredVote(*row) for row in votes),
-        "openings": tuple(sorted(read, key=by_streams)),
-    }
+    read = [StoredOpening(row[0], _streams(row[1]), *row[2:]) for row in openings]
+    sealed = select("set_digest, sealed_s FROM sealed_sets")
+    votes = select("opener, content, received_s FROM votes", "ORDER BY opener")
+    return replace(
+        record,
+        contributions=tuple(
+            Contribution(*(*row[:5], LedgerHead(*row[5:7]), *row[7:])) for row in contributions
+        ),
+        publications=tuple(Publication(row[0], Form(row[1]), *row[2:]) for row in publications),
+        sealing=Sealing(*sealed[0]) if sealed else None,
+        votes=tuple(StoredVote(*row) for row in votes),
+        openings=tuple(sorted(read, key=by_streams)),
+    )
 
 
 def _streams(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
-
-
-def opening_row(study: bytes, opening: StoredOpening) -> tuple[object, ...]:
-    """Values of one row of ``openings``."""
-    return (
-        study,
-        opening.opener,
-        ",".join(str(stream) for stream in opening.streams),
-        opening.n_bytes,
-        opening.sha256,
-        opening.signature,
-        opening.message_sha256,
-        opening.received_s,
-    )
-
-
-def _contribution(row: tuple[Any, ...]) -> Contribution:
-    owner, release_id, n_rows, n_bytes, sha256, length, head, receipt, received_s = row[:9]
-    return Contribution(
-        owner=owner,
-        release_id=release_id,
-        n_rows=n_rows,
-        n_bytes=n_bytes,
-        sha256=sha256,
-        chain=LedgerHead(length, head),
-        receipt=receipt,
-        received_s=received_s,
-        signature=row[9],
-        certificate=row[10],
-    )
-
-
-def contribution_row(study: bytes, contribution: Contribution) -> tuple[object, ...]:
-    """Values of one row of ``contributions``."""
-    return (
-        study,
-        contribution.owner,
-        contribution.release_id,
-        contribution.n_rows,
-        contribution.n_bytes,
-        contribution.sha256,
-        contribution.chain.length,
-        contribution.chain.head,
-        contribution.receipt,
-        contribution.received_s,
-        contribution.signature,
-        contribution.certificate,
-    )

@@ -6,9 +6,12 @@ A document holds the entry's number, the kind, the time, and the SHA-256 of the 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, NotRequired, TypedDict
+from operator import attrgetter
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import DecimalText, DigestText, TimeText
@@ -21,7 +24,6 @@ from dppca.owner.ledger.entries import (
     Disowning,
     Entry,
     Offer,
-    OpenerEntry,
     OpeningDelivery,
     Recovery,
     ReleaseKind,
@@ -92,44 +94,56 @@ class EntryDocument(TypedDict):
     sums_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the stored sums of masks"]]
 
 
-_KINDS: dict[type[Entry], EntryKind] = {
-    Reservation: EntryKind.RESERVE,
-    Commitment: EntryKind.COMMIT,
-    Delivery: EntryKind.SENT,
-    Recovery: EntryKind.RECOVERED,
-    Disowning: EntryKind.DISOWNED,
-    Offer: EntryKind.OFFER,
-    Ballot: EntryKind.VOTE,
-    SetOpening: EntryKind.OPEN,
-    OpeningDelivery: EntryKind.OPENED,
+_TYPES: dict[EntryKind, type[Entry]] = {
+    EntryKind.RESERVE: Reservation,
+    EntryKind.COMMIT: Commitment,
+    EntryKind.SENT: Delivery,
+    EntryKind.RECOVERED: Recovery,
+    EntryKind.DISOWNED: Disowning,
+    EntryKind.OFFER: Offer,
+    EntryKind.VOTE: Ballot,
+    EntryKind.OPEN: SetOpening,
+    EntryKind.OPENED: OpeningDelivery,
 }
+_KINDS = {kind: name for name, kind in _TYPES.items()}
+_KEYS = {"key_id": "opener_key", "n_owners": "owners"}
+"""Fields of entries whose key in a document is not their name."""
+_REQUEST = {
+    "model": "name",
+    "command": "command",
+    "query_sha256": "query_sha256",
+    "engine": "engine",
+    "colluders": "colluders",
+    "honest": "honest",
+    "source_sha256": "account.source",
+    "data_set": "account.data_set",
+    "study": "study",
+    "study_digest": "request_digest",
+    "mechanism": "mechanism",
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "charged_epsilon": "charge.epsilon",
+    "charged_rho": "charge.rho",
+    "budget_epsilon": "account.population.budget.epsilon",
+    "budget_delta": "account.population.budget.delta",
+}
+"""Keys of a request, and where their values are in one; absent where that is empty or None."""
 
 
 def to_document(entry: Entry, *, previous: bytes) -> bytes:
     """Canonical JSON of an entry that follows the document whose hash is ``previous``."""
-    document: EntryDocument = {
+    document: dict[str, object] = {
         "version": VERSION,
-        "sequence": entry.sequence,
         "previous": previous.hex(),
         "kind": _KINDS[type(entry)],
-        "time": entry.time,
     }
-    if isinstance(entry, OpenerEntry):
-        _add_opener(document, entry)
-        return canonical_json(document)
-    document["release_id"] = entry.release_id.hex()
-    if isinstance(entry, Reservation | Recovery):
-        _add_request(document, entry.request)
-    if isinstance(entry, Commitment | Recovery):
-        document["n_rows"] = entry.n_rows
-        document["payload_sha256"] = entry.payload_sha256
-    if isinstance(entry, Commitment):
-        document["payload_bytes"] = entry.payload_bytes
-        document["receipt_sha256"] = entry.receipt_sha256
-    if isinstance(entry, Disowning):
-        document["study"] = entry.study
-        document["study_digest"] = entry.study_digest
-        document["reason"] = entry.reason
+    for each in fields(entry):
+        value = getattr(entry, each.name)
+        if isinstance(value, ReleaseRequest):
+            document |= _request_document(value)
+        else:
+            key = _KEYS.get(each.name, each.name)
+            document[key] = value.hex() if isinstance(value, bytes) else value
     return canonical_json(document)
 
 
@@ -141,115 +155,37 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
     ValueError, TypeError, KeyError, ArithmeticError, DppcaError
         It is no such entry, or not in canonical form.
     """
-    document: EntryDocument = json.loads(content)
-    entry = _read_opener(document) or _read_release(document)
+    document = json.loads(content)
+    kind = _TYPES[EntryKind(document["kind"])]
+    values = {each.name: _read_field(document, each.name) for each in fields(kind)}
+    entry = kind(**values)
     if to_document(entry, previous=previous) != content:
         raise ValueError("not the one form that such an entry has at this place")
     return entry
 
 
-def _read_release(document: EntryDocument) -> Entry:
-    sequence, time = document["sequence"], document["time"]
-    release_id = bytes.fromhex(document["release_id"])
-    kind = EntryKind(document["kind"])
-    entry: Entry
-    if kind is EntryKind.RESERVE:
-        entry = Reservation(sequence, time, release_id, _read_request(document))
-    elif kind is EntryKind.COMMIT:
-        entry = Commitment(
-            sequence,
-            time,
-            release_id,
-            n_rows=document["n_rows"],
-            payload_bytes=document["payload_bytes"],
-            payload_sha256=document["payload_sha256"],
-            receipt_sha256=document["receipt_sha256"],
-        )
-    elif kind is EntryKind.RECOVERED:
-        entry = Recovery(
-            sequence,
-            time,
-            release_id,
-            _read_request(document),
-            n_rows=document["n_rows"],
-            payload_sha256=document["payload_sha256"],
-        )
-    elif kind is EntryKind.DISOWNED:
-        entry = Disowning(
-            sequence,
-            time,
-            release_id,
-            study=document["study"],
-            study_digest=document["study_digest"],
-            reason=document["reason"],
-        )
-    else:
-        entry = Delivery(sequence, time, release_id)
-    return entry
+def _read_field(document: Mapping[str, Any], name: str) -> Any:
+    if name == "request":
+        return _read_request(document)
+    value = document[_KEYS.get(name, name)]
+    if name == "release_id":
+        return bytes.fromhex(value)
+    return bytes.fromhex(value).hex() if name == "key_id" else value
 
 
-def _read_opener(document: EntryDocument) -> OpenerEntry | None:
-    """An entry of an opener key; None where it is of a release."""
-    kind = EntryKind(document["kind"])
-    if kind not in (EntryKind.OFFER, EntryKind.VOTE, EntryKind.OPEN, EntryKind.OPENED):
-        return None
-    key_id = bytes.fromhex(document["opener_key"]).hex()
-    begin = (document["sequence"], document["time"], key_id)
-    if kind is EntryKind.OPENED:
-        return OpeningDelivery(*begin)
-    if kind is EntryKind.OFFER:
-        return Offer(*begin, document["study"])
-    chosen = (*begin, document["study"], document["study_digest"], document["set_digest"])
-    if kind is EntryKind.VOTE:
-        return Ballot(*chosen)
-    return SetOpening(*chosen, document["owners"], document["sums_sha256"])
-
-
-def _add_opener(document: EntryDocument, entry: OpenerEntry) -> None:
-    document["opener_key"] = entry.key_id
-    if not isinstance(entry, OpeningDelivery):
-        document["study"] = entry.study
-    if isinstance(entry, Ballot | SetOpening):
-        document["study_digest"] = entry.study_digest
-        document["set_digest"] = entry.set_digest
-    if isinstance(entry, SetOpening):
-        document["owners"] = entry.n_owners
-        document["sums_sha256"] = entry.sums_sha256
-
-
-def _add_request(document: EntryDocument, request: ReleaseRequest) -> None:
-    if request.name:
-        document["model"] = request.name
-    if request.command:
-        document["command"] = request.command
-    if request.query_sha256:
-        document["query_sha256"] = request.query_sha256
-    if request.engine:
-        document["engine"] = request.engine
-    if request.colluders is not None:
-        document["colluders"] = request.colluders
-    if request.honest is not None:
-        document["honest"] = request.honest
-    account, budget = request.account, request.account.population.budget
-    if account.population.name != account.data_set:
-        document["population"] = account.population.name
-    if account.source:
-        document["source_sha256"] = account.source
-    document |= {
-        "data_set": account.data_set,
-        "study": request.study,
-        "study_digest": request.request_digest,
-        "mechanism": request.mechanism,
-        "epsilon": decimal_text(request.epsilon),
-        "delta": decimal_text(request.delta),
-        "charged_epsilon": decimal_text(request.charge.epsilon),
-        "charged_rho": decimal_text(request.charge.rho),
-        "budget_epsilon": decimal_text(budget.epsilon),
-        "budget_delta": decimal_text(budget.delta),
+def _request_document(request: ReleaseRequest) -> dict[str, object]:
+    values = {key: attrgetter(place)(request) for key, place in _REQUEST.items()}
+    population = request.account.population.name
+    if population != request.data_set:
+        values["population"] = population
+    return {
+        key: decimal_text(value) if isinstance(value, Decimal) else value
+        for key, value in values.items()
+        if value not in ("", None)
     }
 
 
-def _read_request(document: EntryDocument) -> ReleaseRequest:
+def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
     name = document.get("model", "")
     data_set = document["data_set"]
     budget = Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"]))

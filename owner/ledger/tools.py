@@ -20,39 +20,6 @@ from dppca.owner.ledger.chain import History, LedgerRow, damaged
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.entry_documents import EntryDocument
 
-COLUMNS = (
-    "sequence",
-    "time",
-    "kind",
-    "release_id",
-    "data_set",
-    "population",
-    "source_sha256",
-    "study",
-    "model",
-    "study_digest",
-    "mechanism",
-    "epsilon",
-    "delta",
-    "charged_epsilon",
-    "charged_rho",
-    "budget_epsilon",
-    "budget_delta",
-    "colluders",
-    "honest",
-    "n_rows",
-    "payload_bytes",
-    "payload_sha256",
-    "receipt_sha256",
-    "reason",
-    "opener_key",
-    "set_digest",
-    "owners",
-    "sums_sha256",
-    "previous",
-    "sha256",
-)
-"""Columns of an export as CSV: one line per entry, empty where an entry has no such field."""
 MOST_FITTING = 1_000_000
 _EXACT = Context(prec=120)
 
@@ -61,6 +28,10 @@ class LedgerEntry(EntryDocument):
     """An entry of a ledger, and its digest."""
 
     sha256: Annotated[DigestText, "SHA-256 of the canonical JSON of all other keys"]
+
+
+COLUMNS = tuple(key for key in LedgerEntry.__annotations__ if key != "version")
+"""Columns of an export as CSV: one line per entry, empty where an entry has no such field."""
 
 
 def exported(rows: Iterable[LedgerRow]) -> list[LedgerEntry]:
