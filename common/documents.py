@@ -28,11 +28,13 @@ class JsonBytes(bytes):
 
 
 def to_document(value: Any) -> Any:
-    """JSON of a value: a dataclass by its fields, times in ISO 8601, decimals as exact text."""
+    """JSON of a value: a dataclass by field, times in ISO 8601, decimals exact, bytes in hex."""
     if is_dataclass(value):
         return {each.name: to_document(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, JsonBytes):
         return json.loads(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Decimal):

@@ -50,6 +50,7 @@ _PLAIN = {
     datetime: "string",
     Decimal: "string",
     JsonBytes: "object",
+    bytes: "string",
 }
 _WORDS: dict[object, str] = {
     str: "text",
@@ -59,6 +60,7 @@ _WORDS: dict[object, str] = {
     datetime: TimeText.__metadata__[0],  # type: ignore[attr-defined]
     Decimal: DecimalText.__metadata__[0],  # type: ignore[attr-defined]
     JsonBytes: "object",
+    bytes: DigestText.__metadata__[0],  # type: ignore[attr-defined]
     object: "any",
 }
 

@@ -26,7 +26,7 @@ class _Tools(LazyGroup):
 
 @click.group("budget", cls=_Tools, invoke_without_command=True)
 @data_set_option
-@prints("dppca.owner.render.ledger:BudgetDocument")
+@prints("dppca.owner.render.ledger:SiteBudgets")
 @click.pass_context
 def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> None:
     """List what was charged to each population and what is left, and verify the whole ledger.
@@ -44,9 +44,8 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
         if data_set_name is not None or as_json:
             raise SettingError(f"write the options after {ctx.invoked_subcommand}, not before it")
         return
-    from dppca.owner.commands.budget_totals import budget_document
+    from dppca.owner.commands.budget_totals import site_budgets
     from dppca.owner.render.ledger import budget_text
 
-    document = budget_document(ctx.obj, data_set_name)
-    text = budget_text(document, width=terminal_width())
-    emit(document, text, as_json=as_json)
+    budgets = site_budgets(ctx.obj, data_set_name)
+    emit(budgets, budget_text(budgets, width=terminal_width()), as_json=as_json)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import click
 
-from dppca.common.amounts import decimal_text
 from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
+from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.options import data_set_option, file_path
 from dppca.owner.ledger import tools
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.reading import LedgerArchive, read_archive, read_history
-from dppca.owner.release.contribution import remaining, spent
-from dppca.owner.render.charges import optional_text
 from dppca.owner.render.ledger import (
-    BudgetPlanDocument,
+    BudgetPlan,
     ExportDocument,
-    VerifiedLedgerDocument,
+    VerifiedLedger,
     VerifiedRelease,
     export_text,
     plan_text,
@@ -84,7 +83,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     metavar="LENGTH:HEAD",
     help="Also check that the chain continues this one, which an earlier export or verify printed.",
 )
-@prints(VerifiedLedgerDocument)
+@prints(VerifiedLedger)
 @click.pass_obj
 def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
@@ -107,14 +106,13 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
         head = bytes.fromhex(match.group(2))
         tools.require_extends(archive.history, length=int(match.group(1)), head=head)
     history = archive.history
-    document: VerifiedLedgerDocument = {
-        "command": "budget verify",
-        "entries": history.length,
-        "head": history.head.hex(),
-        "extends": noted,
-        "releases": [_verified(site, archive, charged) for charged in history.charges],
-    }
-    emit(document, verified_text(document), as_json=as_json)
+    verified = VerifiedLedger(
+        entries=history.length,
+        head=history.head,
+        extends=noted,
+        releases=tuple(_verified(site, archive, charged) for charged in history.charges),
+    )
+    emit(verified, verified_text(verified), as_json=as_json)
 
 
 @click.command("plan")
@@ -131,7 +129,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     show_default=True,
     help="How many times each release is made.",
 )
-@prints(BudgetPlanDocument)
+@prints(BudgetPlan)
 @click.pass_obj
 def plan(
     folder: Path,
@@ -158,22 +156,15 @@ def plan(
     history = read_history(site.ledger)
     population, populations = data_set.account.population, policy.populations
     tied = history.tied_to(population.name, populations)
-    budget, total = population.budget, history.total(population.name, populations)
+    total = history.total(population.name, populations)
     request = _wanted(history, epsilon, delta, files) * times
-    steps = tools.plan(budget, total, request, tied=[each.budget for each in tied])
-    document: BudgetPlanDocument = {
-        "command": "budget plan",
-        "data_set": data_set.name,
-        "population": population.name,
-        "tied_to": [each.name for each in tied],
-        "epsilon": decimal_text(budget.epsilon),
-        "delta": decimal_text(budget.delta),
-        "spent": optional_text(spent(budget, total)),
-        "remaining": optional_text(remaining(budget, total)),
-        "steps": steps,
-    }
-    text = plan_text(document, width=terminal_width())
-    emit(document, text, as_json=as_json)
+    steps = tools.plan(population.budget, total, request, tied=[each.budget for each in tied])
+    planned = BudgetPlan(
+        data_set=data_set.name,
+        population=population_budget(population.name, policy, history),
+        steps=steps,
+    )
+    emit(planned, plan_text(planned, width=terminal_width()), as_json=as_json)
 
 
 def _wanted(
@@ -205,24 +196,20 @@ def _verified(
 ) -> VerifiedRelease:
     """The state of a release, and which parts of its receipt could be compared."""
     request, history = charged.request, archive.history
-    verified: VerifiedRelease = {
-        "sequence": charged.sequence,
-        "study": request.study,
-        "model": request.name or None,
-        "release_id": charged.release_id.hex(),
-        "receipt": None,
-        "recomputed": False,
-    }
+    verified = VerifiedRelease(
+        sequence=charged.sequence,
+        study=request.study,
+        model=request.name or None,
+        release_id=charged.release_id,
+    )
     receipt = archive.receipts.get(charged.release_id)
     if receipt is None or isinstance(charged, Recovery):  # a curator has the receipt
         return verified
     tools.check_receipt(charged, history, receipt)
-    verified["receipt"] = "as charged"
     study = None if request.makes_file else _kept(site, request.study, request.request_digest)
     if study is not None:
         tools.check_implied(study, charged, receipt)
-        verified["recomputed"] = True
-    return verified
+    return replace(verified, receipt="as charged", recomputed=study is not None)
 
 
 def _kept(site: Site, name: str, digest: str) -> Study | None:

@@ -39,10 +39,11 @@ from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import Held, require_borne_out
+from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import Table, open_table
 from dppca.owner.records.locations import find_shared_rows
-from dppca.owner.release.contribution import remaining, review, spent
+from dppca.owner.release.contribution import review
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off

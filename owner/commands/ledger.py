@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from dppca.common.amounts import decimal_text
 from dppca.common.checkpoints import checkpoint
 from dppca.common.clock import read_unix_time, utc_now
 from dppca.common.console import CommandGroup, emit, prints, say, terminal_width
@@ -20,6 +20,7 @@ from dppca.owner.client.recovery import (
     make_recovery,
 )
 from dppca.owner.client.session import compare_ledger, connect
+from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.commands.interrupt import report_entries_on_interrupt
 from dppca.owner.ledger.chain import FIRST, History
@@ -27,12 +28,11 @@ from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.mark import Held, not_borne_out, read_mark
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.release.contribution import remaining, spent
-from dppca.owner.render.charges import optional_text
-from dppca.owner.render.ledger import RecoveredRelease, RecoveryDocument, recovery_text
+from dppca.owner.render.charges import charged_cost
+from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
-from dppca.owner.site.policy import DataSet, Policy, load_policy
+from dppca.owner.site.policy import Policy, load_policy
 
 
 @click.group("ledger", cls=CommandGroup)
@@ -61,7 +61,7 @@ def command() -> None:
 )
 @click.option("--reason", help="With --disown: why, in one line; the ledger keeps it.")
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
-@prints(RecoveryDocument)
+@prints(LedgerRecovery)
 @click.pass_obj
 def recover(
     folder: Path,
@@ -100,18 +100,20 @@ def recover(
         entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
         known = 0 if mark is None or history.extends(mark.length, mark.head) else mark.length
         wrong = not_borne_out(held, history)
-        document = _document(site, missing, chosen, refused, history, policy)
-        document["entries_known"] = max(known, wrong.length)
-        if entries or refused or document["entries_known"]:
-            text = recovery_text(document, width=terminal_width(err=True))
+        recovery = replace(
+            _describe(site, missing, entries, refused, history, policy),
+            entries_known=max(known, wrong.length),
+        )
+        if entries or refused or recovery.entries_known:
+            text = recovery_text(recovery, width=terminal_width(err=True))
             if not yes:
                 require_terminal(look="look at `dppca-owner budget`")
                 ask(text, "Enter this in the ledger?")
             elif not as_json:
                 say(text, err=True)
         _enter(site, client, [*entries, *refused], wrong)
-        document["acknowledgements"] = _keep_acknowledgements(site, client)
-        emit(document, _done_text(document), as_json=as_json)
+        recovery = replace(recovery, acknowledgements=_keep_acknowledgements(site, client))
+        emit(recovery, _done_text(recovery), as_json=as_json)
 
 
 def _found(
@@ -143,7 +145,7 @@ def _enter(
     compare_ledger(site, client)
 
 
-def _keep_acknowledgements(site: Site, client: CuratorClient) -> list[str]:
+def _keep_acknowledgements(site: Site, client: CuratorClient) -> tuple[str, ...]:
     """Keep the curator's acknowledgements of recovered contributions; return their files."""
     signed = acknowledgements(
         client.contributions(),
@@ -153,62 +155,47 @@ def _keep_acknowledgements(site: Site, client: CuratorClient) -> list[str]:
     )
     for study, content in signed.items():
         save(acknowledgement_path(site, study), content)
-    return [str(acknowledgement_path(site, study)) for study in signed]
+    return tuple(str(acknowledgement_path(site, study)) for study in signed)
 
 
-def _document(
+def _describe(
     site: Site,
     found: list[RecoveredContribution],
-    chosen: dict[str, DataSet],
+    entries: list[Recovery],
     refused: list[Disowning],
     history: History,
     policy: Policy,
-) -> RecoveryDocument:
-    recovered: list[RecoveredRelease] = []
+) -> LedgerRecovery:
     after = history.copy()
-    for each in found:
-        data_set = chosen[each.study.name]
-        made = make_recovery(each, data_set, now=utc_now())
-        after.add(made, FIRST)
-        request = made.request
-        recovered.append(
-            {
-                "study": each.study.name,
-                "data_set": data_set.name,
-                "population": data_set.account.population.name,
-                "release_id": each.release_id.hex(),
-                "received": read_unix_time(each.received_s).isoformat(),
-                "rows": each.receipt.n_rows,
-                **request.cost_fields(),
-                "charged_before": each.data_set is not None,
-                "signed": not each.unproved,
-                "unproved": each.unproved,
-            }
-        )
-    totals = {each.name: after.total(each.name, policy.populations) for each in policy.populations}
-    return {
-        "command": "ledger recover",
-        "owner": site.name,
-        "recovered": recovered,
-        "disowned": [{"study": each.study, "reason": each.reason} for each in refused],
-        "populations": [
-            {
-                "name": each.name,
-                "epsilon": decimal_text(each.budget.epsilon),
-                "delta": decimal_text(each.budget.delta),
-                "spent": optional_text(spent(each.budget, totals[each.name])),
-                "remaining": optional_text(remaining(each.budget, totals[each.name])),
-            }
-            for each in policy.populations
-        ],
-        "entries": history.length,
-        "entries_known": 0,
-        "acknowledgements": [],
-    }
+    for entry in entries:
+        after.add(entry, FIRST)
+    return LedgerRecovery(
+        owner=site.name,
+        recovered=tuple(
+            RecoveredRelease(
+                study=each.study.name,
+                data_set=entry.request.data_set,
+                population=entry.request.account.population.name,
+                release_id=each.release_id,
+                received=read_unix_time(each.received_s),
+                rows=each.receipt.n_rows,
+                **charged_cost(entry.request),
+                charged_before=each.data_set is not None,
+                unproved=each.unproved,
+            )
+            for each, entry in zip(found, entries, strict=True)
+        ),
+        disowned=tuple(refused),
+        populations=tuple(
+            population_budget(each.name, policy, after) for each in policy.populations
+        ),
+        entries=history.length,
+        entries_known=0,
+    )
 
 
-def _done_text(document: RecoveryDocument) -> str:
-    number, refused = len(document["recovered"]), len(document["disowned"])
+def _done_text(recovery: LedgerRecovery) -> str:
+    number, refused = len(recovery.recovered), len(recovery.disowned)
     if not number and not refused:
         return "The ledger knows all that the curator holds of this site. The site is not locked."
     return (

@@ -18,7 +18,8 @@ from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
-from dppca.owner.render.review import ReviewDocument, review_document
+from dppca.owner.render.charges import charged_cost
+from dppca.owner.render.review import ReviewDocument, review_aggregate
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, load_policy
@@ -50,12 +51,30 @@ class Look:
 
     def document(self) -> ReviewDocument:
         """What ``review --json`` prints."""
-        return {
-            "command": "review",
-            **review_document(self.review, self.state, self.forecast, self.agreement),
-            "refused": "; ".join(map(str, self.refusals)) or None,
-            "coded_by_rule": self.counted.counts_document(self.study.faults),
-        }
+        found, request, noise = self.review, self.review.request, self.review.calibration
+        return ReviewDocument(
+            study=self.study.name,
+            digest=self.study.digest,
+            state=self.state,
+            data_set=request.data_set,
+            rows=found.n_rows,
+            entries=found.n_entries,
+            bytes=found.n_bytes,
+            mechanism=request.mechanism,
+            **charged_cost(request),
+            nominal_epsilon=noise.nominal,
+            federation=found.federation,
+            aggregate=None if self.agreement is None else review_aggregate(found, self.agreement),
+            relation=noise.sensitivity.relation.value,
+            max_rows_per_person=noise.max_rows_per_person,
+            parameters=noise.law.parameters(),
+            resolution_bits=noise.sensitivity.resolution_bits,
+            budget=found.budget_status,
+            next=found.step,
+            forecast=self.forecast,
+            refused="; ".join(map(str, self.refusals)) or None,
+            coded_by_rule=self.counted.counts_document(self.study.faults),
+        )
 
 
 def look(

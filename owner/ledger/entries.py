@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Self
 
+from dppca.common.documents import DigestText, TimeText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import CostFields, cost_fields
@@ -193,12 +194,12 @@ class Disowning:
     It charges nothing. The study counts as contributed to: a curator takes one release.
     """
 
-    sequence: int
-    time: str
-    release_id: bytes
-    study: str
-    study_digest: str
-    reason: str
+    sequence: Annotated[int, "number of the ledger's entry"]
+    time: Annotated[TimeText, "when it was disowned"]
+    release_id: Annotated[bytes, "identifier of the release"]
+    study: Annotated[str, "name of the study"]
+    study_digest: Annotated[DigestText, "digest of the study"]
+    reason: Annotated[str, "the steward's reason"]
 
 
 @dataclass(frozen=True, slots=True)

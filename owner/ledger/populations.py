@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 
-from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.accounting import Budget, PrivacyCost
 
 _SOURCE = "source "  # no name has a space
 
@@ -128,3 +129,22 @@ def follow_ties(start: frozenset[str], known: Iterable[frozenset[str]]) -> froze
             return tied
         tied = tied.union(*(each for each in waiting if not tied.isdisjoint(each)))
         waiting = apart
+
+
+def spent(budget: Budget, total: PrivacyCost) -> Decimal | None:
+    """Epsilon of a total at the budget's delta; None where there is none (rho at delta 0)."""
+    return None if _has_no_epsilon(budget, total) else budget.spent(total)
+
+
+def remaining(budget: Budget, total: PrivacyCost) -> Decimal | None:
+    """Epsilon left for pure releases; None as in `spent`."""
+    return None if _has_no_epsilon(budget, total) else budget.remaining(total)
+
+
+def admits_total(budget: Budget, total: PrivacyCost) -> bool:
+    """Whether a budget covers a total; it covers none that no finite epsilon describes."""
+    return not _has_no_epsilon(budget, total) and budget.admits(total)
+
+
+def _has_no_epsilon(budget: Budget, total: PrivacyCost) -> bool:
+    return total.rho > 0 and budget.delta == 0

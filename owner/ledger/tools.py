@@ -6,12 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Annotated, TypedDict, cast
+from typing import Annotated, cast
 
-from dppca.common.amounts import decimal_text
 from dppca.common.attestation.claims import require_implied
-from dppca.common.documents import DecimalText, DigestText
+from dppca.common.documents import DigestText
 from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate
@@ -19,6 +19,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.entry_documents import EntryDocument
+from dppca.owner.ledger.populations import admits_total, remaining, spent
 
 MOST_FITTING = 1_000_000
 _EXACT = Context(prec=120)
@@ -112,15 +113,16 @@ def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> Non
         raise damaged(reservation.sequence, str(error)) from error
 
 
-class PlannedRelease(TypedDict):
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
     """What one further release would leave of a budget."""
 
     what: Annotated[str, "the release, in words"]
-    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+    charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
+    charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
     admitted: Annotated[bool, "whether the budget covers it"]
-    spent: Annotated[DecimalText | None, "epsilon spent afterwards; null if it is not finite"]
-    remaining: Annotated[DecimalText | None, "epsilon left afterwards; null if it is not finite"]
+    spent: Annotated[Decimal | None, "epsilon spent afterwards; null if it is not finite"]
+    remaining: Annotated[Decimal | None, "epsilon left afterwards; null if it is not finite"]
     fits: Annotated[int, "how often the budget covers it, at most a million"]
 
 
@@ -135,24 +137,14 @@ def plan(
 
     ``tied`` are budgets of other populations that each release counts for too.
     """
-    problems = []
+    steps = []
     for what, charge in request:
         fits = min(fitting(each, total, charge) for each in (budget, *tied))
         if fits:
             total = total + charge
-        finite = not _has_no_epsilon(budget, total)
-        problems.append(
-            PlannedRelease(
-                what=what,
-                charged_epsilon=decimal_text(charge.epsilon),
-                charged_rho=decimal_text(charge.rho),
-                admitted=fits > 0,
-                spent=decimal_text(budget.spent(total)) if finite else None,
-                remaining=decimal_text(budget.remaining(total)) if finite else None,
-                fits=fits,
-            )
-        )
-    return problems
+        left = spent(budget, total), remaining(budget, total)
+        steps.append(PlannedRelease(what, charge.epsilon, charge.rho, fits > 0, *left, fits))
+    return steps
 
 
 def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
@@ -165,7 +157,7 @@ def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
             rho=_EXACT.multiply(charge.rho, amount),
         )
         whole = total + many
-        return not _has_no_epsilon(budget, whole) and budget.admits(whole)
+        return admits_total(budget, whole)
 
     low, high = 0, 1
     while high <= MOST_FITTING and admits(high):
@@ -178,7 +170,3 @@ def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
         else:
             high = middle
     return low
-
-
-def _has_no_epsilon(budget: Budget, total: PrivacyCost) -> bool:
-    return total.rho > 0 and budget.delta == 0

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import Annotated
 
 import numpy as np
 
@@ -38,7 +39,6 @@ from dppca.common.errors import BudgetExceededError, StudyStateError
 from dppca.common.messages import StudyState
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
-from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
@@ -46,7 +46,7 @@ from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
-from dppca.owner.ledger.populations import Account, Population
+from dppca.owner.ledger.populations import Account, admits_total, remaining, spent
 from dppca.owner.site.policy import DataSet, Policy
 
 _MAX_DRAWS, _MIN_DRAWS = 100, 8
@@ -67,53 +67,43 @@ class NextStep(StrEnum):
     """Its bytes are stored: send them as they are, at no further charge."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Noise against assumed spectra; variances are in squared coded units.
+    """What may be found, from the study and the number of rows alone."""
 
-    Attributes
-    ----------
-    noise_edge, draws
-        And how many draws it was simulated from.
-    largest_variance
-        T, see the module.
-    assumed_components
-        How many of the assumed ``1/i`` eigenvalues are above the edge.
-    assumed_first
-        The largest of them.
-    relations
-        Whether relations between attributes are left; None where that is not known.
-    """
-
-    noise_edge: float
-    draws: int
-    largest_variance: float
-    assumed_first: float
-    assumed_components: int
-    relations: Relations | None
+    noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
+    draws: Annotated[int, "simulated draws of noise behind it"]
+    largest_variance: Annotated[float, "largest total variance that the schema allows"]
+    assumed_spectrum: Annotated[str, "assumption about the eigenvalues"] = (
+        "eigenvalues in proportion to 1/i, their sum the largest variance"
+    )
+    assumed_first: Annotated[float, "first eigenvalue under that assumption"]
+    assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
+    owners: Annotated[int, "owners that are assumed to take part"]
+    rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
+    relations: Annotated[
+        Relations | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetStatus:
-    """A population's budget before and after a study; None where no finite epsilon describes it.
+    """The lifetime budget of a population, before and after a release.
 
-    ``remaining`` is the epsilon that is left for pure releases.
-
-    Attributes
-    ----------
-    tied
-        Other populations of the policy that each charge counts for too.
-    admitted
-        Whether the budgets of all of them cover it.
+    An epsilon is None where no finite one describes the charges; what remains is for pure releases.
     """
 
-    population: Population
-    tied: tuple[Population, ...]
-    spent_before: Decimal | None
-    remaining_before: Decimal | None
-    spent_after: Decimal | None
-    remaining_after: Decimal | None
-    admitted: bool
+    population: Annotated[str, "population that is charged"]
+    who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"]
+    tied_to: Annotated[tuple[str, ...], "populations that the charge counts for too"]
+    epsilon: Annotated[Decimal, "lifetime budget"]
+    delta: Annotated[Decimal, "delta of the budget"]
+    spent_before: Annotated[Decimal | None, "epsilon spent so far"]
+    remaining_before: Annotated[Decimal | None, "epsilon left so far"]
+    spent_after: Annotated[Decimal | None, "epsilon spent with the release"]
+    remaining_after: Annotated[Decimal | None, "epsilon left with the release"]
+    admitted: Annotated[bool, "whether the budgets of all of them cover it"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +281,7 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
     )
     total = history.total(name, account.populations)
     tied = history.tied_to(name, account.populations)
-    if later and not all(_admits(each.budget, total) for each in (account.population, *tied)):
+    if later and not all(admits_total(each.budget, total) for each in (account.population, *tied)):
         raise BudgetExceededError(
             f"{stored.request.title} was drawn before other charges of population {name} were "
             "recovered; the lifetime budget does not cover all of them, so it is not sent. Its "
@@ -322,6 +312,8 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
         largest_variance=total,
         assumed_first=float(spectrum[0]),
         assumed_components=int(np.count_nonzero(spectrum > edge.value)),
+        owners=len(owner_rows),
+        rows_per_owner=n_rows,
         relations=judge_relations(study, calibration, owner_rows=owner_rows),
     )
 
@@ -334,31 +326,16 @@ def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetSt
     tied = history.tied_to(account.population.name, account.populations)
     step = decide_step(history, digest)
     after = before + request.charge if step is NextStep.RESERVE else before
-    fits = all(_admits(each.budget, after) for each in (account.population, *tied))
+    fits = all(admits_total(each.budget, after) for each in (account.population, *tied))
     return BudgetStatus(
-        population=account.population,
-        tied=tied,
+        population=account.population.name,
+        who=account.population.who,
+        tied_to=tuple(each.name for each in tied),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
         spent_before=spent(budget, before),
         remaining_before=remaining(budget, before),
         spent_after=spent(budget, after),
         remaining_after=remaining(budget, after),
         admitted=fits or step in (NextStep.SEND, NextStep.NOTHING),
     )
-
-
-def spent(budget: Budget, total: PrivacyCost) -> Decimal | None:
-    """Epsilon of a total at the budget's delta; None where there is none (rho at delta 0)."""
-    return None if _has_no_epsilon(budget, total) else budget.spent(total)
-
-
-def remaining(budget: Budget, total: PrivacyCost) -> Decimal | None:
-    """Epsilon left for pure releases; None as in `spent`."""
-    return None if _has_no_epsilon(budget, total) else budget.remaining(total)
-
-
-def _admits(budget: Budget, total: PrivacyCost) -> bool:
-    return not _has_no_epsilon(budget, total) and budget.admits(total)
-
-
-def _has_no_epsilon(budget: Budget, total: PrivacyCost) -> bool:
-    return total.rho > 0 and budget.delta == 0

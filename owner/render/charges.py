@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Annotated, Any
 
 from dppca.common.amounts import decimal_text, left_text, spent_text
 from dppca.common.privacy.receipts import CostFields
+from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release.contribution import BudgetStatus
 
 
-def optional_text(number: Decimal | None) -> str | None:
-    """A decimal in full, or None."""
-    return None if number is None else decimal_text(number)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedCost:
+    """A claim and a charge."""
+
+    epsilon: Annotated[Decimal, "epsilon of the guarantee"]
+    delta: Annotated[Decimal, "delta of the guarantee"]
+    charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
+    charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
+
+
+def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
+    """The fields of `ChargedCost`."""
+    return {
+        "epsilon": request.epsilon,
+        "delta": request.delta,
+        "charged_epsilon": request.charge.epsilon,
+        "charged_rho": request.charge.rho,
+    }
 
 
 def charge_text(cost: CostFields) -> str:
@@ -22,27 +40,26 @@ def charge_text(cost: CostFields) -> str:
 
 def standing_lines(status: BudgetStatus) -> list[str]:
     """What is left of a population's lifetime budget."""
-    people, budget = status.population, status.population.budget
-    whole = f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}"
+    whole = f"epsilon {decimal_text(status.epsilon)} at delta {decimal_text(status.delta)}"
     lines = [
-        f"  it counts for population {each.name} too, which has charges in common"
-        for each in status.tied
+        f"  it counts for population {name} too, which has charges in common"
+        for name in status.tied_to
     ]
     if not status.admitted:
         return [
             *lines,
-            f"  NOT COVERED by the lifetime budget of population {people.name}"
+            f"  NOT COVERED by the lifetime budget of population {status.population}"
             f"{' or of one of these' if lines else ''}, {whole}: it would be refused",
         ]
     left = [left_text(each) for each in (status.remaining_before, status.remaining_after)]
-    named = f"{people.name} ({people.who})" if people.who else people.name
+    named = f"{status.population} ({status.who})" if status.who else status.population
     return [
         f"  budget of population {named}, {whole}: {left[0]} left before, {left[1]} after",
         *lines,
     ]
 
 
-def charged_text(population: str, left: str | None) -> str:
+def charged_text(population: str, left: Decimal | str | None) -> str:
     """Whom a release was charged to, and what is left."""
     known = (
         "policy.yaml does not state its budget now"

@@ -3,58 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NotRequired, TypedDict
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal, NotRequired
 
-from dppca.common.amounts import left_text, spent_text
-from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
-from dppca.common.privacy.receipts import CostFields
+from dppca.common.amounts import decimal_text, left_text, spent_text
+from dppca.common.documents import DigestText, Document, PathText, TimeText
 from dppca.common.tables import text_table
+from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
-from dppca.owner.render.charges import other_owners
+from dppca.owner.render.charges import ChargedCost, other_owners
 
 
-class LedgerState(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerState:
     """A ledger, the whole of which was verified."""
 
     path: Annotated[PathText, "the ledger's file"]
     entries: Annotated[int, "number of entries"]
-    head: Annotated[DigestText, "SHA-256 of the last entry"]
-    verified: Annotated[bool, "always true: a ledger that does not verify is an error"]
+    head: Annotated[bytes, "SHA-256 of the last entry"]
+    verified: Annotated[bool, "always true: a ledger that does not verify is an error"] = True
 
 
-class BudgetFigures(TypedDict):
-    """Charges, and a population's lifetime budget."""
-
-    charged_epsilon: Annotated[DecimalText, "sum of the charges in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "sum of the charges in rho (zCDP)"]
-    epsilon: Annotated[
-        DecimalText | None,
-        "the population's lifetime budget; null if policy.yaml does not state it",
-    ]
-    delta: Annotated[DecimalText | None, "delta of the budget"]
-    spent: Annotated[
-        DecimalText | None, "epsilon of all charges of the population together, at that delta"
-    ]
-    remaining: Annotated[DecimalText | None, "epsilon that is left to the population"]
-
-
-class PopulationBudget(BudgetFigures):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopulationBudget:
     """What was charged to a population, and the lifetime budget that policy.yaml gives it."""
 
     name: Annotated[str, "name of the population; of a data set with a budget of its own, its name"]
-    who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"]
-    data_sets: Annotated[list[str], "data sets that draw on it now"]
-    tied_to: Annotated[list[str], "populations that all of these charges count for too"]
+    who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"] = ""
+    data_sets: Annotated[tuple[str, ...], "data sets that draw on it now"] = ()
+    tied_to: Annotated[tuple[str, ...], "populations that all of these charges count for too"]
+    charged_epsilon: Annotated[Decimal, "sum of the charges in pure epsilon"]
+    charged_rho: Annotated[Decimal, "sum of the charges in rho (zCDP)"]
+    epsilon: Annotated[
+        Decimal | None, "the lifetime budget; null if policy.yaml does not state it"
+    ] = None
+    delta: Annotated[Decimal | None, "delta of the budget"] = None
+    spent: Annotated[
+        Decimal | None, "epsilon of all charges of the population together, at that delta"
+    ] = None
+    remaining: Annotated[Decimal | None, "epsilon that is left to the population"] = None
 
 
-class DataSetBudget(BudgetFigures):
-    """What was charged for a data set under its name, and how its population stands."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSetCharges:
+    """What was charged for a data set under its name."""
 
     name: Annotated[str, "name of the data set"]
     population: Annotated[str, "population that it draws on, or drew on last"]
+    charged_epsilon: Annotated[Decimal, "sum of the charges in pure epsilon"]
+    charged_rho: Annotated[Decimal, "sum of the charges in rho (zCDP)"]
 
 
-class ChargedRelease(CostFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedRelease(ChargedCost):
     """One charge and the state of its release."""
 
     sequence: Annotated[int, "number of the ledger's entry"]
@@ -64,7 +67,7 @@ class ChargedRelease(CostFields):
     study: Annotated[str, "name of the study"]
     model: Annotated[str | None, "what was released besides moments; null for a contribution"]
     digest: Annotated[DigestText, "digest of the study, or of the request for a model"]
-    release_id: Annotated[DigestText, "identifier of the release"]
+    release_id: Annotated[bytes, "identifier of the release"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
     state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
@@ -72,7 +75,8 @@ class ChargedRelease(CostFields):
     honest: Annotated[int | None, "masked: owners on whose noise it rests; null else"]
 
 
-class OfferedOpening(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedOpening:
     """An opener key of this site, and how far it came. Nothing is charged for it."""
 
     study: Annotated[str, "name of the study"]
@@ -81,69 +85,47 @@ class OfferedOpening(TypedDict):
     state: Annotated[Literal["offered", "voted", "opened", "acknowledged"], "its last step"]
 
 
-class DisownedRelease(TypedDict):
-    """A contribution at the curator that this site did not send."""
-
-    sequence: Annotated[int, "number of the ledger's entry"]
-    time: Annotated[TimeText, "when it was disowned"]
-    study: Annotated[str, "name of the study"]
-    digest: Annotated[DigestText, "digest of the study"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    reason: Annotated[str, "the steward's reason"]
-
-
-class BudgetDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteBudgets:
     """Charges and lifetime budgets of a site."""
 
     ledger: Annotated[LedgerState, "the ledger"]
-    populations: Annotated[list[PopulationBudget], "one entry for each population"]
-    data_sets: Annotated[list[DataSetBudget], "one entry for each data set"]
-    releases: Annotated[list[ChargedRelease], "all charges, in the ledger's order"]
-    disowned: Annotated[list[DisownedRelease], "contributions that this site did not send"]
-    openings: Annotated[list[OfferedOpening], "opener keys of this site, in the ledger's order"]
+    populations: Annotated[tuple[PopulationBudget, ...], "one entry for each population"]
+    data_sets: Annotated[tuple[DataSetCharges, ...], "one entry for each data set"]
+    releases: Annotated[tuple[ChargedRelease, ...], "all charges, in the ledger's order"]
+    disowned: Annotated[tuple[Disowning, ...], "contributions that this site did not send"]
+    openings: Annotated[
+        tuple[OfferedOpening, ...], "opener keys of this site, in the ledger's order"
+    ]
 
 
-class RecoveredRelease(CostFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredRelease(ChargedCost):
     """A contribution that the curator holds and the ledger did not know."""
 
     study: Annotated[str, "name of the study"]
     data_set: Annotated[str, "data set that it was computed from"]
     population: Annotated[str, "population that it is charged to"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    received: Annotated[TimeText, "when the curator received it"]
+    release_id: Annotated[bytes, "identifier of the release"]
+    received: Annotated[datetime, "when the curator received it"]
     rows: Annotated[int, "rows that its receipt states"]
     charged_before: Annotated[bool, "whether the ledger holds the charge already"]
-    signed: Annotated[bool, "whether this site's signature of the receipt verifies"]
-    unproved: Annotated[str, "why it does not; empty if it does"]
+    unproved: Annotated[str, "why this site's signature of the receipt does not verify; else empty"]
 
 
-class DisownedStudy(TypedDict):
-    """A contribution that is disowned now."""
-
-    study: Annotated[str, "name of the study"]
-    reason: Annotated[str, "the steward's reason"]
-
-
-class RecoveredBudget(TypedDict):
-    """A population's budget once the recovered charges are entered."""
-
-    name: Annotated[str, "name of the population"]
-    epsilon: Annotated[DecimalText, "lifetime budget"]
-    delta: Annotated[DecimalText, "delta of the budget"]
-    spent: Annotated[DecimalText | None, "epsilon of all charges together"]
-    remaining: Annotated[DecimalText | None, "epsilon that is left"]
-
-
-class RecoveryDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRecovery:
     """What a recovery entered in the ledger."""
 
     owner: Annotated[str, "name of this site"]
-    recovered: Annotated[list[RecoveredRelease], "contributions that were charged again"]
-    disowned: Annotated[list[DisownedStudy], "contributions that this site did not send"]
-    populations: Annotated[list[RecoveredBudget], "budgets afterwards"]
+    recovered: Annotated[tuple[RecoveredRelease, ...], "contributions that were charged again"]
+    disowned: Annotated[tuple[Disowning, ...], "contributions that this site did not send"]
+    populations: Annotated[tuple[PopulationBudget, ...], "budgets afterwards"]
     entries: Annotated[int, "entries of the ledger before the recovery"]
     entries_known: Annotated[int, "entries of the ledger that was in use; 0 if unknown"]
-    acknowledgements: Annotated[list[str], "paths of the curator's acknowledgements"]
+    acknowledgements: Annotated[
+        tuple[str, ...], "paths of the curator's acknowledgements, once they are here"
+    ] = ()
 
 
 class ExportDocument(Document):
@@ -156,139 +138,137 @@ class ExportDocument(Document):
     output: NotRequired[Annotated[PathText, "file that holds them; with `--output`"]]
 
 
-class VerifiedRelease(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRelease:
     """A charge, and what of its receipt was compared."""
 
     sequence: Annotated[int, "number of the ledger's entry"]
     study: Annotated[str, "name of the study"]
     model: Annotated[str | None, "what was released besides moments; null for a contribution"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    receipt: Annotated[Literal["as charged"] | None, "null if this site holds no receipt"]
-    recomputed: Annotated[bool, "whether sensitivity and noise were computed from the study"]
+    release_id: Annotated[bytes, "identifier of the release"]
+    receipt: Annotated[Literal["as charged"] | None, "null if this site holds no receipt"] = None
+    recomputed: Annotated[bool, "whether sensitivity and noise were computed from the study"] = (
+        False
+    )
 
 
-class VerifiedLedgerDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedLedger:
     """What of a ledger was verified."""
 
     entries: Annotated[int, "number of entries"]
-    head: Annotated[DigestText, "SHA-256 of the last entry"]
+    head: Annotated[bytes, "SHA-256 of the last entry"]
     extends: Annotated[str | None, "`LENGTH:HEAD` that was compared"]
-    releases: Annotated[list[VerifiedRelease], "all charges, in the ledger's order"]
+    releases: Annotated[tuple[VerifiedRelease, ...], "all charges, in the ledger's order"]
 
 
-class BudgetPlanDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetPlan:
     """What further releases would leave of a population's lifetime budget."""
 
     data_set: Annotated[str, "name of the data set"]
-    population: Annotated[str, "population that it draws on"]
-    tied_to: Annotated[list[str], "populations whose budgets have to cover each release too"]
-    epsilon: Annotated[DecimalText, "lifetime budget"]
-    delta: Annotated[DecimalText, "delta of the budget"]
-    spent: Annotated[DecimalText | None, "epsilon of all charges together"]
-    remaining: Annotated[DecimalText | None, "epsilon that is left"]
+    population: Annotated[PopulationBudget, "population that it draws on, as it stands"]
     steps: Annotated[list[PlannedRelease], "one after the other"]
 
 
-def budget_text(document: BudgetDocument, *, width: int | None = None) -> str:
+def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
     """Budgets and charges, as two tables; `width` is the terminal's, None where there is none."""
-    ledger = document["ledger"]
-    lines = [f"Ledger: {ledger['entries']} entries, the chain verifies."]
+    ledger = document.ledger
+    lines = [f"Ledger: {ledger.entries} entries, the chain verifies."]
     lines += _table(
         ["population", "data sets", "epsilon", "delta", "spent", "left", "pure epsilon", "rho"],
         [
             [
-                each["name"],
-                ", ".join(each["data_sets"]) or "-",
-                each["epsilon"] or "not in policy",
-                each["delta"] or "-",
-                spent_text(each["spent"]),
-                left_text(each["remaining"]),
-                spent_text(each["charged_epsilon"]),
-                spent_text(each["charged_rho"]),
+                each.name,
+                ", ".join(each.data_sets) or "-",
+                _exact(each.epsilon, "not in policy"),
+                _exact(each.delta),
+                spent_text(each.spent),
+                left_text(each.remaining),
+                spent_text(each.charged_epsilon),
+                spent_text(each.charged_rho),
             ]
-            for each in document["populations"]
+            for each in document.populations
         ],
         width,
     )
     lines += [
         "",
-        *(f"{each['name']}: {each['who']}" for each in document["populations"] if each["who"]),
+        *(f"{each.name}: {each.who}" for each in document.populations if each.who),
         *(
-            f"{each['name']} has all charges in common with {', '.join(each['tied_to'])}: the "
+            f"{each.name} has all charges in common with {', '.join(each.tied_to)}: the "
             "same names or sources were charged for both."
-            for each in document["populations"]
-            if each["tied_to"]
+            for each in document.populations
+            if each.tied_to
         ),
     ]
     lines += _table(
         ["time", "population", "data set", "study", "epsilon", "delta", "rho", "rows", "state"],
         [
             [
-                each["time"],
-                each["population"],
-                each["data_set"],
-                each["study"] if not each["model"] else f"{each['study']}: {each['model']}",
-                each["epsilon"],
-                each["delta"],
-                spent_text(each["charged_rho"]),
-                "-" if each["rows"] is None else str(each["rows"]),
-                each["state"],
+                each.time,
+                each.population,
+                each.data_set,
+                each.study if not each.model else f"{each.study}: {each.model}",
+                decimal_text(each.epsilon),
+                decimal_text(each.delta),
+                spent_text(each.charged_rho),
+                "-" if each.rows is None else str(each.rows),
+                each.state,
             ]
-            for each in document["releases"]
+            for each in document.releases
         ],
         width,
     )
     lines += [
-        f"Disowned: a contribution to {each['study']} ({each['time']}). {each['reason']}"
-        for each in document["disowned"]
+        f"Disowned: a contribution to {each.study} ({each.time}). {each.reason}"
+        for each in document.disowned
     ]
     lines += [
-        f"Masked: the epsilon of {each['study']} is that of the federation's sum. It holds against "
-        f"the curator with any {other_owners(each['colluders'])}, as long as {each['honest']} "
+        f"Masked: the epsilon of {each.study} is that of the federation's sum. It holds against "
+        f"the curator with any {other_owners(each.colluders)}, as long as {each.honest} "
         "owners, this one among them, run this software."
-        for each in document["releases"]
-        if each["colluders"] is not None
+        for each in document.releases
+        if each.colluders is not None
     ]
     lines += [
-        f"Opener key of {each['study']}: {each['state']}, not charged."
-        for each in document["openings"]
+        f"Opener key of {each.study}: {each.state}, not charged." for each in document.openings
     ]
     return "\n".join(lines)
 
 
-def recovery_text(document: RecoveryDocument, *, width: int | None = None) -> str:
+def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     """What a recovery would enter, and what it would leave; `width` as in `budget_text`."""
-    lines = [f"What the curator holds of {document['owner']} and this ledger does not know:"]
+    lines = [f"What the curator holds of {document.owner} and this ledger does not know:"]
     lines += _table(
         ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
         [
             [
-                each["study"],
-                each["received"],
-                str(each["rows"]),
-                spent_text(each["charged_epsilon"]),
-                spent_text(each["charged_rho"]),
-                f"{each['population']} ({each['data_set']}"
-                f"{', charged before' if each['charged_before'] else ''})",
-                "signed by this site" if each["signed"] else f"NOT PROVED: {each['unproved']}",
+                each.study,
+                each.received.isoformat(),
+                str(each.rows),
+                spent_text(each.charged_epsilon),
+                spent_text(each.charged_rho),
+                f"{each.population} ({each.data_set}"
+                f"{', charged before' if each.charged_before else ''})",
+                f"NOT PROVED: {each.unproved}" if each.unproved else "signed by this site",
             ]
-            for each in document["recovered"]
+            for each in document.recovered
         ],
         width,
     )
     lines += [
-        f"  {each['study']}: disowned, charges nothing. {each['reason']}"
-        for each in document["disowned"]
+        f"  {each.study}: disowned, charges nothing. {each.reason}" for each in document.disowned
     ]
     lines += [
-        f"Population {each['name']}: of epsilon {each['epsilon']}, {spent_text(each['spent'])} "
-        f"would be spent and {left_text(each['remaining'])} left."
-        for each in document["populations"]
+        f"Population {each.name}: of epsilon {_exact(each.epsilon)}, {spent_text(each.spent)} "
+        f"would be spent and {left_text(each.remaining)} left."
+        for each in document.populations
     ]
-    if document["entries_known"]:
+    if document.entries_known:
         lines.append(
-            f"A ledger of {document['entries_known']} entries was in use; this one has "
-            f"{document['entries']}. Contributions are found again above. Models that "
+            f"A ledger of {document.entries_known} entries was in use; this one has "
+            f"{document.entries}. Contributions are found again above. Models that "
             "were released are known to no curator: if this ledger lacks one, lower the "
             "population's epsilon in policy.yaml by what its receipt says."
         )
@@ -303,44 +283,45 @@ def export_text(document: ExportDocument) -> str:
     )
 
 
-def verified_text(document: VerifiedLedgerDocument) -> str:
+def verified_text(document: VerifiedLedger) -> str:
     """What of a ledger was verified."""
-    releases = document["releases"]
-    stored = [each for each in releases if each["receipt"]]
-    again = sum(each["recomputed"] for each in releases)
+    releases = document.releases
+    stored = [each for each in releases if each.receipt]
+    again = sum(each.recomputed for each in releases)
     lines = [
-        f"Ledger: {document['entries']} entries, the chain verifies; {len(releases)} charges.",
+        f"Ledger: {document.entries} entries, the chain verifies; {len(releases)} charges.",
         f"  {len(stored)} stored releases have their bytes, and receipts that say what was charged",
         f"  {again} of them computed again from the study kept here",
     ]
-    if document["extends"]:
+    if document.extends:
         lines.append("  the chain goes on from the one that was noted")
-    if document["entries"]:
-        lines.append(f"To compare later: --extends {document['entries']}:{document['head']}")
+    if document.entries:
+        lines.append(f"To compare later: --extends {document.entries}:{document.head.hex()}")
     return "\n".join(lines)
 
 
-def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
+def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
     """Budget after each further release; `width` as in `budget_text`."""
+    people = document.population
     lines = [
-        f"Budget of population {document['population']} (data set {document['data_set']}): "
-        f"epsilon {document['epsilon']} at delta {document['delta']}; "
-        f"{left_text(document['remaining'])} is left. Nothing is charged by this.",
-        *(f"Each counts for population {name} too." for name in document["tied_to"]),
+        f"Budget of population {people.name} (data set {document.data_set}): epsilon "
+        f"{_exact(people.epsilon)} at delta {_exact(people.delta)}; "
+        f"{left_text(people.remaining)} is left. Nothing is charged by this.",
+        *(f"Each counts for population {name} too." for name in people.tied_to),
     ]
     lines += _table(
         ["further release", "epsilon", "rho", "spent", "left", "fits", ""],
         [
             [
-                each["what"],
-                spent_text(each["charged_epsilon"]),
-                spent_text(each["charged_rho"]),
-                spent_text(each["spent"]),
-                left_text(each["remaining"]),
-                "-" if _is_free(each) else f"{each['fits']} times",
-                "" if each["admitted"] else "WOULD BE REFUSED",
+                each.what,
+                spent_text(each.charged_epsilon),
+                spent_text(each.charged_rho),
+                spent_text(each.spent),
+                left_text(each.remaining),
+                "-" if _is_free(each) else f"{each.fits} times",
+                "" if each.admitted else "WOULD BE REFUSED",
             ]
-            for each in document["steps"]
+            for each in document.steps
         ],
         width,
     )
@@ -348,7 +329,11 @@ def plan_text(document: BudgetPlanDocument, *, width: int | None = None) -> str:
 
 
 def _is_free(step: PlannedRelease) -> bool:
-    return (step["charged_epsilon"], step["charged_rho"]) == ("0", "0")
+    return not (step.charged_epsilon or step.charged_rho)
+
+
+def _exact(amount: Decimal | None, missing: str = "-") -> str:
+    return missing if amount is None else decimal_text(amount)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Literal
 
-from dppca.common.documents import CodedByRule, DecimalText, DigestText, Document, PathText
+from dppca.common.documents import CodedByRule, DigestText, Document, PathText
 from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
@@ -55,7 +56,7 @@ class ReleasedModelDocument(Document, CostFields):
     data_set: Annotated[str, "data set that it was computed from"]
     population: Annotated[str, "population that was charged"]
     remaining: Annotated[
-        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
     ]
     label: Annotated[Label, "where the file may go"]
     rows: Annotated[int, "rows that it was computed from"]

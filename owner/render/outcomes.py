@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, TypedDict
 
 from dppca.common.documents import (
@@ -57,7 +58,7 @@ class ContributionDocument(Document, CostFields):
     data_set: Annotated[str, "data set that it was computed from"]
     population: Annotated[str, "population that was charged"]
     remaining: Annotated[
-        DecimalText | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
     ]
     rows: Annotated[int, "rows that it was computed from"]
     entries: Annotated[int, "noised sums that were sent"]

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, TypedDict
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
 
 from dppca.common.amounts import decimal_text
 from dppca.common.documents import (
     CodedByRule,
-    DecimalText,
     DigestText,
-    Document,
     TimeText,
 )
 from dppca.common.messages import StudyState
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
-from dppca.common.privacy.composition import describe_overlap
-from dppca.common.privacy.receipts import CostFields
-from dppca.common.relations import Relations, relations_lines
+from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
+from dppca.common.relations import relations_lines
 from dppca.common.study import Study
-from dppca.owner.release.contribution import Forecast, NextStep, Review
-from dppca.owner.render.charges import charge_text, optional_text, other_owners, standing_lines
+from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
+from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines
 from dppca.owner.site.agreement import Agreement
 
 _NEXT = {
@@ -38,66 +37,29 @@ _MASKED_LINES = (
 )
 
 
-class FederationGuarantee(TypedDict):
-    """The guarantee to one person, over the releases of all owners."""
-
-    epsilon: Annotated[DecimalText, "epsilon of all releases together"]
-    delta: Annotated[DecimalText, "delta of all releases together"]
-    assumptions: Annotated[list[str], "what has to hold for it"]
-
-
-class ReviewedBudget(TypedDict):
-    """The lifetime budget of a population, before and after the release."""
-
-    population: Annotated[str, "population that is charged"]
-    tied_to: Annotated[list[str], "populations that the charge counts for too"]
-    epsilon: Annotated[DecimalText, "lifetime budget"]
-    delta: Annotated[DecimalText, "delta of the budget"]
-    spent_before: Annotated[DecimalText | None, "epsilon spent so far"]
-    remaining_before: Annotated[DecimalText | None, "epsilon left so far"]
-    spent_after: Annotated[DecimalText | None, "epsilon spent with the release"]
-    remaining_after: Annotated[DecimalText | None, "epsilon left with the release"]
-    admitted: Annotated[bool, "whether the budgets of all of them cover it"]
-
-
-class ReviewForecast(TypedDict):
-    """What may be found, from the study and the number of rows alone."""
-
-    noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
-    draws: Annotated[int, "simulated draws of noise behind it"]
-    largest_variance: Annotated[float, "largest total variance that the schema allows"]
-    assumed_spectrum: Annotated[str, "assumption about the eigenvalues"]
-    assumed_first: Annotated[float, "first eigenvalue under that assumption"]
-    assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
-    owners: Annotated[int, "owners that are assumed to take part"]
-    rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
-    relations: Annotated[
-        Relations | None,
-        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
-    ]
-
-
-class ReviewedAggregate(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedAggregate:
     """Who makes a masked sum, and against whom it is protected."""
 
     quorum: Annotated[int, "least number of owners in the sum"]
     colluders: Annotated[int, "owners that may work together with the curator"]
     honest: Annotated[int, "owners, this one among them, that must not"]
-    openers: Annotated[list[str], "owners that take the masks away, once, after the deadline"]
+    openers: Annotated[tuple[str, ...], "owners that take the masks away, once, after the deadline"]
     spares: Annotated[int, "openers that may be gone for good"]
     open_by: Annotated[TimeText, "when the study stops waiting for openers"]
     epsilon_one_more: Annotated[
-        DecimalText | None, "epsilon if one more owner colludes; null: less than promised"
+        Decimal | None, "epsilon if one more owner colludes; null: less than promised"
     ]
     epsilon_all_others: Annotated[
-        DecimalText | None, "epsilon if all other owners collude; null: no protection"
+        Decimal | None, "epsilon if all other owners collude; null: no protection"
     ]
     keys_verified: Annotated[bool, "whether the keys of all owners are verified"]
-    unverified: Annotated[list[str], "owners whose keys are not"]
+    unverified: Annotated[tuple[str, ...], "owners whose keys are not"]
 
 
-class Reviewed(CostFields):
-    """What would leave, and what it would cost."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewDocument(ChargedCost):
+    """What a contribution would hold and cost."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -107,77 +69,38 @@ class Reviewed(CostFields):
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    nominal_epsilon: Annotated[DecimalText | None, "the study's epsilon where the charge differs"]
-    federation: Annotated[FederationGuarantee, "the guarantee over all owners"]
+    nominal_epsilon: Annotated[Decimal | None, "the study's epsilon where the charge differs"]
+    federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
     aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
     parameters: Annotated[dict[str, int], "integers of the noise's law, in integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
-    budget: Annotated[ReviewedBudget, "the population's lifetime budget"]
+    budget: Annotated[BudgetStatus, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
-    forecast: Annotated[ReviewForecast, "what may be found"]
-
-
-class ReviewDocument(Document, Reviewed):
-    """What a contribution would hold and cost."""
-
+    forecast: Annotated[Forecast, "what may be found"]
     refused: Annotated[
         str | None, "why `contribute` would refuse it, all reasons; null if it would not"
     ]
     coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
 
 
-def review_document(
-    found: Review, state: StudyState, expected: Forecast, agreement: Agreement | None
-) -> Reviewed:
-    """Everything a review says, as JSON; the agreement is that of a study's keys."""
-    request, status, calibration = found.request, found.budget_status, found.calibration
-    return {
-        "study": found.study.name,
-        "digest": found.study.digest,
-        "state": state,
-        "data_set": request.data_set,
-        "rows": found.n_rows,
-        "entries": found.n_entries,
-        "bytes": found.n_bytes,
-        "mechanism": request.mechanism,
-        **request.cost_fields(),
-        "nominal_epsilon": optional_text(calibration.nominal),
-        "federation": {
-            "epsilon": found.federation.epsilon,
-            "delta": found.federation.delta,
-            "assumptions": list(found.federation.assumptions),
-        },
-        "aggregate": None if agreement is None else _aggregate_document(found, agreement),
-        "relation": calibration.sensitivity.relation.value,
-        "max_rows_per_person": calibration.max_rows_per_person,
-        "parameters": calibration.law.parameters(),
-        "resolution_bits": calibration.sensitivity.resolution_bits,
-        "budget": {
-            "population": status.population.name,
-            "tied_to": [each.name for each in status.tied],
-            "epsilon": decimal_text(status.population.budget.epsilon),
-            "delta": decimal_text(status.population.budget.delta),
-            "spent_before": optional_text(status.spent_before),
-            "remaining_before": optional_text(status.remaining_before),
-            "spent_after": optional_text(status.spent_after),
-            "remaining_after": optional_text(status.remaining_after),
-            "admitted": status.admitted,
-        },
-        "next": found.step,
-        "forecast": {
-            "noise_edge": expected.noise_edge,
-            "draws": expected.draws,
-            "largest_variance": expected.largest_variance,
-            "assumed_spectrum": "eigenvalues in proportion to 1/i, their sum the largest variance",
-            "assumed_first": expected.assumed_first,
-            "assumed_components": expected.assumed_components,
-            "owners": len(found.study.owners),
-            "rows_per_owner": found.n_rows,
-            "relations": expected.relations,
-        },
-    }
+def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
+    """Against whom a masked contribution is protected."""
+    terms, study = agreement.terms, found.study
+    against = foresee_collusion(study, found.calibration)
+    return ReviewedAggregate(
+        quorum=terms.quorum,
+        colluders=terms.colluders,
+        honest=terms.honest,
+        openers=tuple(terms.openers),
+        spares=terms.spares,
+        open_by="" if study.open_by is None else study.open_by.isoformat(),
+        epsilon_one_more=None if against is None else against.one_more,
+        epsilon_all_others=None if against is None else against.all_others,
+        keys_verified=agreement.is_verified,
+        unverified=agreement.unknown,
+    )
 
 
 def _histograms(study: Study) -> str:
@@ -186,37 +109,20 @@ def _histograms(study: Study) -> str:
     return f"; among them the rows in each cell of {', '.join(names)}" if names else ""
 
 
-def _aggregate_document(found: Review, agreement: Agreement) -> ReviewedAggregate:
-    terms, study = agreement.terms, found.study
-    against = foresee_collusion(study, found.calibration)
-    return {
-        "quorum": terms.quorum,
-        "colluders": terms.colluders,
-        "honest": terms.honest,
-        "openers": list(terms.openers),
-        "spares": terms.spares,
-        "open_by": "" if study.open_by is None else study.open_by.isoformat(),
-        "epsilon_one_more": optional_text(None if against is None else against.one_more),
-        "epsilon_all_others": optional_text(None if against is None else against.all_others),
-        "keys_verified": agreement.is_verified,
-        "unverified": list(agreement.unknown),
-    }
-
-
 def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
     """Against whom, as long as what, and what is left otherwise."""
-    said, claim = _aggregate_document(found, agreement), found.calibration
+    said, claim = review_aggregate(found, agreement), found.calibration
     against = foresee_collusion(found.study, claim)
     more = [] if against is None else [f"  {describe_collusion(against)}"]
-    spares = f", {said['spares']} of whom may be gone for good" if said["spares"] else ""
+    spares = f", {said.spares} of whom may be gone for good" if said.spares else ""
     return [
         "Against whom (trust: aggregate):",
         f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
-        f"curator together with any {other_owners(said['colluders'])}, as long as "
-        f"{said['honest']} owners, this one among them, run this software",
+        f"curator together with any {other_owners(said.colluders)}, as long as "
+        f"{said.honest} owners, this one among them, run this software",
         *more,
         "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
-        f"  openers, who come back once by {said['open_by']}: {', '.join(said['openers'])}{spares}",
+        f"  openers, who come back once by {said.open_by}: {', '.join(said.openers)}{spares}",
         f"  {_verified_line(agreement)}",
         "  digest of the document that this site was sent, to be read to other owners' stewards, "
         f"who compare it with theirs: {found.study.digest}",

@@ -227,7 +227,6 @@ def fingerprint(planned: Review, moments: Moments | None) -> str:
     moments
         Sums of the rows as they were read; None where they were not read yet.
     """
-    status = planned.budget_status
     figures = (
         planned.study.digest,
         None if planned.is_live else planned.n_rows,
@@ -235,10 +234,7 @@ def fingerprint(planned: Review, moments: Moments | None) -> str:
         planned.request.data_set,
         planned.request.query_sha256,
         sorted(planned.request.cost_fields().items()),
-        status.population,
-        status.tied,
-        status.spent_before,
-        status.spent_after,
+        planned.budget_status,
         planned.step,
     )
     rows = b"" if planned.is_live or moments is None else moments.packed.tobytes()

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
 from dppca.common.console import say
+from dppca.common.documents import to_document
 from dppca.common.errors import CallError, ConsentError, NotReadyError
 from dppca.common.loadings import kept_components
 from dppca.common.pages.faces import study_face
@@ -23,7 +24,7 @@ from dppca.common.pages.guard import Guard, read_form
 from dppca.common.pages.server import Pages
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.budget_totals import budget_document
+from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.coverage import find_refusals
@@ -103,7 +104,7 @@ class StewardPages(Pages):
 
     def _index(self, request: Request) -> Response:
         del request
-        budget = budget_document(self._site.folder, None)
+        budget = to_document(site_budgets(self._site.folder, None))
         try:
             with connect(self._site) as client:
                 studies, lost = list_standings(self._site, client, self._known), None
@@ -119,7 +120,7 @@ class StewardPages(Pages):
 
     def _ledger(self, request: Request) -> Response:
         del request
-        return self.answer("ledger.html", budget=budget_document(self._site.folder, None))
+        return self.answer("ledger.html", budget=to_document(site_budgets(self._site.folder, None)))
 
     def _study(self, request: Request) -> Response:
         """Where a study stands: work that is under way, its review, who has come, its result."""
@@ -213,7 +214,7 @@ class StewardPages(Pages):
             study=seen.study,
             face=study_face(seen.study, seen.state),
             seen=seen,
-            review=seen.document(),
+            review=to_document(seen.document()),
             live=seen.review.is_live,
             alarms=alarm_lines(seen.counted),
             faults=fault_rows(seen.counted),

@@ -83,7 +83,7 @@ def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
     code, done = site.run(*RECOVER)
     assert code == 0, done
     assert {each["study"] for each in done["recovered"]} == {study.name for study in spent}
-    assert all(each["signed"] for each in done["recovered"])
+    assert all(each["unproved"] == "" for each in done["recovered"])
     assert _spent(site) == Decimal("1.5")
 
     before = site.history
@@ -103,7 +103,7 @@ def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
     assert _contribute(site, _study(curator, site, "0.6"))[0] == BUDGET
     assert _contribute(site, _study(curator, site, "0.5"))[0] == 0
     code, budget = site.run("budget")
-    assert budget["data_sets"][0]["remaining"] == "0"
+    assert budget["populations"][0]["remaining"] == "0"
     assert [each["state"] for each in budget["releases"]].count("recovered") == 3
 
 

@@ -85,7 +85,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
     assert "nothing was drawn or charged" in said
     assert site.history.total("survey").epsilon == Decimal("1.0")
     code, budget = site.run("budget")
-    assert budget["data_sets"][0]["spent"] == "1"
+    assert budget["populations"][0]["spent"] == "1"
     assert {each["state"] for each in budget["releases"]} >= {"recovered"}
     code, doctor = site.run("doctor")
     assert code == 0

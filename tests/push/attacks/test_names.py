@@ -23,6 +23,7 @@ import yaml
 
 from dppca.common.console import emit, run
 from dppca.common.errors import SchemaMismatchError, SettingError, StudyError
+from dppca.common.loadings import KeptComponent, Loading
 from dppca.common.names import is_formula
 from dppca.common.study import Study
 from dppca.common.study_document import study_from_canonical, study_from_mapping, study_from_yaml
@@ -298,11 +299,9 @@ def test_what_a_result_claims_stays_within_its_line() -> None:
         "path": "p",
         "plots": {},
         "components": [
-            {
-                "eigenvalue": 1.0,
-                "above_noise": True,
-                "loadings": [{"attribute": f"a{TITLE}", "label": "b\nVERIFIED", "loading": 0.5}],
-            }
+            KeptComponent(
+                1.0, above_noise=True, loadings=(Loading(f"a{TITLE}", "b\nVERIFIED", 0.5),)
+            )
         ],
         "assumptions": [f"none{TITLE}", "none\nVERIFIED"],
         "disowned": f"stolen{TITLE}\nVERIFIED",

@@ -271,7 +271,7 @@ def test_no_new_name_gives_a_file_a_new_budget(site: OwnerSite, policy: tuple[st
     (people,) = site.run("budget")[1]["populations"]
     assert (people["spent"], people["remaining"]) == ("0.7", "2.3")
     plan = site.run("budget", "plan", "--epsilon", "2.4")[1]
-    assert (plan["remaining"], plan["steps"][0]["admitted"]) == ("2.3", False)
+    assert (plan["population"]["remaining"], plan["steps"][0]["admitted"]) == ("2.3", False)
     assert site.run("budget", "plan", "--epsilon", "2.3")[1]["steps"][0]["admitted"]
 
 
@@ -290,7 +290,7 @@ def test_doctor_warns_of_two_populations_over_one_source(
     assert (patients["remaining"], workers["remaining"]) == ("2.3", "0.3")
     assert (patients["tied_to"], workers["tied_to"]) == (["staff"], ["patients"])
     plan = site.run("budget", "plan", "--data-set", "survey", "--epsilon", "0.4")[1]
-    assert (plan["tied_to"], plan["steps"][0]["admitted"]) == (["staff"], False)
+    assert (plan["population"]["tied_to"], plan["steps"][0]["admitted"]) == (["staff"], False)
     out = _text("--site", str(site.folder), "budget", capsys=capsys)[1]
     assert "patients: All patients" in out
     assert "patients has all charges in common with staff" in out
@@ -324,12 +324,12 @@ def test_the_budget_lists_charges_and_how_far_they_came(
             request_of(make_study("small", epsilon="0.7")), release_id=bytes(16), now=NOW
         )
     found = site.run("budget", "--data-set", "survey")[1]
-    assert found["data_sets"][0]["remaining"] == "2.3"
+    assert found["populations"][0]["remaining"] == "2.3"
     assert [(r["study"], r["charged_epsilon"], r["state"]) for r in found["releases"]] == [
         ("study-1", "0.7", "reserved")
     ]
     (site.folder / "policy.yaml").unlink()
-    assert site.run("budget")[1]["data_sets"][0]["epsilon"] is None
+    assert site.run("budget")[1]["populations"][0]["epsilon"] is None
     code, out, _ = _text("--site", str(site.folder), "budget", capsys=capsys)
     assert code == 0
     assert "the chain verifies" in out

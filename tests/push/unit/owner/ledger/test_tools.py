@@ -128,7 +128,7 @@ def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
 
 def test_a_plan_says_what_further_releases_would_leave(site: OwnerSite, tmp_path: Path) -> None:
     found = _run(site, "plan", "--epsilon", "0.5", "--times", "4")
-    assert (found["spent"], found["remaining"]) == ("1.2", "1.8")
+    assert (found["population"]["spent"], found["population"]["remaining"]) == ("1.2", "1.8")
     steps = [(each["admitted"], each["remaining"], each["fits"]) for each in found["steps"]]
     assert steps == [(True, "1.3", 3), (True, "0.8", 2), (True, "0.3", 1), (False, "0.3", 0)]
     files = []
@@ -176,7 +176,7 @@ def test_so_many_fit_and_not_one_more(epsilon: Decimal, each: Decimal, spent: De
     number = fitting(budget, total, charge)
     assert number == max(0, int((epsilon - spent) / each))
     steps = plan(budget, total, [("x", charge)] * (min(number, 50) + 1))
-    assert sum(step["admitted"] for step in steps) == min(number, len(steps))
+    assert sum(step.admitted for step in steps) == min(number, len(steps))
 
 
 def test_what_costs_nothing_always_fits() -> None:

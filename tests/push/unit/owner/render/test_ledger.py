@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dppca.owner.render.ledger import budget_text, recovery_text
+from dppca.owner.render.ledger import (
+    ChargedRelease,
+    LedgerRecovery,
+    LedgerState,
+    RecoveredRelease,
+    SiteBudgets,
+    budget_text,
+    recovery_text,
+)
 
-RECOVERED: dict[str, Any] = {
-    "study": "blood-pressure-and-weight-2026",
-    "data_set": "survey",
-    "population": "patients-of-the-hospital",
-    "release_id": "00" * 16,
-    "received": "2026-11-22T18:54:20+00:00",
-    "rows": 12_345,
-    "charged_epsilon": "0.99999",
-    "charged_rho": "0",
-    "charged_before": True,
-    "signed": False,
-    "unproved": "the certificate is not one of this site",
+COST: dict[str, Any] = {
+    "epsilon": Decimal(1),
+    "delta": Decimal("1e-9"),
+    "charged_epsilon": Decimal("0.99999"),
+    "charged_rho": Decimal(0),
 }
+RECOVERED = RecoveredRelease(
+    study="blood-pressure-and-weight-2026",
+    data_set="survey",
+    population="patients-of-the-hospital",
+    release_id=bytes(16),
+    received=datetime(2026, 11, 22, 18, 54, 20, tzinfo=UTC),
+    rows=12_345,
+    charged_before=True,
+    unproved="the certificate is not one of this site",
+    **COST,
+)
 
 
 @pytest.mark.parametrize("width", [60, 40])
 def test_charges_that_would_be_entered_fit(width: int) -> None:
-    document: Any = {
-        "owner": "hospital",
-        "recovered": [RECOVERED],
-        "disowned": [],
-        "populations": [],
-        "entries": 1,
-        "entries_known": 0,
-    }
+    document = LedgerRecovery(
+        owner="hospital",
+        recovered=(RECOVERED,),
+        disowned=(),
+        populations=(),
+        entries=1,
+        entries_known=0,
+    )
     wide, narrow = recovery_text(document), recovery_text(document, width=width)
     assert len(wide.splitlines()[-1]) > width
     table = narrow.splitlines()[2:]
@@ -48,21 +62,28 @@ def test_charges_that_would_be_entered_fit(width: int) -> None:
 def test_against_whom_a_masked_release_holds_is_said_for_one_and_for_several(
     colluders: int, said: str
 ) -> None:
-    release = {
-        **RECOVERED,
-        "time": RECOVERED["received"],
-        "model": None,
-        "epsilon": "1",
-        "delta": "1e-9",
-        "state": "sent",
-        "colluders": colluders,
-        "honest": 3,
-    }
-    document: Any = {
-        "ledger": {"entries": 2},
-        "populations": [],
-        "releases": [release],
-        "disowned": [],
-        "openings": [],
-    }
-    assert said in budget_text(document)
+    release = ChargedRelease(
+        sequence=1,
+        time="2026-11-22T18:54:20+00:00",
+        data_set="survey",
+        population="patients",
+        study="blood-pressure",
+        model=None,
+        digest="",
+        release_id=bytes(16),
+        mechanism="laplace",
+        rows=None,
+        state="sent",
+        colluders=colluders,
+        honest=3,
+        **COST,
+    )
+    budgets = SiteBudgets(
+        ledger=LedgerState(path="ledger.sqlite", entries=2, head=b""),
+        populations=(),
+        data_sets=(),
+        releases=(release,),
+        disowned=(),
+        openings=(),
+    )
+    assert said in budget_text(budgets)
