@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from dppca.common.console import progress
 from dppca.common.errors import DataError
+from dppca.common.shell.console import progress
 
 Found = dict[str, Any]
 

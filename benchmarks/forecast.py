@@ -35,7 +35,6 @@ from benchmarks.studies import (
     parse_rows,
     study_document,
 )
-from dppca.common.console import progress, run
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.moments.moments import Moments, compute_moments, unpack
 from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
@@ -44,8 +43,8 @@ from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.coding import encode, histogram_cells
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.shell.console import progress, run
+from dppca.common.study import Study, study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study, demo_table
 from dppca.deploy.simulation.evaluate import captured_variance

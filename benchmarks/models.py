@@ -33,17 +33,16 @@ from numpy.typing import NDArray
 
 from benchmarks.experiment import markdown_table
 from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import DataError
-from dppca.common.estimators import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
-from dppca.common.testbed import LocalFederation, Processes
+from dppca.common.shell.testbed import LocalFederation, Processes
+from dppca.common.study import Study, study_from_mapping
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.terms import key_bytes
+from dppca.common.attestation.results import Result
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.results import Result
 from dppca.common.schema import Schema
 from dppca.common.signing import Purpose, sign
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.assembly import assemble_study
 from dppca.curator.study.study_record import Contribution, LedgerHead

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 import click
 
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.console import CommandGroup, emit, prints, run_and_end
-from dppca.common.documents import Document, PathText
-from dppca.common.files import CredentialFolder
-from dppca.common.packages import require_package
+from dppca.common.documents.values import Document, PathText
+from dppca.common.shell.console import CommandGroup, emit, prints, run_and_end
+from dppca.common.shell.files import CredentialFolder
+from dppca.common.shell.packages import require_package
 from dppca.common.verification.command import verification_options
 from dppca.common.verification.command import verify as verify_and_print
 from dppca.curator.commands.backup import backup, restore

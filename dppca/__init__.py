@@ -9,12 +9,17 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_yaml
+from dppca.common.study import Study, study_from_yaml
 
 if TYPE_CHECKING:
     __version__: str
-    from dppca.common.estimators import (
+    from dppca.common.attestation.results import Result
+    from dppca.common.estimators.base.cautions import (
+        NoiseWarning,
+        PrivacyWarning,
+        SpendingWarning,
+    )
+    from dppca.common.papers import (
         AGSVM,
         DPPCASVM,
         DPSUBN3,
@@ -31,13 +36,7 @@ if TYPE_CHECKING:
         UnitBall,
         Variant,
     )
-    from dppca.common.estimators.base.cautions import (
-        NoiseWarning,
-        PrivacyWarning,
-        SpendingWarning,
-    )
     from dppca.common.privacy.release import calibrate
-    from dppca.common.results import Result
     from dppca.common.schema.frames import decode, encode
     from dppca.common.verification.components import Components, read_result
     from dppca.common.verification.files import verify_file
@@ -86,7 +85,7 @@ _ELSEWHERE = {
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
-    "Result": "dppca.common.results",
+    "Result": "dppca.common.attestation.results",
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.estimators.base.cautions",
     "calibrate": "dppca.common.privacy.release",
@@ -104,7 +103,7 @@ def __getattr__(name: str) -> object:
         return version("dppca")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.estimators")), name)
+    return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.papers")), name)
 
 
 def __dir__() -> list[str]:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from dppca.common.console import run_and_end, telling_interrupts
-from dppca.common.names import nearest_name
+from dppca.common.documents.names import nearest_name
+from dppca.common.shell.console import run_and_end, telling_interrupts
 
 COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),

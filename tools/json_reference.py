@@ -1,6 +1,6 @@
 """Keys of every JSON document that a command prints: the page, and the JSON Schema of each.
 
-Both are made from the types that `dppca.common.console.prints` gives a command.
+Both are made from the types that `dppca.common.shell.console.prints` gives a command.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any
 
-from dppca.common.console import JsonOption
-from dppca.common.documents import (
+from dppca.common.documents.values import (
     DecimalText,
     DigestText,
     Document,
@@ -26,6 +25,7 @@ from dppca.common.documents import (
     PathText,
     TimeText,
 )
+from dppca.common.shell.console import JsonOption
 from tools.markdown import slug
 from tools.reference import programs, walk
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import click
 
-from dppca.common.console import emit, prints, run
-from dppca.common.documents import Document, PathText
+from dppca.common.documents.values import Document, PathText
 from dppca.common.errors import SettingError
+from dppca.common.shell.console import emit, prints, run
 
 
 class ExperimentDocument(Document):

@@ -18,7 +18,7 @@ from benchmarks.papers.plots import plot_lines
 from benchmarks.papers.tables import group_lines, make_markdown
 from benchmarks.papers.trials import Experiment, Scope, Trial, TrialOutcome
 from dppca.common.errors import DataError, DppcaError, SettingError
-from dppca.common.plotting import check_plotting
+from dppca.common.shell.plotting import check_plotting
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each for paper in (gu, huang, sun, zhang) for each in paper.EXPERIMENTS

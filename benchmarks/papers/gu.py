@@ -15,7 +15,7 @@ where the released mean is kept; and decoded rows, valid under the schema, besid
 No noise: the model on exact moments, which tells what is lost to it and what to the noise.
 
 DP-SUBN3, with which the paper compares, and PrivBayes, which sees the rows of all owners: as they
-are here (`dppca.common.estimators.networks`), with the same epsilon for each owner's rows. Their
+are here (`dppca.common.papers.networks`), with the same epsilon for each owner's rows. Their
 rows are valid under the schema; they are coded to train on, so there is one accuracy.
 
 The random subspace has no place here: a model with arbitrary components generates noise.
@@ -44,12 +44,12 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
-from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
-from dppca.common.estimators.networks.privbayes import PrivBayes
-from dppca.common.estimators.ppca.ppca_dp_mh import PPCADPMH
 from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
+from dppca.common.papers.networks.dp_subn3 import DPSUBN3
+from dppca.common.papers.networks.privbayes import PrivBayes
+from dppca.common.papers.ppca.ppca_dp_mh import PPCADPMH
 from dppca.common.study import ComponentRule
 
 NO_PRIVACY = "no privacy"

@@ -31,11 +31,11 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
-from dppca.common.estimators.ag_svm import AGSVM
-from dppca.common.estimators.dppca_svm import DPPCASVM
-from dppca.common.estimators.mod_sulq_svm import MODSuLQSVM
-from dppca.common.estimators.pcadp_svm import PCADPSVM
 from dppca.common.estimators.svm import SVM
+from dppca.common.papers.ag_svm import AGSVM
+from dppca.common.papers.dppca_svm import DPPCASVM
+from dppca.common.papers.mod_sulq_svm import MODSuLQSVM
+from dppca.common.papers.pcadp_svm import PCADPSVM
 
 TABLES = ("sensorless", "adult", "musk")
 _DPPCA, _PCADP, _AG, _MOD = "DPPCA-SVM", "PCA-DPSVM", "AG-SVM", "MOD-SuLQ-SVM"

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.papers.rows import PaperTable
 from benchmarks.papers.trials import Scored, Trial, TrialOutcome
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import DataError
 from dppca.common.estimators.svm import SVM
 

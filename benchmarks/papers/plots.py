@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.papers.tables import Line
 from benchmarks.papers.trials import CONTROLS, PUBLISHED, SOUND, Experiment
-from dppca.common.plotting import DPI, new_figure, plain_numbers
+from dppca.common.shell.plotting import DPI, new_figure, plain_numbers
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

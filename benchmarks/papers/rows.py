@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.studies import PublicData, parse_rows
 from dppca.common.errors import DataError
-from dppca.common.estimators.unit_ball import UnitBall
+from dppca.common.papers.unit_ball import UnitBall
 from dppca.common.schema import Numeric, Schema, encode
 
 

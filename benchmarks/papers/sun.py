@@ -28,10 +28,10 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.estimators.ag_svm import AGSVM
-from dppca.common.estimators.dppca_svm import DPPCASVM
-from dppca.common.estimators.dpsvd import DPSVD
 from dppca.common.estimators.svm import SVM
+from dppca.common.papers.ag_svm import AGSVM
+from dppca.common.papers.dppca_svm import DPPCASVM
+from dppca.common.papers.dpsvd import DPSVD
 
 PLAIN = "SVM"
 BALL = "SVM, rows in the unit ball"

@@ -26,9 +26,9 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
-from dppca.common.estimators.dpsvmdvp import DPSVMDVP
-from dppca.common.estimators.private_svm import PrivateSVM
 from dppca.common.estimators.svm import SVM
+from dppca.common.papers.dpsvmdvp import DPSVMDVP
+from dppca.common.papers.private_svm import PrivateSVM
 
 EPSILONS = ("0.0005", "0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1")
 COD_RNA, SPLICE = "adult-numeric", "splice-all"

@@ -12,8 +12,8 @@ import click
 from benchmarks.performance.machine import load, machine_facts
 from benchmarks.performance.page import keep, section, table_text
 from benchmarks.performance.registry import BENCHMARKS, BenchmarkPlan, find_benchmark
-from dppca.common.console import run
 from dppca.common.errors import SettingError
+from dppca.common.shell.console import run
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -18,13 +18,13 @@ from benchmarks.environments import read_peak_mib
 from benchmarks.releases import numeric_attributes, state_privacy, state_study
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.errors import UnreachableError
-from dppca.common.files import CredentialFolder
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
+from dppca.common.shell.files import CredentialFolder
+from dppca.common.shell.testbed import LocalFederation, Processes
 from dppca.common.study import Study
-from dppca.common.testbed import LocalFederation, Processes
 from dppca.common.transport.tls import Credentials, load_credentials
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.operator.client import OperatorClient

@@ -35,12 +35,11 @@ from dppca.common.aggregation.contribution import draw_masked
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.terms import Terms
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.study import Study, Trust
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study import Study, Trust, study_from_canonical
 from dppca.common.transport.channels import CHUNK_BYTES, open_channel
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.site.agreement import own_key

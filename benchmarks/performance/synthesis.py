@@ -18,7 +18,7 @@ from benchmarks.synthesis.forms import TARGETED, find_form
 from benchmarks.synthesis.judging import equal_cells
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import make_study, release
-from dppca.common.messages import Form
+from dppca.common.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.release import calibrate

@@ -10,8 +10,8 @@ from benchmarks.performance.machine import machine_facts
 from benchmarks.rivals import page
 from benchmarks.rivals.cells import read_cells, run_cells, summarize
 from benchmarks.rivals.neighbours import Neighbours
-from dppca.common.console import run
 from dppca.common.errors import SettingError
+from dppca.common.shell.console import run
 
 SPLITS = 3
 _NEIGHBOURS = {"both": "", "replaced": Neighbours.REPLACED, "added": Neighbours.ADDED}

@@ -18,14 +18,13 @@ from benchmarks.environments import serve_rows
 from benchmarks.releases import pool
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.synthesis.trials import row_columns
-from dppca.common.messages import Form
+from dppca.common.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study import Study, study_from_canonical
 from dppca.owner.synthesis.rows import SyntheticRows, synthesize
 
 
@@ -53,8 +52,8 @@ def main() -> None:
 
 def fit_network(study: Study, values: Any, name: str, seed: int) -> Any:
     """An estimator of a network, whose noise is as exact as ours."""
-    from dppca.common.estimators.networks.dp_subn3 import DPSUBN3
-    from dppca.common.estimators.networks.privbayes import PrivBayes
+    from dppca.common.papers.networks.dp_subn3 import DPSUBN3
+    from dppca.common.papers.networks.privbayes import PrivBayes
 
     settings: dict[str, Any] = {
         "epsilon": study.privacy.epsilon,

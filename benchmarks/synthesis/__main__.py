@@ -12,8 +12,8 @@ from benchmarks.synthesis.grid import DRAWS, SPLITS, list_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import GridTrial, run_trial
-from dppca.common.console import run
 from dppca.common.errors import SettingError
+from dppca.common.shell.console import run
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

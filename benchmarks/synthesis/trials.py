@@ -31,7 +31,8 @@ from benchmarks.synthesis.judging import (
     split_rows,
 )
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.messages import Form
+from dppca.common.attestation.results import Result
+from dppca.common.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
@@ -40,7 +41,6 @@ from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result
 from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study

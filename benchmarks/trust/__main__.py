@@ -12,7 +12,7 @@ from benchmarks.experiment import run_trials
 from benchmarks.synthesis.grid import EPSILONS, MECHANISMS
 from benchmarks.trust.page import keep, page, summarize
 from benchmarks.trust.trials import FORMS, TrustTrial, run_trial
-from dppca.common.console import run
+from dppca.common.shell.console import run
 from dppca.common.study import Trust
 
 OWNERS = (3, 10, 30)

@@ -24,7 +24,7 @@ from benchmarks.synthesis.judging import (
 )
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import cached_moments, make_study, row_columns
-from dppca.common.messages import Form
+from dppca.common.documents.messages import Form
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.privacy.release import calibrate

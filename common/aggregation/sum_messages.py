@@ -16,8 +16,8 @@ from dppca.common.aggregation.framing import frame, frame_parts, unframe, unfram
 from dppca.common.aggregation.seals import SEAL_OVERHEAD
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
+from dppca.common.documents.names import is_party_name
 from dppca.common.errors import ConflictError, LimitError, SignatureError, UploadError
-from dppca.common.names import is_party_name
 from dppca.common.signing import Purpose, is_signed
 
 _HASH = 32

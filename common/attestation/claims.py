@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dppca.common.amounts import decimal_text
 from dppca.common.attestation.documents import (
     ProvedCollusion,
     ProvedGuarantee,
     ProvedMechanism,
     SensitivityInputs,
 )
-from dppca.common.documents import differing_keys
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.values import differing_keys
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, StudyError
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
@@ -26,8 +26,7 @@ from dppca.common.privacy.release import (
 from dppca.common.privacy.sensitivity import BallShape
 from dppca.common.schema import Schema
 from dppca.common.schema.document import canonical_json
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study import Study, study_from_canonical
 
 
 def formula_inputs(schema: Schema) -> SensitivityInputs:

@@ -28,6 +28,7 @@ from dppca.common.attestation.claims import (
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Result, decode_arrays, result_to_bytes
 from dppca.common.attestation.signatures import (
     Signer,
     require_document,
@@ -48,7 +49,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
-from dppca.common.results import Result, decode_arrays, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.study import Study, Trust

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents import DecimalText, DigestText, Document, PathText, TimeText
+from dppca.common.documents.values import DecimalText, DigestText, Document, PathText, TimeText
 
 
 class ProvedGuarantee(TypedDict):

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
 
 from dppca.common.attestation.documents import VouchingAuthority
+from dppca.common.documents.names import one_line
 from dppca.common.errors import IdentityError, SignatureError
-from dppca.common.names import one_line
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, is_signed, sign
 from dppca.common.transport.tls import (

@@ -39,6 +39,7 @@ from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
+from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -46,13 +47,12 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
-from dppca.common.files import open_new
-from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema import Schema
 from dppca.common.schema.attributes import Date, list_labels
 from dppca.common.schema.document import canonical_json
+from dppca.common.shell.files import open_new
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dppca.common.archives import Archive, array_in, read_archive
 from dppca.common.attestation import seal
+from dppca.common.attestation.archives import Archive, array_in, read_archive
 from dppca.common.attestation.components import Checked, check_envelope, check_result
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -16,7 +17,6 @@ from dppca.common.errors import (
     SettingError,
     SignatureError,
 )
-from dppca.common.results import Result, result_from_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList, read_list

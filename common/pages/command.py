@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
-from dppca.common.console import say
-from dppca.common.documents import Document
+from dppca.common.documents.values import Document
+from dppca.common.shell.console import say
 
 if TYPE_CHECKING:
     from dppca.common.pages.guard import Session

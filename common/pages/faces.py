@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dppca.common.amounts import decimal_text
-from dppca.common.messages import StudyState
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import StudyState
 from dppca.common.pages.rendering import show_state, show_time
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate

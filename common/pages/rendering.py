@@ -1,9 +1,9 @@
 """Pages from Jinja templates: everything is escaped, and what cannot be seen is shown as an escape.
 
 A template may stand in this folder or in the folder of a side. No value of a page is markup: Jinja
-escapes every one (autoescape), after `dppca.common.names.one_line` has made hidden characters
-visible. A page is answered to a browser, with the stylesheet beside it, or written to one file
-(`render_file`) that holds the stylesheet, has no script, and whose own policy forbids any.
+escapes every one (autoescape), after `dppca.common.documents.names.one_line` has made hidden
+characters visible. A page is answered to a browser, with the stylesheet beside it, or written to
+one file (`render_file`) that holds the stylesheet, has no script, and whose own policy forbids any.
 
 Jinja is optional (the extra ``page``) and is imported when a page is made.
 """
@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dppca.common.amounts import left_text, spent_text
-from dppca.common.messages import StudyState
-from dppca.common.names import one_line
-from dppca.common.packages import require_package
+from dppca.common.documents.amounts import left_text, spent_text
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.names import one_line
 from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -16,12 +16,12 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from dppca.common.clock import utc_now
-from dppca.common.console import defect_text, say, terminable
 from dppca.common.errors import DppcaError, SettingError
 from dppca.common.pages.guard import STATIC, Guard, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import defect_text, say, terminable
 
 HOST = "127.0.0.1"
 _DEFECT = "A defect in this software: please report it with the lines in the terminal."

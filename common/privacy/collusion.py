@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study
 

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Annotated
 
-from dppca.common.amounts import decimal_text
-from dppca.common.documents import DecimalText
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.values import DecimalText
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study, Trust

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc, ndtr
 from typing_extensions import override
 
-from dppca.common.amounts import round_up
+from dppca.common.documents.amounts import round_up
 from dppca.common.errors import SettingError
 from dppca.common.privacy.accounting import (
     PrivacyCost,

@@ -16,8 +16,8 @@ from decimal import Decimal
 from importlib.metadata import version
 from typing import Annotated, Any, Generic, Self, TypedDict, TypeVar
 
-from dppca.common.amounts import decimal_text
-from dppca.common.documents import DecimalText
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.values import DecimalText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration

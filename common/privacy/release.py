@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label

@@ -30,7 +30,7 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.names import check_name
+from dppca.common.documents.names import check_name
 
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256

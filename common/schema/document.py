@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.document_faults import explain_faults
+from dppca.common.documents.faults import explain_faults
 from dppca.common.errors import SettingError
 from dppca.common.schema.attributes import (
     STORED,
@@ -37,7 +37,7 @@ from dppca.common.schema.attributes import (
 )
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.tables import html_table
+from dppca.common.shell.tables import html_table
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16

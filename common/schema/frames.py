@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from dppca.common.documents.names import nearest_name, one_line
 from dppca.common.errors import DataError, SchemaMismatchError
-from dppca.common.names import nearest_name, one_line
 from dppca.common.schema import Column, Layout, Schema, label_text
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.arrow import decoded_array

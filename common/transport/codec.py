@@ -17,14 +17,14 @@ from typing import Any, BinaryIO, TypeVar
 
 from google.protobuf.message import Message
 
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import read_unix_time
+from dppca.common.documents.messages import RELEASE_ID_BYTES
+from dppca.common.documents.messages import Form as Form
+from dppca.common.documents.messages import Header as Header
+from dppca.common.documents.messages import StudyState as StudyState
+from dppca.common.documents.names import one_line
 from dppca.common.errors import LimitError, UploadError
-from dppca.common.messages import RELEASE_ID_BYTES
-from dppca.common.messages import Form as Form
-from dppca.common.messages import Header as Header
-from dppca.common.messages import StudyState as StudyState
-from dppca.common.names import one_line
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import read_unix_time
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from dppca.common.documents.names import nearest_name
 from dppca.common.errors import DppcaError, UnknownStudyError
-from dppca.common.names import nearest_name
 from dppca.common.transport.channels import ATTEMPTS, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials

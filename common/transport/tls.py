@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dppca.common.errors import IdentityError
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.files import CredentialFolder
 
 if TYPE_CHECKING:
     from cryptography import x509

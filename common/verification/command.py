@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.console import emit
 from dppca.common.errors import SettingError, UnvouchedError
+from dppca.common.shell.console import emit
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)

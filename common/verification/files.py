@@ -19,12 +19,12 @@ from dppca.common.attestation.documents import (
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.sums import require_sum
 from dppca.common.attestation.verify import verify_result
-from dppca.common.clock import utc_now
+from dppca.common.documents.names import one_line
 from dppca.common.errors import (
     ArtefactError,
     SettingError,
 )
-from dppca.common.names import one_line
+from dppca.common.shell.clock import utc_now
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Identity
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dppca.common.archives import Archive, read_archive, require_model
+from dppca.common.attestation.archives import Archive, read_archive, require_model
 from dppca.common.errors import AlteredError, ArtefactError
 
 KIND, VERSION = "model", 1

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.amounts import parse_decimal
 from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_envelope
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
+from dppca.common.documents.amounts import parse_decimal
 from dppca.common.errors import (
     AlteredError,
     DppcaError,

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dppca.common.clock import utc_now
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import Identity, Role
 from dppca.curator.certificates import pki
 
 
 @dataclass(frozen=True, slots=True)
 class LocalAuthority:
-    """A `dppca.common.testbed.Authority` in a folder; make it with `make_authority`."""
+    """A `dppca.common.shell.testbed.Authority` in a folder; make it with `make_authority`."""
 
     folder: Path
     days: int
     now: datetime
 
     def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
-        """See `dppca.common.testbed.Authority`."""
+        """See `dppca.common.shell.testbed.Authority`."""
         pki.issue(
             self.folder,
             identity=Identity(name, role),
@@ -34,7 +34,7 @@ class LocalAuthority:
         )
 
     def sign(self, name: str, site: Path) -> None:
-        """See `dppca.common.testbed.Authority`."""
+        """See `dppca.common.shell.testbed.Authority`."""
         files = CredentialFolder(site)
         pki.sign_request(
             self.folder,

@@ -34,9 +34,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from dppca.common.documents.names import is_party_name
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.files import CA, CERTIFICATE, KEY, SHARED, create_file, write_file
-from dppca.common.names import is_party_name
+from dppca.common.shell.files import CA, CERTIFICATE, KEY, SHARED, create_file, write_file
 from dppca.common.transport.tls import (
     Identity,
     Role,

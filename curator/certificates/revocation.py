@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from filelock import lock_descriptor
 
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.files import REVOKED
+from dppca.common.shell.files import REVOKED
 from dppca.common.transport.revoked import RevocationList, parse_list
 from dppca.common.transport.tls import Identity, parse_identity, x509_faults
 from dppca.curator.certificates.pki import ISSUED, load_authority, write_whole

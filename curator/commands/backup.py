@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.console import emit, prints, progress
-from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.shell.console import emit, prints, progress
 
 if TYPE_CHECKING:
     from dppca.curator.store.backup import Backup

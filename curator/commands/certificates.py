@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 import click
 
-from dppca.common.clock import utc_now
-from dppca.common.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
-from dppca.common.tables import text_table
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.tables import text_table
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import IssuedFiles
@@ -286,7 +286,7 @@ def revoke(
     Example:
       dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
     """
-    from dppca.common.files import REVOKED
+    from dppca.common.shell.files import REVOKED
     from dppca.common.transport.tls import Identity, Role
     from dppca.curator.certificates.revocation import revoke as revoke_certificates
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.clock import utc_now
+from dppca.common.shell.clock import utc_now
 
 if TYPE_CHECKING:
     from dppca.common.transport.tls import Credentials
@@ -40,7 +40,7 @@ def connection(command: _Command) -> _Command:
 
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
     """Studies of the curator, where the environment or the line so far says which."""
-    from dppca.common.console import ASK_S, find_names
+    from dppca.common.shell.console import ASK_S, find_names
 
     def ask() -> list[str]:
         curator, credentials = context.params.get("curator"), context.params.get("credentials")
@@ -69,7 +69,7 @@ def as_operator(curator: str, credentials: Path) -> AbstractContextManager[Opera
 
 def credentials_in(folder: Path) -> Credentials:
     """The PEM files in an operator's folder."""
-    from dppca.common.files import CredentialFolder
+    from dppca.common.shell.files import CredentialFolder
     from dppca.common.transport.tls import load_credentials
 
     return load_credentials(CredentialFolder(folder))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.amounts import parse_positive
-from dppca.common.console import emit, prints, progress, terminal_width
+from dppca.common.documents.amounts import parse_positive
 from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.shell.console import emit, prints, progress, terminal_width
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
@@ -132,7 +132,7 @@ def plan(
     from dppca.curator.planning.plan_text import plan_document, plan_text
 
     if picture is not None:
-        from dppca.common.plotting import check_plotting
+        from dppca.common.shell.plotting import check_plotting
 
         check_plotting()
     study = read_study(file)
@@ -197,7 +197,7 @@ def _assumption(study: Study, text: str) -> Assumption:
 
 def _eigenvalues(path: Path) -> list[float]:
     """Numbers of a file; of an earlier study's result those above its noise edge."""
-    from dppca.common.results import released_spectrum
+    from dppca.common.attestation.results import released_spectrum
 
     try:
         content = path.read_bytes()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.shell.console import emit, prints
 from dppca.curator.commands.options import as_operator, complete_study, connection
 from dppca.curator.operator.answers import Refusals
 

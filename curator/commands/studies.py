@@ -7,11 +7,11 @@ from typing import Annotated
 
 import click
 
-from dppca.common.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import DigestText, Document, PathText
 from dppca.common.errors import SettingError
-from dppca.common.messages import StudyState
-from dppca.common.tables import text_table
+from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.tables import text_table
 from dppca.curator.commands import study_assembly, study_drafts
 from dppca.curator.commands.options import (
     as_operator,
@@ -258,7 +258,7 @@ def synthetic(
       dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
     """
     from dppca.common.attestation.signatures import make_signer
-    from dppca.common.messages import Form
+    from dppca.common.documents.messages import Form
     from dppca.curator.operator.downloads import require_format, require_proved, write_table
 
     require_format(output)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.console import emit, prints
-from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText, Document, PathText
 from dppca.common.errors import SettingError
-from dppca.common.files import read_text
+from dppca.common.shell.console import emit, prints
+from dppca.common.shell.files import read_text
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
@@ -30,7 +30,7 @@ class AssembledStudyDocument(Document):
 
 def read_study(file: Path) -> Study:
     """The study that a YAML file describes; `SettingError` where it cannot be read."""
-    from dppca.common.study_document import study_from_yaml
+    from dppca.common.study import study_from_yaml
 
     return study_from_yaml(read_text(file))
 

@@ -7,11 +7,11 @@ from typing import Annotated, TypedDict
 
 import click
 
-from dppca.common.amounts import parse_positive
-from dppca.common.console import emit, prints
-from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.documents.amounts import parse_positive
+from dppca.common.documents.names import require_party_name
+from dppca.common.documents.values import DigestText, Document, PathText
 from dppca.common.errors import SettingError
-from dppca.common.names import require_party_name
+from dppca.common.shell.console import emit, prints
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -31,8 +31,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError, StoreError
-from dppca.common.messages import StudyState
 from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"

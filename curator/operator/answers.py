@@ -1,7 +1,7 @@
 """What a curator answers an operator, each value in one form: read from a message, shown, printed.
 
 `dppca.common.transport.codec.read_message` fills the fields from the message's of the same names;
-`dppca.common.documents.to_document` makes the JSON that the commands print.
+`dppca.common.documents.values.to_document` makes the JSON that the commands print.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from dppca.common.documents import DigestText, JsonBytes
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import DigestText, JsonBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,10 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from dppca.common.attestation.results import largest_result
 from dppca.common.attestation.verify import verified_result
+from dppca.common.documents.messages import Form, StudyState
+from dppca.common.documents.names import one_line
 from dppca.common.errors import (
     ConflictError,
     LimitError,
@@ -20,12 +23,8 @@ from dppca.common.errors import (
     StudyStateError,
     UploadError,
 )
-from dppca.common.files import replacing
-from dppca.common.messages import Form, StudyState
-from dppca.common.names import one_line
-from dppca.common.results import largest_result
-from dppca.common.study import Study
-from dppca.common.study_document import differences, study_from_canonical
+from dppca.common.shell.files import replacing
+from dppca.common.study import Study, differences, study_from_canonical
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.connection import CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget

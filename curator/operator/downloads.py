@@ -17,11 +17,11 @@ import pyarrow as pa
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import SUFFIXES, ColumnDigests, require_claims, sealed_writer
-from dppca.common.csv_tables import CsvWriter
+from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.errors import ArtefactError, SettingError, UploadError
-from dppca.common.files import replacing
-from dppca.common.messages import METADATA_KEY
 from dppca.common.schema.document import MAX_COLUMNS, canonical_json
+from dppca.common.shell.csv_tables import CsvWriter
+from dppca.common.shell.files import replacing
 from dppca.common.study import MAX_OWNERS
 from dppca.curator.study.row_streams import FAULTS, check_messages
 

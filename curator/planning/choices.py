@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from dppca.common.documents import DigestText
+from dppca.common.documents.names import nearest_name
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
-from dppca.common.names import nearest_name
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.release import sensitivity_shape

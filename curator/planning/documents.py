@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.documents import DigestText, PathText
-from dppca.common.relations import Relations
+from dppca.common.documents.values import DigestText, PathText
+from dppca.common.estimators.relations import Relations
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.forecaster import Feasibility, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust

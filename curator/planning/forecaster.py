@@ -11,8 +11,8 @@ noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' Delta
 ``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners needed at
 the epsilon asked for: the noise of the pooled moments is in proportion to ``scale * sqrt(m) / n``,
 so where the scale is f times what 0.9 allows, f times the rows of each owner make up for it, or f^2
-times the owners (`dppca.common.relations` has the like for ``trust: aggregate``). The squares of
-the mean's noise, which fall faster, are neglected there.
+times the owners (`dppca.common.estimators.relations` has the like for ``trust: aggregate``). The
+squares of the mean's noise, which fall faster, are neglected there.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from math import ceil, sqrt
 from typing import Annotated
 
 from dppca.common.errors import RangeError, StudyError
+from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.accounting import require_delta, require_epsilon
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.relations import least_epsilon, least_owners
 from dppca.common.study import ComponentRule, Study, make_privacy
 from dppca.curator.planning.assumptions import Assumption
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from dppca.common.amounts import parse_positive
+from dppca.common.documents.amounts import parse_positive
 from dppca.common.errors import SettingError
 from dppca.common.study import Study
 from dppca.curator.planning.assumptions import given_eigenvalues, power_law

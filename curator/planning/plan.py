@@ -21,15 +21,15 @@ from math import ceil, log2, sqrt
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import SettingError
+from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.release import calibrate
-from dppca.common.relations import Relations, judge_relations
 from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.shell.tables import html_table, html_text
 from dppca.common.study import Covariance, Study, Trust
-from dppca.common.tables import html_table, html_text
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
@@ -276,7 +276,7 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
 
 
 def _result_bytes(study: Study, k: int) -> int:
-    """Arrays of a result (`dppca.common.results`): moments, mean, eigenvalues, k vectors."""
+    """Arrays of a result, as of `dppca.common.attestation.results`."""
     layout = study.table.layout
     p = layout.n_columns
     within = p * p if study.covariance is Covariance.WITHIN else 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
-from dppca.common.relations import relations_lines
-from dppca.common.tables import text_table
+from dppca.common.shell.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
     PlanAdvice,

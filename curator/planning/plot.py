@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.plotting import (
+from dppca.common.privacy.laws import LAWS
+from dppca.common.shell.plotting import (
     BLUE,
     DPI,
     GREY,
@@ -18,7 +19,6 @@ from dppca.common.plotting import (
     plain_numbers,
     whole_numbers,
 )
-from dppca.common.privacy.laws import LAWS
 from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
 

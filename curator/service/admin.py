@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import LimitError
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study import study_from_canonical
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
-from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (

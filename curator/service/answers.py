@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dppca.common.documents.messages import Form
 from dppca.common.errors import UnknownStudyError
-from dppca.common.messages import Form
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.calls import Caller

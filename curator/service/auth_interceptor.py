@@ -29,11 +29,11 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
+from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import BusyError, DppcaError, InputError, LimitError
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import MAX_RECEIPT_BYTES
 from dppca.common.transport.tls import Identity, Role
-from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.config import Limits
 from dppca.curator.service.authenticator import Authenticator, PeerCertificate
 from dppca.curator.service.calls import refuse

@@ -34,8 +34,7 @@ from dppca.common.attestation.acknowledgements import Taken, acknowledge
 from dppca.common.attestation.components import sealed_result
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import SignedRelease
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import utc_now
+from dppca.common.documents.messages import Header, StudyState
 from dppca.common.errors import (
     DppcaError,
     GarbledSumError,
@@ -44,9 +43,10 @@ from dppca.common.errors import (
     UnknownStudyError,
     UnreachableError,
 )
-from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit

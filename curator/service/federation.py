@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import partial
 
 from dppca.common.attestation.signatures import require_signed
-from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import InputError, NotReadyError, UploadError
 from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.signing import Purpose
 from dppca.common.study import Trust
 from dppca.common.transport.codec import (

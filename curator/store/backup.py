@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from dppca.common.errors import ArtefactError, SettingError, StoreError
-from dppca.common.files import sync
+from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs
 from dppca.curator.store.snapshot import copy_database
 from dppca.curator.store.sqlite import DATABASE, lock_folder

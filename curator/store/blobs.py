@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 
 from dppca.common.errors import StoreError
-from dppca.common.files import shut, sync
+from dppca.common.shell.files import shut, sync
 
 WARM_BYTES = 128 << 20
 _PROBE_BYTES = 64 << 10

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from dppca.common.errors import StoreError
-from dppca.common.files import sync
+from dppca.common.shell.files import sync
 
 
 def copy_database(database: sqlite3.Connection, to: Path) -> None:

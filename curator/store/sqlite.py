@@ -33,9 +33,9 @@ from typing import BinaryIO
 
 from filelock import lock_descriptor
 
-from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import StoreError
-from dppca.common.files import create_private
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
 from dppca.curator.store.stored_records import (
     connect,

@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from dppca.common.documents.messages import Form, StudyState
 from dppca.common.errors import StoreError, StudyError
-from dppca.common.files import create_private
-from dppca.common.messages import Form, StudyState
-from dppca.common.study_document import study_from_canonical
+from dppca.common.shell.files import create_private
+from dppca.common.study import study_from_canonical
 from dppca.curator.store.tables import create_tables, has_tables
 from dppca.curator.study.study_record import (
     Contribution,

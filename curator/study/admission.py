@@ -39,6 +39,7 @@ from enum import Enum, auto
 from dppca.common.aggregation.contribution import statement_sha256
 from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import Upload, upload_limit
+from dppca.common.documents.messages import Form, Header
 from dppca.common.errors import (
     ArtefactError,
     ChainError,
@@ -49,7 +50,6 @@ from dppca.common.errors import (
     UnknownStudyError,
     UploadError,
 )
-from dppca.common.messages import Form, Header
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import (
     MaskedClaims,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.pooling import unmask
 from dppca.common.aggregation.sum_messages import Opening, Upload
+from dppca.common.attestation.results import Result, ResultHeader, Share
 from dppca.common.errors import StudyStateError
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
@@ -38,7 +39,6 @@ from dppca.common.numerics.spectrum.pca import (
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.results import Result, ResultHeader, Share
 from dppca.common.study import Covariance, Study
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import Contribution

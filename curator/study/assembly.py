@@ -11,11 +11,10 @@ from typing import Any
 import yaml
 
 from dppca.common.aggregation.terms import Terms
+from dppca.common.documents.names import one_line
+from dppca.common.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.errors import StudyError
-from dppca.common.names import one_line
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_yaml
-from dppca.common.yaml_documents import NotYamlError, load_yaml
+from dppca.common.study import Study, study_from_yaml
 
 _SECTIONS = ("identities", "openers")
 

@@ -29,6 +29,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     ConflictError,
     InputError,
@@ -36,7 +37,6 @@ from dppca.common.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.messages import StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust
 from dppca.curator.study.sealed_set import (

@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from dppca.common.documents.messages import accounts_for
 from dppca.common.errors import ChainError, InputError
-from dppca.common.messages import accounts_for
 from dppca.curator.study.lifecycle import require_reason
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH, LedgerHead, OwnerHistory, Settlement
 
@@ -62,7 +62,7 @@ def continue_chain(
     ----------
     known
         Digest of the releases that the owner's ledger knows
-        (`dppca.common.messages.accounts_for`).
+        (`dppca.common.documents.messages.accounts_for`).
 
     Raises
     ------

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Self
 
-from dppca.common.messages import Form, StudyState
+from dppca.common.documents.messages import Form, StudyState
 from dppca.common.study import Study
 
 MAX_LEDGER_LENGTH = 1 << 24

@@ -25,13 +25,13 @@ import pyarrow.compute as pc
 
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import list_shares
+from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.tables import TableSource, make_claims
+from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import StoreError, UploadError
-from dppca.common.messages import METADATA_KEY, Form
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.results import result_from_bytes
 from dppca.common.schema.arrow import decoded_fields
 from dppca.common.schema.attributes import Date, Numeric, list_labels
 from dppca.common.schema.document import Schema, canonical_json

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dppca.common.console import (
+from dppca.common.documents.names import is_party_name, nearest_name
+from dppca.common.errors import SettingError
+from dppca.common.shell.console import (
     CommandGroup,
     emit,
     prints,
@@ -23,12 +25,10 @@ from dppca.common.console import (
     terminable,
     terminal_width,
 )
-from dppca.common.errors import SettingError
-from dppca.common.files import read_text
-from dppca.common.names import is_party_name, nearest_name
-from dppca.common.packages import require_package
+from dppca.common.shell.files import read_text
+from dppca.common.shell.packages import require_package
+from dppca.common.shell.tables import fit_markdown
 from dppca.common.study import Study, Trust
-from dppca.common.tables import fit_markdown
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 
@@ -203,7 +203,7 @@ def run_command(
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
           --seed 1 --trust aggregate --colluders 1 --openers 2 --output results/nltcs-sum
     """
-    from dppca.common.study_document import study_from_yaml
+    from dppca.common.study import study_from_yaml
     from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
@@ -323,7 +323,7 @@ def compose_command(
       dppca-simulate compose --study nltcs.yaml --data nltcs.csv --owners 4 --output nltcs-4
       cd nltcs-4 && docker compose up && dppca-simulate report .
     """
-    from dppca.common.study_document import study_from_yaml
+    from dppca.common.study import study_from_yaml
     from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.containers.folder import ComposedFolder, ComposedOwner, write_study
     from dppca.deploy.simulation.containers.topology import Topology

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_yaml
+from dppca.common.study import Study, study_from_yaml
 
 TARGET = "idp"
 SEED = 1

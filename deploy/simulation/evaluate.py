@@ -20,8 +20,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.documents.names import nearest_name
 from dppca.common.errors import SettingError
-from dppca.common.names import nearest_name
 from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.schema import Numeric, Schema
 

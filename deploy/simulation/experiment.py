@@ -21,18 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents import to_document
+from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
-from dppca.common.loadings import kept_components
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
+from dppca.common.numerics.loadings import kept_components
 from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.pages.rendering import check_report
-from dppca.common.plotting import write_figures
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
-from dppca.common.study import OF_AGGREGATE, Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.shell.plotting import write_figures
+from dppca.common.study import OF_AGGREGATE, Study, study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.evaluate import (
@@ -348,7 +347,7 @@ def _evaluate(
     alarms: Sequence[str],
     started: float,
 ) -> SimulationReport:
-    from dppca.common.results import result_from_bytes
+    from dppca.common.attestation.results import result_from_bytes
     from dppca.owner.records import FaultCounts, open_table
     from dppca.owner.synthesis.visible_relations import judge_result
 

@@ -1,6 +1,6 @@
 """Plots of a simulation: readable in print, in grey and with any colour vision.
 
-Real rows are blue, synthetic ones orange (`dppca.common.plotting`).
+Real rows are blue, synthetic ones orange (`dppca.common.shell.plotting`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.attestation.results import Result
 from dppca.common.numerics.comparison import TableCounts, variations
 from dppca.common.numerics.values import ValueCounts
-from dppca.common.panels import make_panel
-from dppca.common.pictures import (
+from dppca.common.schema import Schema
+from dppca.common.shell.panels import make_panel
+from dppca.common.shell.pictures import (
     biplot_figure,
     loadings_figure,
     marginals_figure,
     variation_figure,
 )
-from dppca.common.plotting import BLUE, GREY, ORANGE, new_figure, whole_numbers
-from dppca.common.results import Result
-from dppca.common.schema import Schema
+from dppca.common.shell.plotting import BLUE, GREY, ORANGE, new_figure, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

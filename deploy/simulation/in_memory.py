@@ -26,13 +26,13 @@ from dppca.common.aggregation.pooling import require_opening, show_set
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
-from dppca.common.messages import RELEASE_ID_BYTES, Header
+from dppca.common.attestation.results import Result
+from dppca.common.documents.messages import RELEASE_ID_BYTES, Header
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import Release, calibrate
-from dppca.common.results import Result
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study
 from dppca.curator.study import lifecycle

@@ -17,22 +17,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.amounts import decimal_text
-from dppca.common.clock import utc_now
+from dppca.common.attestation.results import Result, result_to_bytes
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import Form
 from dppca.common.errors import DataError, SettingError
-from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
-from dppca.common.pictures import biplot_figure, loadings_figure
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, result_to_bytes
 from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.pictures import biplot_figure, loadings_figure
+from dppca.common.shell.tables import html_table, html_text
 from dppca.common.study import Study
-from dppca.common.tables import html_table, html_text
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.evaluate import (

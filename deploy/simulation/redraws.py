@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dppca.common.clock import utc_now
-from dppca.common.messages import Form
+from dppca.common.attestation.results import Result
+from dppca.common.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.results import Result
 from dppca.common.schema import Column, known_labels
 from dppca.common.schema.frames import read_frame
+from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import ExperimentRequest, read_columns

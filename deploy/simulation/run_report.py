@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.clock import utc_now
-from dppca.common.documents import CodedByRule, DigestText
-from dppca.common.loadings import KeptComponent
-from dppca.common.names import one_line
+from dppca.common.documents.names import one_line
+from dppca.common.documents.values import CodedByRule, DigestText
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
+from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
 from dppca.common.privacy.composition import ComposedGuarantee
+from dppca.common.shell.clock import utc_now
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.runner import SimulatedOwner
 from dppca.owner.synthesis.visible_relations import VisibleRelations

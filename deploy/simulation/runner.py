@@ -27,13 +27,12 @@ from typing import Annotated, Any, Protocol
 
 import yaml
 
-from dppca.common.amounts import decimal_text
-from dppca.common.documents import DecimalText
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.values import DecimalText
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study, Trust
-from dppca.common.study_document import study_from_yaml
-from dppca.common.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
+from dppca.common.shell.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
+from dppca.common.study import Study, Trust, study_from_yaml
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 

@@ -17,11 +17,11 @@ from typing import Self
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
-from dppca.common.checkpoints import checkpoint
+from dppca.common.attestation.results import largest_result
+from dppca.common.documents.messages import Form, StudyState, accounts_for
 from dppca.common.errors import LimitError
-from dppca.common.messages import Form, StudyState, accounts_for
 from dppca.common.privacy.release import receipt_from_bytes
-from dppca.common.results import largest_result
+from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from grpc_health.v1 import health_pb2
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.checkpoints import checkpoint
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     NotReadyError,
     StudyStateError,
     UnreachableError,
     UploadError,
 )
-from dppca.common.messages import StudyState
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.study import Study, study_from_canonical
 from dppca.common.transport.channels import CONNECT_TIMEOUT_S
 from dppca.common.transport.codec import read_message, state_from_wire
 from dppca.common.transport.connection import CALL_TIMEOUT_S, CuratorConnection, guess_study

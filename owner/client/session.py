@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import utc_now
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import IdentityError, SettingError, UnreachableError
-from dppca.common.messages import StudyState
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import click
 
-from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import SettingError
+from dppca.common.shell.console import emit, prints, terminal_width
 from dppca.owner.cli import LazyGroup
 from dppca.owner.commands.options import data_set_option
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import emit, prints, terminal_width
 from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate
+from dppca.common.shell.console import emit, prints, terminal_width
 from dppca.common.study import Study
 from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.options import data_set_option, file_path

@@ -10,9 +10,9 @@ from typing import TextIO
 
 import click
 
-from dppca.common.console import emit, prints, progress
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
-from dppca.common.files import open_new, replacing
+from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.files import open_new, replacing
 from dppca.common.study import Study
 from dppca.owner.commands.options import (
     complete_study,

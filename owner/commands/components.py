@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
-from dppca.common.console import emit, prints, progress
+from dppca.common.documents.messages import Form, StudyState
 from dppca.common.errors import ContradictionError
-from dppca.common.loadings import kept_components
-from dppca.common.messages import Form, StudyState
-from dppca.common.plotting import check_plotting, write_figures
+from dppca.common.numerics.loadings import kept_components
 from dppca.common.privacy.labels import Label
-from dppca.common.results import Result
+from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.plotting import check_plotting, write_figures
 from dppca.common.study import Study
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.questions import StudyProgress
@@ -168,7 +168,7 @@ def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes
     """Pictures of the components; the rows of the biplot are those that `synthesize` would draw."""
     import numpy as np
 
-    from dppca.common.pictures import MOST_POINTS, biplot_figure, loadings_figure
+    from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
     from dppca.owner.synthesis.rows import make_generator, synthesize
 
     schema, edge = study.table, result.header.noise_edge

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import click
 
-from dppca.common.console import Progress, progress, say
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
+from dppca.common.shell.console import Progress, progress, say
 from dppca.owner.release.contribution import Review, forecast
 from dppca.owner.render.review import review_text
 from dppca.owner.site.agreement import Agreement
@@ -23,7 +23,7 @@ class ShowProgress(Protocol):
     def __call__(
         self, description: str, total: int, *, unit: str
     ) -> AbstractContextManager[Progress]:
-        """As `dppca.common.console.progress`."""
+        """As `dppca.common.shell.console.progress`."""
 
 
 class Dialogue(Protocol):

@@ -11,14 +11,14 @@ from typing import Literal
 
 import click
 
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints
-from dppca.common.documents import CodedByRule
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import CodedByRule
 from dppca.common.errors import SignatureError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect

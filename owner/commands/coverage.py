@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dppca.common.aggregation.terms import Terms
-from dppca.common.clock import utc_now
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError, NoPolicyError
-from dppca.common.messages import StudyState
+from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.release.contribution import (

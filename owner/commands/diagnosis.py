@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     DataError,
     DppcaError,
@@ -28,8 +29,7 @@ from dppca.common.errors import (
     StudyError,
     UploadError,
 )
-from dppca.common.files import open_to_others
-from dppca.common.messages import StudyState
+from dppca.common.shell.files import open_to_others
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials
 from dppca.owner.client.session import load_site_credentials, open_client, read_proxy

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints
 from dppca.owner.commands.diagnosis import State, diagnose
 from dppca.owner.render.outcomes import DoctorDocument, doctor_text
 

@@ -9,10 +9,10 @@ from typing import Annotated, TypedDict
 import click
 
 from dppca.common.aggregation.terms import OfferedKey, key_bytes
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints, say
-from dppca.common.documents import DigestText, Document
+from dppca.common.documents.values import DigestText, Document
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints, say
 from dppca.owner.commands.options import study_argument
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.release.opening import offer_key

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import click
 
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import DppcaError
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.entries import Recovery, Reservation

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import read_unix_time, utc_now
-from dppca.common.console import CommandGroup, emit, prints, say, terminal_width
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import read_unix_time, utc_now
+from dppca.common.shell.console import CommandGroup, emit, prints, say, terminal_width
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.recovery import (
     RecoveredContribution,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect

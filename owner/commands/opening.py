@@ -12,17 +12,17 @@ import click
 
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.checkpoints import checkpoint
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints, progress
-from dppca.common.documents import DigestText, Document
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import DigestText, Document
 from dppca.common.errors import (
     NotReadyError,
     PeerError,
     SettingError,
     StudyStateError,
 )
-from dppca.common.messages import StudyState
+from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints, progress
 from dppca.common.study import Study, Trust
 from dppca.owner.client.calls import CuratorClient, OpenAnswer
 from dppca.owner.client.questions import StudyProgress

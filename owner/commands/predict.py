@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import emit, prints, progress
+from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.commands.options import file_path
 from dppca.owner.render.models import PredictionDocument, prediction_text
 

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.clock import utc_now
-from dppca.common.console import progress, say
-from dppca.common.documents import CodedByRule
+from dppca.common.documents.values import CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import progress, say
 from dppca.common.study import Study
 from dppca.common.verification.models import sealed_archive
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger

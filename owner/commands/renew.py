@@ -8,10 +8,10 @@ from typing import Annotated
 
 import click
 
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints
-from dppca.common.documents import DigestText, Document, PathText, TimeText
+from dppca.common.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
 

@@ -11,11 +11,11 @@ import click
 import numpy as np
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.console import emit, prints, progress
+from dppca.common.documents.messages import Form
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
-from dppca.common.loadings import kept_components
-from dppca.common.messages import Form
+from dppca.common.numerics.loadings import kept_components
 from dppca.common.privacy.labels import Label, require_released
+from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dppca.common.loadings import KeptComponent
+    from dppca.common.numerics.loadings import KeptComponent
     from dppca.common.schema import Schema
     from dppca.common.study import Study
     from dppca.owner.commands.consent import ShowProgress

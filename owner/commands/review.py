@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import emit, prints
+from dppca.common.shell.console import emit, prints
 from dppca.owner.commands.options import (
     data_set_option,
     digest_option,
@@ -56,8 +56,8 @@ def command(
     """
     from functools import partial
 
-    from dppca.common.console import progress
     from dppca.common.errors import TooManyFaultsError
+    from dppca.common.shell.console import progress
     from dppca.owner.commands.look import look
     from dppca.owner.render.faults import with_counts
     from dppca.owner.render.review import review_text

@@ -6,8 +6,8 @@ import time
 
 import click
 
-from dppca.common.console import emit, prints, progress
 from dppca.common.errors import SelfTestError
+from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.selftest.findings import SelfTestDocument, passed, report_text
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import click
 
-from dppca.common.console import emit, prints
-from dppca.common.documents import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.shell.console import emit, prints
 from dppca.owner.site.enrolment import enrol, read_request
 
 

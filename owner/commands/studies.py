@@ -9,9 +9,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.amounts import decimal_text
-from dppca.common.clock import utc_now
-from dppca.common.console import emit, prints, say
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     BusyError,
     DppcaError,
@@ -22,8 +21,9 @@ from dppca.common.errors import (
     UnreachableError,
     UploadError,
 )
-from dppca.common.messages import StudyState
 from dppca.common.privacy.release import calibrate
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import emit, prints, say
 from dppca.common.study import Study
 from dppca.owner.client.questions import POLL_S, CuratorQueries, StudySummary
 from dppca.owner.client.session import connect

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.console import emit, prints, progress
-from dppca.common.messages import Form
-from dppca.common.results import Result
+from dppca.common.documents.messages import Form
+from dppca.common.shell.console import emit, prints, progress
 from dppca.common.study import Study
 from dppca.owner.client.session import connect, load_site_credentials
 from dppca.owner.commands.options import folder_path, study_argument

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from dppca.common.console import emit, prints, progress
 from dppca.common.privacy.labels import Label
+from dppca.common.shell.console import emit, prints, progress
 from dppca.common.study import Study
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import prints
-from dppca.common.files import CA, REVOKED
+from dppca.common.shell.console import prints
+from dppca.common.shell.files import CA, REVOKED
 from dppca.common.verification.command import verification_options, verify
 
 

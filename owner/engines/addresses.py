@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dppca.common.names import is_loopback
+from dppca.common.documents.names import is_loopback
 
 LOCAL: Final = "local"
 SPARK: Final = "spark"

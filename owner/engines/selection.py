@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from dppca.common.errors import SettingError
-from dppca.common.packages import require_package
+from dppca.common.shell.packages import require_package
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
 from dppca.owner.engines.engine import Engine, LocalEngine
 

@@ -36,7 +36,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 
-from dppca.common.amounts import decimal_text, spent_text
+from dppca.common.documents.amounts import decimal_text, spent_text
 from dppca.common.errors import (
     BudgetExceededError,
     DppcaError,

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dppca.common.aggregation.opening import Sums
-from dppca.common.checkpoints import checkpoint
 from dppca.common.errors import ChainError, LedgerError, OpeningRefusedError
+from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (

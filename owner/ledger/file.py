@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dppca.common.errors import LedgerCorruptError, LedgerError, LedgerVersionError
-from dppca.common.files import create_private
+from dppca.common.shell.files import create_private
 
 BUSY_MS = 5_000
 _APPLICATION_ID = 0x44505043

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.errors import ChainError, LedgerError
-from dppca.common.files import HAS_MODES, write_file
+from dppca.common.shell.files import HAS_MODES, write_file
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_extends
 

@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from typing import Annotated, cast
 
 from dppca.common.attestation.claims import require_implied
-from dppca.common.documents import DigestText
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate

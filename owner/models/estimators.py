@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators import DPSVM, SVM
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.inputs import check_rows
-from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.estimators.dpsvm import DPSVM, append_constant
+from dppca.common.estimators.svm import SVM
 from dppca.common.verification.model_archives import DP_SVM, DPPCA_SVM
 
 _NOT_SETTINGS = frozenset({"entropy", "random_state"})

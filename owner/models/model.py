@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.files import write_file
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
+from dppca.common.shell.files import write_file
 from dppca.common.verification.model_archives import KIND, VERSION, ModelArchive, pack_archive
 from dppca.common.verification.weights import WeightReceipt
 from dppca.owner.models.estimators import KINDS, ModelKind, describe_settings

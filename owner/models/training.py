@@ -29,11 +29,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dppca.common.attestation.results import Result
 from dppca.common.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.classifier import has_converged
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.privacy.labels import Label
-from dppca.common.results import Result
 from dppca.common.schema import known_labels
 from dppca.common.study import Study
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF

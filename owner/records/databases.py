@@ -21,7 +21,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.packages import require_package
+from dppca.common.shell.packages import require_package
 from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve
 from dppca.owner.records.queries import (
     POSTGRESQL,

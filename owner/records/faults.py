@@ -16,7 +16,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Annotated, NotRequired, TypedDict, cast
 
-from dppca.common.documents import CodedAttribute, CodedByRule
+from dppca.common.documents.values import CodedAttribute, CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Attribute, Categorical, Numeric
 from dppca.common.schema.attributes import Date, Ordinal, list_labels

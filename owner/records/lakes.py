@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from dppca.common.errors import DataError
-from dppca.common.packages import require_package
+from dppca.common.shell.packages import require_package
 from dppca.owner.records.files import open_files
 from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Source

@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from dppca.common.errors import SettingError
-from dppca.common.files import HAS_MODES
+from dppca.common.shell.files import HAS_MODES
 from dppca.owner.records.sources import Source
 from dppca.owner.records.stored_files import WILD
 

@@ -25,10 +25,10 @@ from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from dppca.common.endings import at_end
+from dppca.common.documents.names import is_loopback
 from dppca.common.errors import DataError, SettingError
-from dppca.common.names import is_loopback
-from dppca.common.packages import require_package
+from dppca.common.shell.endings import at_end
+from dppca.common.shell.packages import require_package
 
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
 _AUTHENTICATED: Final = "spark.authenticate"

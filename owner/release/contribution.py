@@ -35,14 +35,14 @@ import numpy as np
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import BudgetExceededError, StudyStateError
-from dppca.common.messages import StudyState
+from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.relations import Relations, judge_relations
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation

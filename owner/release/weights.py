@@ -37,7 +37,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.amounts import decimal_text
+from dppca.common.attestation.results import Result
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
@@ -47,7 +48,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, NoiseSection, Receipt
-from dppca.common.results import Result
 from dppca.common.schema import Column
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from dppca.common.amounts import decimal_text, left_text, spent_text
+from dppca.common.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release.contribution import BudgetStatus

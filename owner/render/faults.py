@@ -6,8 +6,8 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Annotated
 
-from dppca.common.documents import DigestText, Document
-from dppca.common.names import one_line
+from dppca.common.documents.names import one_line
+from dppca.common.documents.values import DigestText, Document
 from dppca.common.study import FaultRule
 from dppca.owner.records import CheckReport, FaultKind, LineFault
 from dppca.owner.records.faults import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from dppca.common.documents import CodedByRule, DigestText, Document, PathText
+from dppca.common.documents.values import CodedByRule, DigestText, Document, PathText
 from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields

@@ -5,16 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, TypedDict
 
-from dppca.common.documents import (
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.names import one_line
+from dppca.common.documents.values import (
     CodedByRule,
     DecimalText,
     DigestText,
     Document,
     PathText,
 )
-from dppca.common.loadings import KeptComponent, component_lines
-from dppca.common.messages import StudyState
-from dppca.common.names import one_line
+from dppca.common.numerics.loadings import KeptComponent, component_lines
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.render.charges import charge_text, charged_text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.documents import CodedByRule, PathText
+from dppca.common.documents.values import CodedByRule, PathText
 from dppca.common.numerics.comparison import Variation
 from dppca.owner.synthesis.report.comparison import Quality
 from dppca.owner.synthesis.visible_relations import VisibleRelations

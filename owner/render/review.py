@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
-from dppca.common.amounts import decimal_text
-from dppca.common.documents import (
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import (
     CodedByRule,
     DigestText,
     TimeText,
 )
-from dppca.common.messages import StudyState
+from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
-from dppca.common.relations import relations_lines
 from dppca.common.study import Study
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, TypedDict
 
-from dppca.common.documents import DecimalText, DigestText, Document, TimeText
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import DecimalText, DigestText, Document, TimeText
 from dppca.owner.release.contribution import NextStep
 
 _DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dppca.common.console import Progress
+from dppca.common.shell.console import Progress
 from dppca.owner.selftest.crashes import STEPS, attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
 from dppca.owner.selftest.endpoint import (

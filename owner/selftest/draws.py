@@ -24,8 +24,7 @@ from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEnt
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.schema import Column, encode, histogram_cells
 from dppca.common.schema.attributes import list_labels
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import (
     bins,

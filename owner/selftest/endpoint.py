@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.verify import verify_components
 from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import result_from_bytes
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.selftest.draws import LEVEL

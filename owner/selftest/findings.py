@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents import DecimalText, Document
+from dppca.common.documents.values import DecimalText, Document
 
 
 class Figures(TypedDict):

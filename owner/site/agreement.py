@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import AfterValidator
 
 from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.documents.names import require_party_name
 from dppca.common.errors import IdentityError, NoPolicyError, SchemaMismatchError, SettingError
-from dppca.common.files import KEY, write_file
-from dppca.common.names import require_party_name
+from dppca.common.shell.files import KEY, write_file
 from dppca.common.study import Base64, Study, Trust
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import parse_document

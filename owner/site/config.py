@@ -3,7 +3,7 @@
 ``site.yaml`` says who this owner is and where the curator listens; ``policy.yaml`` is in
 `dppca.owner.site.policy`. The software never writes to either file after
 `dppca.owner.site.enrolment` has made them. The folder and what is in it is one user's alone: every
-command shuts others out where it can (`dppca.common.files`).
+command shuts others out where it can (`dppca.common.shell.files`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from dppca.common.documents.names import is_party_name
 from dppca.common.errors import SettingError
-from dppca.common.files import KEY, REVOKED, CredentialFolder, shut
-from dppca.common.names import is_party_name
+from dppca.common.shell.files import KEY, REVOKED, CredentialFolder, shut
 from dppca.owner.engines.addresses import CLUSTER
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.file_forms import SiteDocument, parse_document

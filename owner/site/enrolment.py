@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from dppca.common.documents.names import require_party_name
 from dppca.common.errors import SettingError
-from dppca.common.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
-from dppca.common.names import require_party_name
+from dppca.common.shell.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
 from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site
 from dppca.owner.site.file_forms import require_address, require_proxy
 

@@ -21,11 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.amounts import parse_decimal
-from dppca.common.document_faults import explain_faults
+from dppca.common.documents.amounts import parse_decimal
+from dppca.common.documents.faults import explain_faults
+from dppca.common.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.errors import SettingError
 from dppca.common.study import PartyName
-from dppca.common.yaml_documents import NotYamlError, load_yaml
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.source_documents import (

@@ -11,7 +11,9 @@ import hashlib
 from pathlib import Path
 
 from dppca.common.attestation.components import find_release_id
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, verified_result
+from dppca.common.documents.names import file_part, nearest_name
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -23,11 +25,8 @@ from dppca.common.errors import (
     SignatureError,
     StudyError,
 )
-from dppca.common.files import write_file
-from dppca.common.names import file_part, nearest_name
-from dppca.common.results import Result
-from dppca.common.study import Study
-from dppca.common.study_document import differences, study_from_canonical, study_from_yaml
+from dppca.common.shell.files import write_file
+from dppca.common.study import Study, differences, study_from_canonical, study_from_yaml
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.reading import read_history
@@ -124,7 +123,7 @@ def model_path(site: Site, name: str, target: str, kind: str) -> Path:
     ----------
     target
         The attribute's name, chosen by the study's author: encoded by
-        `dppca.common.names.file_part`.
+        `dppca.common.documents.names.file_part`.
     kind
         One of this software's own words for what was trained.
     """

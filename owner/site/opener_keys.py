@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.errors import ArtefactError, LedgerError, SettingError
-from dppca.common.files import create_file, sync
+from dppca.common.shell.files import create_file, sync
 from dppca.owner.ledger.openers import Openers
 from dppca.owner.ledger.reading import read_history
 

@@ -30,9 +30,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.tables import TableSource, make_claims
+from dppca.common.documents.messages import Form
 from dppca.common.errors import SchemaMismatchError, SettingError
-from dppca.common.messages import Form
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
@@ -44,7 +45,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.arrow import decoded_array, decoded_fields
 from dppca.common.schema.decoding import decode_columns

@@ -24,12 +24,12 @@ import pyarrow.parquet
 
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import receipted_writer
-from dppca.common.csv_tables import CsvWriter
+from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.errors import ArtefactError, SettingError
-from dppca.common.files import PRIVATE, open_new, replacing
-from dppca.common.messages import METADATA_KEY
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.schema.document import canonical_json
+from dppca.common.shell.csv_tables import CsvWriter
+from dppca.common.shell.files import PRIVATE, open_new, replacing
 
 TABLE_SUFFIXES = (".parquet", ".arrow", ".csv")
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26

@@ -1,7 +1,7 @@
 """Which relations a study's result shows above its noise, as figures and in words.
 
 Before a study nobody knows how much of its bounds a numeric fills, so the warning of
-`dppca.common.relations` takes it to fill them. A result says more, at no privacy cost:
+`dppca.common.estimators.relations` takes it to fill them. A result says more, at no privacy cost:
 `dppca.common.numerics.synthesis.visibility` judges the released moments.
 """
 
@@ -14,13 +14,13 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.attestation.results import Result
+from dppca.common.estimators.relations import LOST_FROM
 from dppca.common.numerics.synthesis.rows import released_targets
 from dppca.common.numerics.synthesis.targets import coupling_scales
 from dppca.common.numerics.synthesis.visibility import FALSE_SHARE, find_visible
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.release import calibrate
-from dppca.common.relations import LOST_FROM
-from dppca.common.results import Result
 from dppca.common.schema import ColumnKind
 from dppca.common.study import Study
 from dppca.owner.synthesis.rows import released_noise

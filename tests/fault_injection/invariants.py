@@ -21,9 +21,9 @@ import pyarrow.csv
 
 from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.sum_messages import Opening, Upload
-from dppca.common.messages import StudyState
+from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
+from dppca.common.documents.messages import StudyState
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.study import Study
 from dppca.curator.store import SqliteStore
 from dppca.curator.study.aggregate import aggregate, aggregate_masked

@@ -6,8 +6,8 @@
     owner-2 ── relay ──┼── curator ── operator
     owner-3 ── relay ──┘
 
-A process that is held at a step (`dppca.common.checkpoints`) is stopped, as ``/proc`` shows; a
-relay cuts and slows links; a full disk is a limit on the size of files (``RLIMIT_FSIZE`` 0); a
+A process that is held at a step (`dppca.common.shell.checkpoints`) is stopped, as ``/proc`` shows;
+a relay cuts and slows links; a full disk is a limit on the size of files (``RLIMIT_FSIZE`` 0); a
 wrong clock is `tests.support.skewed`. The curator's clock is moved two days past every deadline,
 so that no study waits for one. Linux only.
 
@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.shell.testbed import CURATOR as CURATOR_COMMANDS
+from dppca.common.shell.testbed import OWNER as OWNER_COMMANDS
+from dppca.common.shell.testbed import Processes
 from dppca.common.study import Study
-from dppca.common.testbed import CURATOR as CURATOR_COMMANDS
-from dppca.common.testbed import OWNER as OWNER_COMMANDS
-from dppca.common.testbed import Processes
 from dppca.common.transport.tls import Role
 from tests.fault_injection.relay import Relay
 from tests.support import skewed

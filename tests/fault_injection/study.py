@@ -23,6 +23,7 @@ from enum import StrEnum
 
 import grpc
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     BudgetExceededError,
     ChainError,
@@ -34,7 +35,6 @@ from dppca.common.errors import (
     PeerError,
     StudyStateError,
 )
-from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from tests.fault_injection.invariants import CuratorState, SiteState, read_curator, read_site

@@ -21,9 +21,9 @@ from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.clock import utc_now
+from dppca.common.documents.messages import Form, StudyState, accounts_for
 from dppca.common.errors import PeerError, StoreError
-from dppca.common.messages import Form, StudyState, accounts_for
+from dppca.common.shell.clock import utc_now
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
+from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.attestation.verify import verify_components
+from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
-from dppca.common.messages import Form
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
-from dppca.common.results import Result, result_from_bytes, result_to_bytes
-from dppca.common.study_document import study_from_canonical
+from dppca.common.study import study_from_canonical
 from dppca.common.transport import codec
 from dppca.common.transport.revoked import read_list
 from dppca.common.transport.tls import Identity, Role, peer_identity

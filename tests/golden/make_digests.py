@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dppca.common.study_document import study_from_yaml
+from dppca.common.study import study_from_yaml
 
 FILE = Path(__file__).with_name("digests.json")
 

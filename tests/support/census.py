@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.messages import Header
+from dppca.common.documents.messages import Header
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw

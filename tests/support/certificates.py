@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from dppca.common.attestation.acknowledgements import Taken
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease
-from dppca.common.files import CredentialFolder
 from dppca.common.privacy.receipts import Receipt
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.curator.certificates.pki import begin_certificate, key_pem

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.estimators import (
+from dppca.common.papers import (
     AGSVM,
     DPPCASVM,
     DPSVD,

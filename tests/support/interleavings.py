@@ -22,11 +22,11 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Opening
+from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.documents.messages import Header, StudyState
 from dppca.common.errors import DppcaError
-from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.release import Release, calibrate
-from dppca.common.results import result_from_bytes
 from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Role
 from dppca.curator.service.coordinator import StudyCoordinator

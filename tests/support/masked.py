@@ -21,16 +21,15 @@ from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SignedStatement, SumEvidence
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result
 from dppca.common.signing import Purpose, sign
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.common.transport.tls import Credentials, Role
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle

@@ -10,7 +10,7 @@ import grpc
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.messages import Form, Header, StudyState
+from dppca.common.documents.messages import Form, Header, StudyState
 from dppca.common.privacy.release import Release
 from dppca.common.signing import Purpose
 from dppca.common.study import Study

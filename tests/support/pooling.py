@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.attestation.results import Result
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
-from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dppca.common.schema import Schema
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 
 Attributes = Iterable[dict[str, Any]]
 CENSUS: list[dict[str, Any]] = [

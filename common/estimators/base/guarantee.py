@@ -22,7 +22,7 @@ from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Relation
-from dppca.common.tables import html_table
+from dppca.common.shell.tables import html_table
 
 
 class Variant(StrEnum):

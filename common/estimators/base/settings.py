@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.amounts import parse_decimal
+from dppca.common.documents.amounts import parse_decimal
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.guarantee import Variant
 from dppca.common.privacy.accounting import require_delta, require_epsilon

@@ -73,7 +73,7 @@ def fit_released(
         As released, shapes (p,) and (p, p); mean is None where the release has no sums.
     histograms
         For each attribute, the released share of the rows in each of its cells; None where there
-        is none (`dppca.common.results.Result.histograms`).
+        is none (`dppca.common.attestation.results.Result.histograms`).
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.

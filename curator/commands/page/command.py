@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.console import emit, prints
 from dppca.common.pages.command import PageDocument, port_option, serve_page
+from dppca.common.shell.console import emit, prints
 from dppca.curator.commands.options import as_operator, connection, credentials_in
 
 

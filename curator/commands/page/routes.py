@@ -14,15 +14,14 @@ from starlette.routing import Route
 
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.verify import verified_result
-from dppca.common.clock import utc_now
-from dppca.common.loadings import KeptComponent, kept_components
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
+from dppca.common.numerics.loadings import KeptComponent, kept_components
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard
 from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import Pages
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical
+from dppca.common.shell.clock import utc_now
+from dppca.common.study import Study, study_from_canonical
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.answers import OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient

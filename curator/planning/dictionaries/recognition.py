@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import SettingError
-from dppca.common.yaml_documents import MAX_DOCUMENT_BYTES
 from dppca.curator.planning.dictionaries.dictionary import Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json
 from dppca.curator.planning.dictionaries.table_forms import read_table

@@ -25,6 +25,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException, NotFound
 
+from dppca.common.documents.names import shown
 from dppca.common.errors import (
     AddressSpaceError,
     DiskSpaceError,
@@ -33,8 +34,7 @@ from dppca.common.errors import (
     ImageMissingError,
     UnreachableError,
 )
-from dppca.common.names import shown
-from dppca.common.testbed import failure
+from dppca.common.shell.testbed import failure
 from dppca.deploy.simulation.containers.topology import STEP, parse_party
 
 CALL_TIMEOUT_S = 180

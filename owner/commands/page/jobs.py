@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from dppca.common.console import Progress, defect_text, say
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError, DppcaError, StudyStateError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
+from dppca.common.shell.console import Progress, defect_text, say
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.agreement import Agreement
 

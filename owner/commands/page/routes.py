@@ -15,13 +15,13 @@ from starlette.routing import Route
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
-from dppca.common.console import say
-from dppca.common.documents import to_document
+from dppca.common.documents.values import to_document
 from dppca.common.errors import CallError, ConsentError, NotReadyError
-from dppca.common.loadings import kept_components
+from dppca.common.numerics.loadings import kept_components
 from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard, read_form
 from dppca.common.pages.server import Pages
+from dppca.common.shell.console import say
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets

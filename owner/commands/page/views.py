@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.owner.commands.look import Look
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.ledger.chain import History

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.clock import utc_now
-from dppca.common.loadings import KeptComponent
+from dppca.common.attestation.results import Result
 from dppca.common.numerics.comparison import PAIR_CELLS, Variation, worst
+from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
-from dppca.common.panels import Panel, make_panel
-from dppca.common.pictures import biplot_figure, variation_figure
-from dppca.common.plotting import DPI, WARNING_RED
 from dppca.common.privacy.labels import Label
-from dppca.common.results import Result
 from dppca.common.schema import Schema
+from dppca.common.shell.clock import utc_now
+from dppca.common.shell.panels import Panel, make_panel
+from dppca.common.shell.pictures import biplot_figure, variation_figure
+from dppca.common.shell.plotting import DPI, WARNING_RED
 from dppca.owner.records import CheckReport
 from dppca.owner.records.faults import MALFORMED, WARNING, describe_coding
 from dppca.owner.synthesis.report.comparison import QUANTILES, CodedTable, Quality

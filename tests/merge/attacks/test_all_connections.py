@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.errors import BusyError
-from dppca.common.testbed import SERVE
+from dppca.common.shell.testbed import SERVE
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dppca.common.messages import Form, accounts_for
+from dppca.common.documents.messages import Form, accounts_for
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.curator import Curator

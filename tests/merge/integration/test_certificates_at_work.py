@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cryptography import x509
 
 from dppca.common.errors import DppcaError
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.common.wire import federation_pb2 as pb

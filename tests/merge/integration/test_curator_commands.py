@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from dppca.common.messages import Form
-from dppca.common.results import result_from_bytes
+from dppca.common.attestation.results import result_from_bytes
+from dppca.common.documents.messages import Form
 from dppca.common.transport.tls import Role
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.certificates import write_credentials

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
 from tests.support.curator import Curator

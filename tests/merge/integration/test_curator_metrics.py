@@ -16,9 +16,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
+from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
-from dppca.common.messages import Form
-from dppca.common.testbed import CURATOR, SERVE
+from dppca.common.shell.testbed import CURATOR, SERVE
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator

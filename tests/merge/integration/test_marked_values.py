@@ -27,8 +27,8 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from dppca.common.console import run
 from dppca.common.schema.coding import encode
+from dppca.common.shell.console import run
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.owner.cli import cli

@@ -10,8 +10,7 @@ import yaml
 
 from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from dppca.common.attestation import seal
+from dppca.common.attestation.results import result_from_bytes, result_to_bytes
 from dppca.common.attestation.signatures import make_signer, signed_document
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
-from dppca.common.results import result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role

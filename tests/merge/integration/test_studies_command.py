@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.console import run
+from dppca.common.shell.console import run
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.commands import studies

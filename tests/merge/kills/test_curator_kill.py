@@ -8,9 +8,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from dppca.common.attestation.results import result_from_bytes
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import PeerError
-from dppca.common.messages import StudyState
-from dppca.common.results import result_from_bytes
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb

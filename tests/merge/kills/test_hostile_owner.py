@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dppca.common.messages import StudyState
-from dppca.common.testbed import SERVE
+from dppca.common.documents.messages import StudyState
+from dppca.common.shell.testbed import SERVE
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Role

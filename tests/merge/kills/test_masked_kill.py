@@ -10,8 +10,8 @@ import grpc
 import numpy as np
 import pytest
 
-from dppca.common.messages import StudyState
-from dppca.common.results import result_from_bytes
+from dppca.common.attestation.results import result_from_bytes
+from dppca.common.documents.messages import StudyState
 from dppca.common.transport.codec import state_from_wire
 from tests.support.curator import Curator
 from tests.support.federations import MaskedHub, MaskedSites

@@ -6,8 +6,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Route, expect
 
-from dppca.common.clock import utc_now
 from dppca.common.pages.rendering import STATIC, render
+from dppca.common.shell.clock import utc_now
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import TEMPLATES
 from tests.support.browser import SOON_MS, watched

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.console import progress
+from dppca.common.shell.console import progress
 from dppca.common.study import Study
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute

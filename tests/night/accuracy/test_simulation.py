@@ -25,11 +25,10 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
+from dppca.common.documents.messages import Form
 from dppca.common.errors import SettingError
-from dppca.common.messages import Form
 from dppca.common.schema import encode
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide

@@ -25,7 +25,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.estimators import (
+from dppca.common.estimators.base import noised_rows, second_moment, weight_noise
+from dppca.common.estimators.base.hinge import solve_hinge
+from dppca.common.papers import (
     AGSVM,
     DPPCASVM,
     DPSVD,
@@ -35,11 +37,9 @@ from dppca.common.estimators import (
     MODSuLQSVM,
     PrivateSVM,
 )
-from dppca.common.estimators.base import noised_rows, second_moment, weight_noise
-from dppca.common.estimators.base.hinge import solve_hinge
-from dppca.common.estimators.base.party_tables import encode_rows, group_rows
-from dppca.common.estimators.ppca import party_moments
-from dppca.common.estimators.ppca.forms import corrected_moments, resolve_settings
+from dppca.common.papers.base.party_tables import encode_rows, group_rows
+from dppca.common.papers.ppca import party_moments
+from dppca.common.papers.ppca.forms import corrected_moments, resolve_settings
 from dppca.common.privacy import mechanisms
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.owner.selftest.draws import bound_epsilon

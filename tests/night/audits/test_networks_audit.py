@@ -3,7 +3,7 @@
 One row without a value in common with its neighbour: that moves counts as far as it can. The event
 is a threshold on the log-likelihood ratio of all noised counts of a fit, step after step. A single
 row has no dependence, so choices tell nothing here; their law has tests of its own
-(``tests/push/unit/common/estimators/base/test_exponential.py``). False alarms: of each of both as
+(``tests/push/unit/common/papers/base/test_exponential.py``). False alarms: of each of both as
 in `test_methods_audit`.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.estimators import DPSUBN3, PrivBayes
-from dppca.common.estimators.networks import dp_subn3, fitting, noised_counts
-from dppca.common.estimators.networks.noised_counts import PooledCounts, count_rows
+from dppca.common.papers import DPSUBN3, PrivBayes
+from dppca.common.papers.networks import dp_subn3, fitting, noised_counts
+from dppca.common.papers.networks.noised_counts import PooledCounts, count_rows
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.night.audits.test_methods_audit import A_BOUND, THRESHOLDS, laplace_ratio
 from tests.support.noise import less_noise, seed_noise

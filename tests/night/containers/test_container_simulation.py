@@ -18,8 +18,8 @@ import pytest
 import yaml
 from pyarrow import csv
 
-from dppca.common.results import result_from_bytes
-from dppca.common.study_document import study_from_yaml
+from dppca.common.attestation.results import result_from_bytes
+from dppca.common.study import study_from_yaml
 from dppca.deploy.simulation.containers.topology import CURATOR, Topology, compose_text
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.experiment import with_owners

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
 from tests.support.census import make_release

@@ -21,7 +21,7 @@ from benchmarks.papers.gu import compute as synthesised
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import PLAIN, compute, printed
 from benchmarks.papers.trials import PUBLISHED, SOUND, Scored, Trial
-from dppca.common.console import run
+from dppca.common.shell.console import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are tiny
 TINY = ("--quick", "--runs", "1", "--rows", "300", "--jobs", "1")

@@ -31,8 +31,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from dppca.common.pages.rendering import render_file
-from dppca.common.panels import Cell, Panel
-from dppca.common.testbed import CURATOR, OWNER, Processes
+from dppca.common.shell.panels import Cell, Panel
+from dppca.common.shell.testbed import CURATOR, OWNER, Processes
 from dppca.common.transport.tls import Role
 from tests.support.browser import (
     SCHEMES,

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.documents.messages import Form
 from dppca.common.errors import ArtefactError, UploadError
-from dppca.common.messages import Form
 from dppca.common.transport.tls import Role
 from dppca.curator.operator.downloads import write_table
 from dppca.curator.study import row_streams, synthetic_rows

@@ -15,12 +15,12 @@ import pytest
 
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.verify import verified_result
 from dppca.common.errors import ReceiptError
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, result_from_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file

@@ -23,11 +23,17 @@ import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
 from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.results import (
+    Result,
+    Share,
+    largest_result,
+    result_from_bytes,
+    result_to_bytes,
+)
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.attestation.sums import SignedRelease
-from dppca.common.messages import Header
+from dppca.common.documents.messages import Header
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, Share, largest_result, result_from_bytes, result_to_bytes
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES

@@ -21,12 +21,11 @@ import pytest
 import tenacity
 import yaml
 
-from dppca.common.console import emit, run
+from dppca.common.documents.names import is_formula
 from dppca.common.errors import SchemaMismatchError, SettingError, StudyError
-from dppca.common.loadings import KeptComponent, Loading
-from dppca.common.names import is_formula
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_canonical, study_from_mapping, study_from_yaml
+from dppca.common.numerics.loadings import KeptComponent, Loading
+from dppca.common.shell.console import emit, run
+from dppca.common.study import Study, study_from_canonical, study_from_mapping, study_from_yaml
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Role
 from dppca.curator.observability.log import LOGGER, configure, log_event
@@ -353,7 +352,7 @@ def test_only_the_console_prints() -> None:
     ]
     printing = re.compile(r"\b(click\.s?echo|print|sys\.std(out|err)\.write)\(")
     found = {str(path.relative_to(ROOT)) for path in files if printing.search(path.read_text())}
-    assert found == {"common/console.py"}
+    assert found == {"common/shell/console.py"}
 
 
 # Spreadsheets

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.documents.messages import Header, StudyState
 from dppca.common.errors import TooManyRowsError
-from dppca.common.messages import Header, StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.curator.study import lifecycle

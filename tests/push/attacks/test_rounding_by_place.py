@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.estimators import PrivateSVM
 from dppca.common.estimators.base.projection import project
+from dppca.common.papers import PrivateSVM
 from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.study import Study
 from tests.support.interleavings import (
     DEADLINE,

@@ -21,9 +21,9 @@ from grpc.aio import AbortError
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.clock import utc_now
+from dppca.common.documents.messages import Form
 from dppca.common.errors import BusyError, StoreError
-from dppca.common.messages import Form
+from dppca.common.shell.clock import utc_now
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb

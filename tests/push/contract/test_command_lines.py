@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from dppca.common.console import JsonOption
+from dppca.common.shell.console import JsonOption
 from tools.reference import programs, walk
 
 COMMANDS = {

@@ -10,8 +10,7 @@ import pytest
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import StudyError
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Trust
-from dppca.common.study_document import study_from_canonical, study_from_mapping
+from dppca.common.study import Trust, study_from_canonical, study_from_mapping
 from tests.support.masked import base64_text, make_masked_study, masked_document
 from tests.support.studies import make_study
 

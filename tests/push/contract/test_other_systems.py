@@ -22,9 +22,12 @@ ABSENT = {
     },
 }
 ALLOWED = {
-    ("common/checkpoints.py", "signal.SIGKILL"): "planted faults, which are for tests on Linux",
-    ("common/checkpoints.py", "signal.SIGSTOP"): "planted faults",
-    ("common/checkpoints.py", "signal.pthread_kill"): "planted faults",
+    (
+        "common/shell/checkpoints.py",
+        "signal.SIGKILL",
+    ): "planted faults, for tests on Linux",
+    ("common/shell/checkpoints.py", "signal.SIGSTOP"): "planted faults",
+    ("common/shell/checkpoints.py", "signal.pthread_kill"): "planted faults",
 }
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dppca.common.attestation.components import check_envelope
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
-from dppca.common.results import result_from_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dppca.common.messages import Header, StudyState
+from dppca.common.documents.messages import Header, StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dppca.common.names import check_name, escaped_json, file_part, is_formula, one_line, shown
+from dppca.common.documents.names import (
+    check_name,
+    escaped_json,
+    file_part,
+    is_formula,
+    one_line,
+    shown,
+)
 
 anything = st.text(st.characters(exclude_categories=[]), max_size=140)
 pathlike = st.text("aA1./\\~:-_+ \n\x00é", max_size=12)

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.estimators.networks.covering import choose_design, design_cost, plane_design
-from dppca.common.estimators.networks.dependence import (
+from dppca.common.papers.networks.covering import choose_design, design_cost, plane_design
+from dppca.common.papers.networks.dependence import (
     dependence,
     dependence_sensitivity,
     family_scores,
 )
-from dppca.common.estimators.networks.frontier import correlation, largest_sets
-from dppca.common.estimators.networks.noised_counts import (
+from dppca.common.papers.networks.frontier import correlation, largest_sets
+from dppca.common.papers.networks.noised_counts import (
     count_rows,
     counts_sensitivity,
     maximal_sets,

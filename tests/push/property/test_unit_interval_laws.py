@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.estimators.ppca.unit_interval import unit_interval_l1
+from dppca.common.papers.ppca.unit_interval import unit_interval_l1
 from dppca.common.privacy.sensitivity import BoxShape
 from tests.support.examples import examples
 

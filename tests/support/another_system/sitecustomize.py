@@ -3,7 +3,7 @@
 Put its folder first in PYTHONPATH. What is published for all systems may go on using what is here;
 DPPCA may not: `fcntl` and its like cannot be imported by it, and nobody finds
 ``os.sched_getaffinity``. Texts of files must have their encoding said, since Windows' default is
-another. Modes of files say nothing (`dppca.common.files.HAS_MODES`).
+another. Modes of files say nothing (`dppca.common.shell.files.HAS_MODES`).
 """
 
 import builtins
@@ -36,6 +36,6 @@ for _module, _names in ((os, _OF_OS), (signal, _OF_SIGNAL)):
         delattr(_module, _name)
 warnings.filterwarnings("error", category=EncodingWarning, module=r"dppca\.")
 
-import dppca.common.files  # noqa: E402 - once nothing is there that must not be used
+import dppca.common.shell.files  # noqa: E402 - once nothing is there that must not be used
 
-dppca.common.files.HAS_MODES = False  # type: ignore[misc]
+dppca.common.shell.files.HAS_MODES = False  # type: ignore[misc]

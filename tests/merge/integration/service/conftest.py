@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from tests.support.callers import OWNERS

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
+from dppca.common.documents.messages import Form
 from dppca.common.errors import NotReadyError
-from dppca.common.messages import Form
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb

@@ -10,7 +10,7 @@ import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.messages import Header
+from dppca.common.documents.messages import Header
 from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dppca.common.aggregation.sum_messages import Opening
-from dppca.common.messages import StudyState
-from dppca.common.results import Result, result_from_bytes
+from dppca.common.attestation.results import Result, result_from_bytes
+from dppca.common.documents.messages import StudyState
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.codec import state_from_wire
 from dppca.curator.study import lifecycle

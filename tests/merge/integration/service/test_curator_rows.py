@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from dppca.common.messages import Form
+from dppca.common.documents.messages import Form
 from dppca.common.study import Study
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.callers import OWNERS, refused

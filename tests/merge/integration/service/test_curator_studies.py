@@ -13,10 +13,10 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 from dppca.common.attestation.components import check_envelope, check_result
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.messages import Form, StudyState
-from dppca.common.results import result_from_bytes
+from dppca.common.attestation.results import result_from_bytes
+from dppca.common.documents.messages import Form, StudyState
+from dppca.common.shell.testbed import SERVE
 from dppca.common.study import Study
-from dppca.common.testbed import SERVE
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution

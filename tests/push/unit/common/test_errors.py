@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from dppca.common import errors
-from dppca.common.console import INTERRUPTED_EXIT_CODE, UNEXPECTED_EXIT_CODE, USAGE_EXIT_CODE
+from dppca.common.shell.console import INTERRUPTED_EXIT_CODE, UNEXPECTED_EXIT_CODE, USAGE_EXIT_CODE
 from dppca.common.transport.status import choose_status
 from tests.support.checkout import ROOT
 

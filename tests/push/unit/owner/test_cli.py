@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 import yaml
 
-from dppca.common.console import run
+from dppca.common.shell.console import run
 from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.cli import cli
 from tests.support.certificates import Authority, write_credentials

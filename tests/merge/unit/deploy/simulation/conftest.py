@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.documents import to_document
-from dppca.common.loadings import kept_components
+from dppca.common.documents.values import to_document
 from dppca.common.numerics.comparison import PairSummary, Variation
+from dppca.common.numerics.loadings import kept_components
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.deploy.simulation.demo import TARGET, demo_study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dppca.common.console import run
+from dppca.common.shell.console import run
 from dppca.deploy.simulation.cli import cli
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.console import run
 from dppca.common.errors import DataError, PeerError, SettingError
+from dppca.common.shell.console import run
 from dppca.common.study import Study
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.disk import telling_full_disk

@@ -15,8 +15,7 @@ from sklearn.decomposition import PCA
 import dppca
 from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, TooManyRowsError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.study import Trust
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Trust, study_from_mapping
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.loadings import Loading
 from dppca.common.numerics.comparison import Variation
+from dppca.common.numerics.loadings import Loading
 from dppca.deploy.simulation.run_report import (
     RepeatedFigure,
     SimulatedRepeats,

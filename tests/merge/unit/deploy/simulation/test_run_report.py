@@ -13,10 +13,10 @@ import pytest
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values
-from dppca.common.plotting import write_figures
 from dppca.common.schema import encode
-from dppca.common.study_document import study_from_mapping
-from dppca.common.tables import fit_markdown
+from dppca.common.shell.plotting import write_figures
+from dppca.common.shell.tables import fit_markdown
+from dppca.common.study import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners

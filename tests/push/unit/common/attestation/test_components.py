@@ -22,6 +22,7 @@ from dppca.common.attestation.components import (
     sealed_result,
 )
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.attestation.signatures import (
     Signer,
     describe_authority,
@@ -31,7 +32,6 @@ from dppca.common.attestation.signatures import (
 )
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.tables import ColumnDigests
-from dppca.common.console import run
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -41,8 +41,8 @@ from dppca.common.errors import (
     SignatureError,
 )
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.schema.document import canonical_json
+from dppca.common.shell.console import run
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.common.verification.files import verify_file

@@ -16,12 +16,12 @@ from click.testing import CliRunner
 from dppca.common.aggregation.sum_messages import SignedOpening
 from dppca.common.attestation.components import Checked, check_envelope, sealed_result
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import largest_result, result_from_bytes
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SumEvidence, require_sum
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import draw
-from dppca.common.results import largest_result, result_from_bytes
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dppca.common.errors import SettingError
 from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values, value_range
-from dppca.common.panels import UNKNOWN as NOT_KNOWN
-from dppca.common.panels import make_panel
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.schema.cells import N_BINS
+from dppca.common.shell.panels import UNKNOWN as NOT_KNOWN
+from dppca.common.shell.panels import make_panel
 from dppca.common.study import Study
 from dppca.deploy.simulation.experiment import _require_two_labels, read_columns
 from dppca.deploy.simulation.holdings import Holdings

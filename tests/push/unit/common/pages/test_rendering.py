@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import SettingError
-from dppca.common.messages import StudyState
 from dppca.common.pages.rendering import (
     check_report,
     check_server,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dppca.common.documents.yaml_text import load_yaml
 from dppca.common.errors import SettingError
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.schema import ColumnKind, Schema, encode, histogram_cells, label_text
 from dppca.common.schema.attributes import count_days
 from dppca.common.schema.document import canonical_json
-from dppca.common.yaml_documents import load_yaml
 
 AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dppca.common.errors import StudyError
 from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
 from dppca.common.schema.decoding import decode_columns
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import study_from_mapping
 from tests.support.studies import binary_of, make_schema, numeric_of, study_document
 
 

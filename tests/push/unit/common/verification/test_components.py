@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dppca
+from dppca.common.attestation.results import result_from_bytes, result_to_bytes
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
-from dppca.common.results import result_from_bytes, result_to_bytes
 from tests.support.certificates import new_authority
 from tests.support.sites import ProvedSite
 from tests.support.studies import make_study

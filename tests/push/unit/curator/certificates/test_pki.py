@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.files import CredentialFolder
+from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import (
     Identity,
     Role,

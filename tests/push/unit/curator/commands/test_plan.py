@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.console import run
+from dppca.common.shell.console import run
 from dppca.curator.cli import cli
 
 _STUDY = """

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.console import run
 from dppca.common.schema import Categorical, Numeric
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_yaml
+from dppca.common.shell.console import run
+from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli
 from dppca.curator.commands.study_template import TEMPLATE
 from dppca.owner.records import check_table, open_table

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.documents.messages import Form
 from dppca.common.errors import (
     ArtefactError,
     LimitError,
@@ -17,7 +18,6 @@ from dppca.common.errors import (
     SignatureError,
     UploadError,
 )
-from dppca.common.messages import Form
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.client import _save

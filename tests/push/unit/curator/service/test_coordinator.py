@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError, GarbledSumError, LimitError, StoreError
-from dppca.common.messages import StudyState
-from dppca.common.results import Result
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 from dppca.curator.observability.log import LOGGER

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dppca.common.documents.messages import Form, Header, StudyState
 from dppca.common.errors import (
     ChainError,
     ConflictError,
@@ -20,7 +21,6 @@ from dppca.common.errors import (
     UnknownStudyError,
     UploadError,
 )
-from dppca.common.messages import Form, Header, StudyState
 from dppca.common.privacy.release import Release, calibrate
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import (

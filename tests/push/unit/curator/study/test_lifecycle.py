@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     ConflictError,
     DppcaError,
@@ -17,9 +18,7 @@ from dppca.common.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.messages import StudyState
-from dppca.common.study import Study, Trust
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, Trust, study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition, next_state
 from dppca.curator.study.study_record import (

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.aggregation.sum_messages import Opening, opening_limit
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     ConflictError,
     DppcaError,
@@ -20,7 +21,6 @@ from dppca.common.errors import (
     StudyStateError,
     UploadError,
 )
-from dppca.common.messages import StudyState
 from dppca.common.signing import Purpose, sign
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import NextAction

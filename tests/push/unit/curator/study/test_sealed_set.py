@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dppca.common.aggregation.terms import Terms
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import NotReadyError, StudyError, StudyStateError
-from dppca.common.messages import StudyState
 from dppca.curator.study.sealed_set import (
     make_terms,
     missing_openers,

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.attestation.tables import ColumnDigests
+from dppca.common.documents.messages import Form
 from dppca.common.errors import UploadError
-from dppca.common.messages import Form
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
 from tests.support.studies import make_schema, numeric_of
 

@@ -187,7 +187,7 @@ def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
 def test_what_a_person_reads_names_the_label(
     site: OwnerSite, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dppca.common.console import run
+    from dppca.common.shell.console import run
     from dppca.owner.cli import cli
 
     line = ["--site", str(site.folder), "train", "site-test", "--target", "ill"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dppca.common.names import is_loopback
+from dppca.common.documents.names import is_loopback
 from dppca.owner.engines.addresses import ledger_name, require_engine
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import (
     BudgetExceededError,
     LedgerCorruptError,

@@ -17,19 +17,19 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from dppca.common.attestation.results import Result
 from dppca.common.errors import (
     ArtefactError,
     DataError,
     SchemaMismatchError,
     SettingError,
 )
-from dppca.common.estimators import DPPCASVM
-from dppca.common.estimators.base.second_moment import NoisedMoment
 from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.papers import DPPCASVM
+from dppca.common.papers.base.second_moment import NoisedMoment
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import BallShape, sensitivity
-from dppca.common.results import Result
 from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.owner.models import training

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.documents import to_document
+from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Schema

@@ -21,8 +21,7 @@ from dppca.common.schema import (
     encode,
     find_attribute_faults,
 )
-from dppca.common.study import FaultRule, Study
-from dppca.common.study_document import study_from_canonical, study_from_mapping
+from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records import (
     INFINITE,
     NOT_A_NUMBER,

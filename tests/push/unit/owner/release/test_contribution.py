@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import BudgetExceededError, StudyStateError, TooManyRowsError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_mapping
+from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
 from dppca.owner.release import contribution

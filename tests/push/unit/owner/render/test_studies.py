@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.owner.release.contribution import NextStep
 from dppca.owner.render.studies import (
     OwnStudiesDocument,

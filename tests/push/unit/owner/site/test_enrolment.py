@@ -9,8 +9,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from dppca.common import files
 from dppca.common.errors import IdentityError, SettingError
+from dppca.common.shell import files
 from dppca.common.transport.tls import check_credentials, compute_fingerprint
 from dppca.curator.certificates.pki import init_authority, sign_request
 from dppca.owner.client.session import load_site_credentials

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     ArtefactError,
     NotReadyError,
@@ -16,7 +17,6 @@ from dppca.common.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.client.calls import CuratorClient

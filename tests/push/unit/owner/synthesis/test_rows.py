@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.attestation.claims import describe_federation
+from dppca.common.attestation.results import Result, Share
 from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.documents.messages import Form
 from dppca.common.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
-from dppca.common.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
@@ -26,7 +27,6 @@ from dppca.common.numerics.synthesis import field
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.release import calibrate
-from dppca.common.results import Result, Share
 from dppca.common.schema import encode
 from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Role

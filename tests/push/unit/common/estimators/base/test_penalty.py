@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.estimators import DPSVM, PCADPSVM, PrivateSVM
 from dppca.common.estimators.base.penalty import LARGEST, balanced_penalty
 from dppca.common.estimators.base.weight_noise import plan_weights
+from dppca.common.papers import DPSVM, PCADPSVM, PrivateSVM
 from dppca.common.privacy.noise.entropy import SeededEntropy
 
 SEEDED = partial(SeededEntropy, 5)

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from dppca.common.documents.yaml_text import load_yaml
 from dppca.common.errors import SettingError, StudyError
-from dppca.common.study import Study
-from dppca.common.study_document import study_from_yaml
-from dppca.common.yaml_documents import load_yaml
+from dppca.common.study import Study, study_from_yaml
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
 from dppca.curator.planning.dictionaries.recognition import read_dictionary

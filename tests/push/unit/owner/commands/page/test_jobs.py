@@ -9,8 +9,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError, DataError, StudyStateError
-from dppca.common.messages import StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint

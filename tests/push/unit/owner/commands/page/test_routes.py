@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DataError
-from dppca.common.messages import StudyState
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.common.schema.coding import Column
 from dppca.owner.commands import look as looking

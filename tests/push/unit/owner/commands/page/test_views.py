@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from dppca.common.messages import StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.owner.commands.page.views import next_step
 from dppca.owner.release.contribution import NextStep
 from dppca.owner.render.studies import Standing

@@ -1,0 +1,266 @@
+"""The result of a study: joint components, and the pooled moments they follow from.
+
+One file, byte for byte the same for all: an uncompressed NumPy ``.npz`` with a canonical JSON
+header. Everything in it is `released`: it is computed from the owners' noised releases alone.
+
+Arrays
+------
+header
+    uint8: canonical JSON of `ResultHeader`.
+pooled
+    int64, shape (D,): sum of the owners' packed vectors modulo 2**64, units of ``4**-g``.
+within
+    float64, shape (p, p): covariance within owners; only where the study asks for it.
+mean
+    float64, shape (p,), coded units; absent for unit-ball rows without sums.
+eigenvalues
+    float64, shape (p,), descending; negative ones are the noise's.
+vectors
+    float64, shape (k, p): rows are the kept eigenvectors, largest entry by magnitude positive.
+receipt
+    uint8: the countersigned receipt (`dppca.common.attestation.components`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.attestation.archives import array_in, read_archive
+from dppca.common.errors import ArtefactError
+from dppca.common.numerics.moments.moments import unpack, unpack_histograms
+from dppca.common.privacy.labels import Label
+from dppca.common.schema.document import canonical_json
+from dppca.common.study import Covariance, Study
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One owner's part in a result; ``payload_sha256`` (hexadecimal) names its release."""
+
+    owner: str
+    n_rows: int
+    payload_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHeader:
+    """What the numbers of a result mean.
+
+    Attributes
+    ----------
+    shares
+        Owners that took part, by name.
+    missing
+        Owners that did not.
+    count
+        k, the number of components kept.
+    noise_edge
+        95 % quantile of the largest eigenvalue that the noise alone would give, in the units of
+        the eigenvalues, from ``noise_edge_draws`` simulated draws.
+    epsilon, delta
+        The federation's guarantee over all owners of the study: that of one owner, or the sum
+        where people overlap. Decimals as text.
+    """
+
+    study_digest: str
+    shares: tuple[Share, ...]
+    missing: tuple[str, ...]
+    count: int
+    covariance: str
+    noise_edge: float
+    noise_edge_draws: int
+    epsilon: str
+    delta: str
+    relation: str
+    max_rows_per_person: int
+    assumptions: tuple[str, ...]
+    software: str
+    label: str = Label.RELEASED.value
+    version: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all owners that took part."""
+        return sum(share.n_rows for share in self.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Joint components of a study; arrays as in the module's table.
+
+    Attributes
+    ----------
+    receipt
+        Canonical JSON of the countersigned receipt; None where the file carries none.
+    """
+
+    header: ResultHeader
+    pooled: NDArray[np.int64]
+    within: NDArray[np.float64] | None
+    mean: NDArray[np.float64] | None
+    eigenvalues: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    receipt: bytes | None = None
+
+    def second_moment(self, study: Study) -> NDArray[np.float64]:
+        """Pooled second-moment matrix, shape (p, p), coded units."""
+        return unpack(self.pooled, self.header.n_rows, study.table.layout)[1]
+
+    def histograms(self, study: Study) -> tuple[NDArray[np.float64] | None, ...]:
+        """Released share of the rows in each cell of each attribute; None where there is none."""
+        return unpack_histograms(self.pooled, self.header.n_rows, study.table.layout)
+
+    def covariance(self, study: Study) -> NDArray[np.float64]:
+        """The matrix that was decomposed, shape (p, p): free post-processing."""
+        if self.within is not None:
+            return self.within
+        second = self.second_moment(study)
+        return second if self.mean is None else second - np.outer(self.mean, self.mean)
+
+
+_NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vectors", "receipt"})
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What a header that somebody has changed leads to; `tests.fuzz` found them."""
+_HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
+_RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7
+_CONTAINER_BYTES = 1 << 17
+
+
+def result_to_bytes(result: Result) -> bytes:
+    """The result file."""
+    arrays = decode_arrays(result)
+    if result.receipt is not None:
+        arrays["receipt"] = np.frombuffer(result.receipt, np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def decode_arrays(result: Result) -> dict[str, NDArray[Any]]:
+    """The arrays of a result file that its receipt names by their digests."""
+    arrays: dict[str, NDArray[Any]] = {
+        "header": np.frombuffer(canonical_json(asdict(result.header)), np.uint8),
+        "pooled": result.pooled.astype("<i8", copy=False),
+        "eigenvalues": result.eigenvalues.astype("<f8", copy=False),
+        "vectors": result.vectors.astype("<f8", copy=False),
+    }
+    if result.mean is not None:
+        arrays["mean"] = result.mean.astype("<f8", copy=False)
+    if result.within is not None:
+        arrays["within"] = result.within.astype("<f8", copy=False)
+    return arrays
+
+
+def largest_result(study: Study) -> int:
+    """No result file of a study has more bytes than this."""
+    layout, n_owners = study.table.layout, len(study.owners)
+    p = layout.n_columns
+    numbers = layout.n_entries + 2 * p * p + 2 * p
+    document = len(study.canonical_bytes())
+    of_owner = _HEADER_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_OWNER
+    of_owner += _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
+    return 8 * numbers + _HEADER_BYTES + 2 * document + of_owner * n_owners + _CONTAINER_BYTES
+
+
+def result_from_bytes(content: bytes, study: Study) -> Result:
+    """Read and check a result file of ``study``.
+
+    Raises
+    ------
+    ArtefactError
+        Damaged, of another study, or with arrays of the wrong shape or not finite.
+    """
+    if len(content) > (most := largest_result(study)):
+        raise ArtefactError(
+            f"the result has {len(content)} bytes; one of this study has at most {most}"
+        )
+    arrays = _arrays(content)
+    try:
+        header = _header(json.loads(arrays["header"].tobytes()))
+        result = Result(
+            header=header,
+            pooled=arrays["pooled"],
+            within=arrays.get("within"),
+            mean=arrays.get("mean"),
+            eigenvalues=arrays["eigenvalues"],
+            vectors=arrays["vectors"],
+            receipt=arrays["receipt"].tobytes() if "receipt" in arrays else None,
+        )
+        _check(result, study)
+    except _DAMAGED as error:
+        raise ArtefactError("the file is not a result of this software, or is damaged") from error
+    return result
+
+
+def released_spectrum(content: bytes) -> tuple[NDArray[np.float64], float]:
+    """Eigenvalues, shape (p,), and noise edge of a result file, without its study.
+
+    For planning another study. `ArtefactError` where the file is not a result.
+    """
+    arrays = _arrays(content)
+    try:
+        values = arrays["eigenvalues"].astype(np.float64)
+        edge = float(json.loads(arrays["header"].tobytes())["noise_edge"])
+    except _DAMAGED as error:
+        raise ArtefactError("the file is not a result of this software, or is damaged") from error
+    return values, edge
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a result file: of known names, and none larger than the file."""
+    archive = read_archive(content)
+    names = {name: name.removesuffix(".npy") for name in archive.members}
+    strange = sorted(set(names.values()) - _NAMES)
+    if strange or any(not name.endswith(".npy") for name in names):
+        raise ArtefactError(
+            f"the file is not a result of this software: it holds {len(strange)} other parts"
+        )
+    damaged = [names[name] for name in archive.damaged()]
+    if damaged:
+        raise ArtefactError(f"array {damaged[0]} is damaged: it does not have its checksum")
+    return {names[name]: array_in(member) for name, member in archive.members.items()}
+
+
+def _header(document: dict[str, Any]) -> ResultHeader:
+    shares = tuple(Share(**share) for share in document.pop("shares"))
+    missing = tuple(document.pop("missing"))
+    assumptions = tuple(document.pop("assumptions"))
+    return ResultHeader(shares=shares, missing=missing, assumptions=assumptions, **document)
+
+
+def _check(result: Result, study: Study) -> None:
+    header, layout = result.header, study.table.layout
+    p = layout.n_columns
+    if header.study_digest != study.digest:
+        raise ArtefactError("the result is of another study")
+    expected: list[tuple[str, Any, tuple[int, ...] | None, str]] = [
+        ("pooled", result.pooled, (layout.n_entries,), "int64"),
+        ("mean", result.mean, (p,) if layout.with_sums else None, "float64"),
+        (
+            "within",
+            result.within,
+            (p, p) if study.covariance is Covariance.WITHIN else None,
+            "float64",
+        ),
+        ("eigenvalues", result.eigenvalues, (p,), "float64"),
+        ("vectors", result.vectors, (header.count, p), "float64"),
+    ]
+    for name, array, shape, dtype in expected:
+        if (array is None) != (shape is None):
+            raise ArtefactError(
+                f"the result's array {name} should be {'absent' if shape is None else 'present'}"
+            )
+        if array is not None and (array.shape != shape or array.dtype != np.dtype(dtype)):
+            raise ArtefactError(
+                f"the result's array {name} is {array.dtype}{array.shape}, not {dtype}{shape}"
+            )
+        if array is not None and not np.all(np.isfinite(array)):
+            raise ArtefactError(f"the result's array {name} is not finite")
+    if header.n_rows < 1 or not 1 <= header.count < p:
+        raise ArtefactError("the result's header is out of range")

@@ -1,0 +1,111 @@
+"""What commands print or write as JSON: the kinds of values that keys of such documents hold.
+
+A document is a dataclass that `to_document` writes field by field, or a ``TypedDict``: the
+dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a
+text before it names the kind of value. From both, ``tools.json_reference`` makes the page of keys
+and the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from dppca.common.documents.amounts import decimal_text
+
+DecimalText = Annotated[str, "decimal as text"]
+DigestText = Annotated[str, "hexadecimal digits"]
+TimeText = Annotated[str, "date and time (ISO 8601)"]
+PathText = Annotated[str, "path"]
+
+
+class JsonBytes(bytes):
+    """JSON as it came, such as a study's canonical form; in a document, what it says."""
+
+
+def to_document(value: Any) -> Any:
+    """JSON of a value: a dataclass by field, times in ISO 8601, decimals exact, bytes in hex."""
+    if is_dataclass(value):
+        return {each.name: to_document(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, JsonBytes):
+        return json.loads(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    if isinstance(value, Mapping):
+        return {key: to_document(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_document(each) for each in value]
+    return value
+
+
+class Document(TypedDict):
+    """What a command prints with ``--json``."""
+
+    command: Annotated[str, "the command's name, without that of the program"]
+
+
+class ErrorDocument(TypedDict):
+    """What a command prints with ``--json`` where it fails; the exit code is the same."""
+
+    error: Annotated[Fault, "what went wrong"]
+
+
+Fault = TypedDict(
+    "Fault",
+    {
+        "class": Annotated[str, "name of the error's class, or `UsageError` or `Interrupted`"],
+        "message": Annotated[str, "what was wrong, as it is shown to people"],
+        "exit_code": Annotated[int, "exit code of the process"],
+    },
+)
+_CodedBounds = TypedDict(
+    "_CodedBounds",
+    {"out-of-bounds": NotRequired[Annotated[int, "a number outside of the bounds"]]},
+)
+
+
+class CodedAttribute(_CodedBounds):
+    """Values of an attribute that were coded by rule; a kind that does not occur has no key."""
+
+    missing: NotRequired[Annotated[int, "null, empty or NaN"]]
+    text: NotRequired[Annotated[int, "no number in a numeric column"]]
+    infinite: NotRequired[Annotated[int, "a number that is not finite"]]
+    unknown: NotRequired[Annotated[int, "a label that the schema does not list"]]
+    share: Annotated[float, "share of the rows, in [0, 1]"]
+    faults: Annotated[int, "values that the schema does not provide for"]
+    coded_as: Annotated[str, "what takes the place of a value that is not known"]
+
+
+class CodedByRule(TypedDict):
+    """Values that coding replaced, without row numbers."""
+
+    label: Annotated[str, "where it may go"]
+    warning: Annotated[str, "what must not be done with it"]
+    rows: Annotated[int, "rows that were read"]
+    malformed_rows: Annotated[int, "rows of a CSV file that do not fit its header"]
+    attributes: Annotated[dict[str, CodedAttribute], "attributes with such values"]
+    refuse_if_above: Annotated[float | None, "share of faults that the study allows"]
+    above: Annotated[dict[str, float], "shares of faults that are above it"]
+
+
+def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
+    """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
+
+    Values are compared as text: 1, 1.0 and true are equal numbers, but not one document.
+    """
+    for key in sorted({*ours, *theirs}):
+        mine, other = ours.get(key), theirs.get(key)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            yield from (f"{key}.{place}" for place in differing_keys(mine, other))
+        elif (key in ours) is not (key in theirs) or json.dumps(mine, sort_keys=True) != json.dumps(
+            other, sort_keys=True
+        ):
+            yield key

@@ -1,0 +1,124 @@
+"""Loadings: which attributes a component is made of.
+
+A component is a direction in the space of coded rows, of length 1; its entry for a coded column is
+the column's loading. Loadings compare with each other as coded values do: a numeric counts in
+widths between its bounds (unit-ball rows: in the units of the ball), a binary from its first label
+to its second, a categorical by the indicator of each label, a numeric with ``products: bins`` by
+that of each bin. The sign of a whole component means
+nothing; two loadings of one component with the same sign rise together.
+
+Everything here follows from a released result and is `released` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.documents.names import one_line
+from dppca.common.schema import Binary, Categorical, Schema
+
+MOST_LOADINGS = 8
+"""Loadings of a component in a document; the others are smaller, and in the result file."""
+_MOST_PRINTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """One entry of a component."""
+
+    attribute: Annotated[str, "name of the attribute"]
+    label: Annotated[str | None, "label towards which a positive one points; null for a numeric"]
+    loading: Annotated[float, "entry of the component, in [-1, 1]"]
+
+    @property
+    def name(self) -> str:
+        """Attribute, and label where there is one."""
+        return self.attribute if self.label is None else f"{self.attribute}={self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptComponent:
+    """A kept component, and the attributes that it is made of."""
+
+    eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
+    above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
+    loadings: Annotated[tuple[Loading, ...], "its eight largest by magnitude, descending"]
+
+
+def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:
+    """Attribute of each coded column, and the label that its larger value stands for, if any."""
+    columns: list[tuple[str, str | None]] = []
+    binned = schema.products_of_bins
+    for attribute, cells in zip(schema.attributes, schema.cells, strict=True):
+        if isinstance(attribute, Categorical):
+            columns += [(attribute.name, label) for label in attribute.labels]
+        elif attribute.name in binned and cells is not None:
+            columns += [(attribute.name, label) for label in cells.names]
+        else:
+            label = attribute.labels[1] if isinstance(attribute, Binary) else None
+            columns.append((attribute.name, label))
+    return tuple(columns)
+
+
+def largest_loadings(
+    schema: Schema, vectors: NDArray[np.float64], *, most: int = MOST_LOADINGS
+) -> tuple[tuple[Loading, ...], ...]:
+    """The largest loadings of each component by magnitude, descending; those of 0 are left out.
+
+    Parameters
+    ----------
+    vectors
+        Components as rows, shape (k, p).
+    most
+        How many loadings of one component.
+    """
+    columns = column_labels(schema)
+    return tuple(
+        tuple(
+            Loading(columns[index][0], columns[index][1], float(vector[index]))
+            for index in np.argsort(-np.abs(vector), kind="stable")[:most]
+            if vector[index] != 0
+        )
+        for vector in vectors
+    )
+
+
+def kept_components(
+    schema: Schema,
+    vectors: NDArray[np.float64],
+    eigenvalues: NDArray[np.float64],
+    noise_edge: float,
+) -> tuple[KeptComponent, ...]:
+    """Each kept component.
+
+    Parameters
+    ----------
+    vectors
+        Shape (k, p), rows are components.
+    eigenvalues
+        Shape (k,) or longer, descending.
+    noise_edge
+        In the units of the eigenvalues.
+    """
+    loadings = largest_loadings(schema, vectors)
+    return tuple(
+        KeptComponent(float(value), bool(value > noise_edge), each)
+        for value, each in zip(eigenvalues, loadings, strict=False)
+    )
+
+
+def component_lines(components: Sequence[KeptComponent]) -> list[str]:
+    """The components for people: the first ten, each with its largest loadings, one to a line."""
+    lines: list[str] = []
+    for number, component in enumerate(components[:_MOST_PRINTED], start=1):
+        beside = "" if component.above_noise else ", NOT above the noise edge"
+        lines.append(f"component {number}: eigenvalue {component.eigenvalue:.4g}{beside}")
+        lines += [f"  {each.loading:+.3f}  {one_line(each.name)}" for each in component.loadings]
+    if len(components) > _MOST_PRINTED:
+        lines.append(f"and {len(components) - _MOST_PRINTED} more components")
+    return lines

@@ -1,0 +1,275 @@
+"""Support vector machines on private principal components: what three methods share.
+
+Three methods share all but the noise::
+
+    A' = X^T X / n + noise,   V_k = first k eigenvectors of A',   classifier = SVM(X V_k)       (1)
+
+k is the smallest whose eigenvalues reach the contribution rate of their sum: of the signed
+eigenvalues as printed, of the positive ones in the sound forms
+(`dppca.common.numerics.spectrum.pca`).
+
+**What is private is A'**, and so the components and eigenvalues, which are computed from it alone.
+The classifier is *not*, in either form: it is trained on ``X V_k``, raw rows in a private basis,
+and anybody who knows all rows but one and sees V_k and the classifier can tell which row was the
+last. So it is `site-only`; `PCADPSVM` and `DPSVM` make classifiers that may leave.
+
+Limits: n is public. Rows are taken as they are, about the origin.
+
+Source: Huang et al. (2021), "Differential Privacy Principal Component Analysis for Support Vector
+Machines", algorithm 1 and section 3.4.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from dppca.common.estimators.base.cautions import warn_of_drowned_components
+from dppca.common.estimators.base.classifier import (
+    Classifier,
+    Gamma,
+    ProjectionMixin,
+    make_svm,
+    svm_scores,
+)
+from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.estimators.base.projection import check_rule, project, select_components
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_positive,
+    check_positive_int,
+    check_row_norm,
+    check_rows_per_person,
+    check_variant,
+    describe_repeatability,
+    make_entropy,
+    parse_epsilon,
+)
+from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.papers.base.second_moment import (
+    NoisedMoment,
+    ball_layout,
+    release_second_moment,
+)
+from dppca.common.privacy.labels import Label
+from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.sensitivity import Sensitivity
+
+_PRIVATE = "second_moment_, eigenvalues_, components_"
+_NOT_PRIVATE = (
+    "machine_, scores and predictions: the classifier is trained on raw rows in the private basis"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedNoise:
+    """Noise on one triangle of A for rows in the unit ball, as a paper prints it.
+
+    Attributes
+    ----------
+    law, scale
+        Law, and its width.
+    sensitivity, sensitivity_of
+        What the paper calibrates it to.
+    epsilon, delta
+        What A' really spends with it, replacing one row.
+    """
+
+    law: type[NoiseLaw]
+    scale: float
+    sensitivity: float
+    sensitivity_of: str
+    epsilon: Decimal
+    delta: Decimal
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComponentSVM(ProjectionMixin, Classifier):
+    """What the methods share, equation (1).
+
+    Parameters
+    ----------
+    epsilon
+        Above 0; there is no default.
+    delta
+        For Gaussian noise; refused where the noise is Laplace's.
+    max_rows_per_person
+        The most rows that one person may have; there is no default. The sound form's noise grows
+        with it; the figures of the published form are for one row.
+    variant
+        ``sound`` or ``published``.
+    contribution_rate, n_components
+        How many components are kept: a share of the eigenvalues' sum, or a number.
+    kernel, C, gamma
+        The classifier's: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number of columns
+        of X.
+    standardise
+        Whether scores are brought to mean 0 and deviation 1, by the rows, before the classifier.
+    row_norm
+        Public bound on the norm of a row. ``published`` alone takes None: the noise is then that
+        for 1 whatever the rows, as in some of the papers' experiments.
+    resolution_bits
+        g of the sound form's grid, ``row_norm 2^-g``.
+    allow_constant
+        Whether constant columns are meant.
+    entropy
+        Maker of the sound form's entropy; None for the operating system's.
+    random_state
+        Seeds the published form's noise; without effect on the sound form.
+
+    Attributes
+    ----------
+    second_moment_
+        A', shape (d, d).
+    eigenvalues_, components_
+        Its eigenvalues, descending, (d,), and the kept eigenvectors as rows, (k, d).
+    machine_
+        The classifier, scikit-learn's.
+    """
+
+    method: ClassVar[str]
+    source: ClassVar[str]
+
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    contribution_rate: float = 0.85
+    n_components: int | None = None
+    kernel: str = "linear"
+    C: float = 1.0
+    gamma: Gamma = "auto"
+    standardise: bool = False
+    row_norm: float | None = 1.0
+    resolution_bits: int = 10
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
+
+    @abstractmethod
+    def _check_delta(self) -> None:
+        """Refuse a delta that is missing or not meant."""
+
+    @abstractmethod
+    def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:
+        """Noise of the sound form, for the integer sums."""
+
+    @abstractmethod
+    def _published_noise(self, n_rows: int, d: int) -> PublishedNoise:
+        """Noise of the published form."""
+
+    def _check_settings(self) -> None:
+        variant = check_variant(self.variant)
+        parse_epsilon(self.epsilon)
+        self._check_delta()
+        check_rule(self.contribution_rate, self.n_components)
+        check_rows_per_person(self.max_rows_per_person)
+        check_row_norm(self.row_norm, variant)
+
+    def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        n_rows, d = rows.shape
+        svm = make_svm(
+            self.kernel,
+            C=self.C,
+            gamma=self.gamma,
+            n_features=d,
+            standardise=bool(self.standardise),
+        )
+        sound = check_variant(self.variant) is Variant.SOUND
+        if sound:
+            released = self._release(rows)
+            second, guarantee = (
+                released.matrix,
+                self._corrected_guarantee(released.calibration, n_rows),
+            )
+        else:
+            noise = self._published_noise(n_rows, d)
+            second, guarantee = self._noised(rows, noise), self._published_guarantee(noise)
+        parts = decompose(second)
+        self.components_ = select_components(
+            parts,
+            contribution_rate=self.contribution_rate,
+            n_components=self.n_components,
+            signed=not sound,
+        )
+        self.second_moment_ = second
+        self.eigenvalues_ = parts.eigenvalues
+        self.machine_ = svm.fit(project(rows, self.components_), codes)
+        self.guarantee_ = guarantee
+
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return svm_scores(
+            self.machine_, project(rows, self.components_), n_classes=len(self.classes_)
+        )
+
+    def _release(self, rows: NDArray[np.float64]) -> NoisedMoment:
+        n_rows, d = rows.shape
+        bits = check_positive_int("resolution_bits", self.resolution_bits)
+
+        def calibrate(sens: Sensitivity) -> Calibration:
+            noise = self._calibrate(sens, n_rows, d)
+            warn_of_drowned_components(
+                self, noise, ball_layout(d, bits), owner_rows=[n_rows], most=1.0
+            )
+            return noise
+
+        return release_second_moment(
+            rows,
+            row_norm=check_positive("row_norm", self.row_norm),
+            resolution_bits=bits,
+            calibrate=calibrate,
+            entropy=make_entropy(self.entropy),
+        )
+
+    def _noised(self, rows: NDArray[np.float64], noise: PublishedNoise) -> NDArray[np.float64]:
+        n_rows, d = rows.shape
+        scale = noise.scale * check_row_norm(self.row_norm, Variant.PUBLISHED) ** 2
+        i, j = np.triu_indices(d)
+        rng = check_random_state(self.random_state)
+        second: NDArray[np.float64] = rows.T @ rows / n_rows
+        second[i, j] += scale * noise.law.standard(len(i), rng)
+        second[j, i] = second[i, j]
+        return second
+
+    def _corrected_guarantee(self, noise: Calibration, n_rows: int) -> Guarantee:
+        sens, unit = noise.sensitivity, 4**noise.sensitivity.resolution_bits
+        scale = check_positive("row_norm", self.row_norm) ** 2 / (unit * n_rows)
+        return Guarantee(
+            method=self.method,
+            source=self.source,
+            variant=Variant.SOUND,
+            label=Label.SITE_ONLY,
+            private=_PRIVATE,
+            not_private=_NOT_PRIVATE + describe_repeatability(self.entropy),
+            epsilon=noise.epsilon,
+            delta=noise.delta,
+            relation=sens.relation,
+            max_rows_per_person=noise.max_rows_per_person,
+            sensitivity=noise.law.change(sens) * scale,
+            sensitivity_of=f"{noise.law.norm}, one triangle of X^T X / n",
+            charge=noise.charge,
+            noise=(noise,),
+        )
+
+    def _published_guarantee(self, noise: PublishedNoise) -> Guarantee:
+        has_row_norm = self.row_norm is not None
+        longer = "" if has_row_norm else "; rows were not held to the norm that the noise is for"
+        return promise_as_printed(
+            method=self.method,
+            source=self.source,
+            private=_PRIVATE if has_row_norm else "",
+            not_private=_NOT_PRIVATE + longer,
+            epsilon=noise.epsilon if has_row_norm else None,
+            delta=noise.delta if has_row_norm else None,
+            claimed_epsilon=parse_epsilon(self.epsilon),
+            claimed_delta=None if self.delta is None else Decimal(str(self.delta)),
+            sensitivity=noise.sensitivity * check_row_norm(self.row_norm, Variant.PUBLISHED) ** 2,
+            sensitivity_of=noise.sensitivity_of,
+        )

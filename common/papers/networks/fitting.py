@@ -1,0 +1,230 @@
+"""What both methods share: rows as codes, parts of epsilon, how large tables may be, rows drawn.
+
+**Size of tables.** Of d tables over n rows of m parties, with discrete Laplace noise for epsilon_3
+in every cell of each party's, the mean count of a cell is n over the number of cells, and the noise
+is about ``2 d sqrt(m) / epsilon_3``. Tables whose counts are ``theta`` times the noise or more have
+
+    cells <= n epsilon_3 / (2 d theta sqrt(m)),                                                 (1)
+
+the theta-usefulness of PrivBayes, with its 2 and m = 1.
+
+Source: Zhang and others (2017), "PrivBayes", section 4.5; the root of m is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact
+from math import floor, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.inputs import check_table
+from dppca.common.estimators.base.named_frames import RowForm
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_positive_int,
+    check_rows_per_person,
+    check_share,
+    choose_label,
+    describe_repeatability,
+    parse_epsilon,
+)
+from dppca.common.papers.base.party_tables import resolve_schema
+from dppca.common.papers.networks.domain import Domain
+from dppca.common.papers.networks.network import Network, fit_tables
+from dppca.common.papers.networks.noised_counts import Codes, maximal_sets, release_counts
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.sensitivity import Relation
+from dppca.common.schema import Schema
+
+_EXACT = Context(prec=100, traps=[Inexact])
+_LEAST_BINS = 2
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
+    """A method that ends in a Bayesian network to draw rows from.
+
+    Parameters
+    ----------
+    epsilon
+        Each party's, above 0; there is no default.
+    schema
+        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
+        of a frame those of the attributes' names, with labels.
+    max_rows_per_person
+        The most rows that one person may have, where the schema does not say it; there is no
+        default.
+    n_bins
+        Most cells of a numeric.
+    theta
+        How much larger than the noise the mean count of a table's cells is, above 0.
+    entropy
+        Maker of the entropy; None for the operating system's.
+    random_state
+        Seeds the rows that are drawn.
+
+    Attributes
+    ----------
+    schema_
+        The schema, with the row limit that was resolved.
+    network_
+        The structure: a family for each attribute, parents first.
+    model_
+        The structure with its tables.
+    guarantee_
+        What is private, how far, and what is not.
+    """
+
+    method: ClassVar[str]
+    source: ClassVar[str]
+
+    epsilon: object = None
+    schema: Schema | None = None
+    max_rows_per_person: object = None
+    n_bins: int = 16
+    theta: float = 4.0
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
+
+    def sample(self, n_rows: int, *, random_state: Any = None) -> Any:
+        """Rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
+
+        An array, or a frame with labels where (the first of) the fitted ones was a frame of the
+        schema's columns. They cost nothing further. ``random_state`` takes the place of the
+        estimator's.
+        """
+        check_is_fitted(self)
+        size = check_positive_int("n_rows", n_rows)
+        state = self.random_state if random_state is None else random_state
+        rng = np.random.default_rng(check_random_state(state).randint(2**31))
+        rows = self._domain.decode(self.model_.sample(size, rng), rng)
+        return self._form.show(self._domain.columns(rows), self.schema_)
+
+    def _encode(self, parties: Sequence[Any]) -> list[Codes]:
+        """Each party's rows as codes, by the schema alone."""
+        if self.schema is None:
+            raise SettingError(
+                "give a schema: what values there are is public, not taken from rows"
+            )
+        if check_positive_int("n_bins", self.n_bins) < _LEAST_BINS:
+            raise SettingError(f"n_bins is {self.n_bins}; it must be {_LEAST_BINS} or more")
+        if not isinstance(parties, list | tuple):
+            raise SettingError(
+                "give a list with each party's rows, also where there is one: fit([rows])"
+            )
+        if not len(parties):
+            raise DataError("there are no parties: give a list with each party's rows")
+        tables = [
+            check_table(
+                self, rows, row_norm=None, allow_constant=True, few_rows=True, schema=self.schema
+            )
+            for rows in parties
+        ]
+        self._form = RowForm.of(parties[0], self.schema)
+        if len(self.schema.attributes) < 2:
+            raise SettingError("the schema has one attribute: a network needs two or more")
+        for table in tables:
+            self.schema_ = resolve_schema(
+                self.schema, None, table.shape[1], max_rows_per_person=self.max_rows_per_person
+            )
+        self._domain = Domain.of(self.schema_, n_bins=self.n_bins)
+        warn_of_copies(self)
+        return [self._domain.encode(table) for table in tables]
+
+    def _keep(
+        self,
+        network: Network,
+        codes: Sequence[Codes],
+        *,
+        epsilon: Decimal,
+        entropy: EntropySource,
+        before: tuple[Calibration, ...] = (),
+        split: str,
+    ) -> None:
+        """Release the network's tables, and keep both with what was promised.
+
+        Parameters
+        ----------
+        epsilon
+            For the tables.
+        entropy
+            The source of the fit's noise.
+        before
+            Noise that was drawn for the structure.
+        """
+        sizes, total = self._domain.sizes, parse_epsilon(self.epsilon)
+        k = check_rows_per_person(self.schema_.max_rows_per_person)
+        tables = release_counts(
+            codes,
+            maximal_sets([family.members for family in network.families]),
+            sizes,
+            epsilon=epsilon,
+            max_rows_per_person=k,
+            entropy=entropy,
+        )
+        self.network_ = network
+        self.model_ = fit_tables(network, sizes, tables.marginal)
+        self.guarantee_ = Guarantee(
+            method=self.method,
+            source=self.source,
+            variant=Variant.SOUND,
+            label=choose_label(self.entropy),
+            private="network_, model_, sample",
+            not_private=describe_repeatability(self.entropy).removeprefix("; "),
+            epsilon=total,
+            delta=Decimal(0),
+            relation=Relation.REPLACE_ONE,
+            max_rows_per_person=k,
+            sensitivity=float(tables.calibration.sensitivity.l1),
+            sensitivity_of=f"L1, counts of the {len(tables.tables)} tables of the network",
+            split=split,
+            charge=PrivacyCost(epsilon=total, rho=Decimal(0)),
+            noise=(*before, tables.calibration),
+        )
+
+
+def split_epsilon(epsilon: Decimal, **shares: object) -> list[Decimal]:
+    """Parts of epsilon by named shares, and what they leave: exact decimals of sum epsilon.
+
+    Raises
+    ------
+    SettingError
+        A share is not between 0 and 1, or they leave nothing.
+    """
+    parts = []
+    for name, share in shares.items():
+        check_share(name, share)
+        parts.append(_EXACT.multiply(epsilon, Decimal(str(share))))
+    rest = epsilon
+    for part in parts:
+        rest = _EXACT.subtract(rest, part)
+    if rest <= 0:
+        raise SettingError(f"{' and '.join(shares)} leave no epsilon for the tables")
+    return [*parts, rest]
+
+
+def most_cells(
+    n_rows: int, n_tables: int, *, epsilon: Decimal, theta: float, n_parties: int = 1
+) -> int:
+    """Equation (1), rounded down."""
+    return floor(n_rows * float(epsilon) / (2 * n_tables * theta * sqrt(n_parties)))
+
+
+def describe_parts(**parts: Decimal) -> str:
+    """Parts of epsilon by what they are for."""
+    return ", ".join(
+        f"{decimal_text(part)} {name.replace('_', ' ')}" for name, part in parts.items()
+    )

@@ -1,0 +1,201 @@
+"""The forms of PPCA-DP-MH: which settings each takes, and its noised moments with their promise.
+
+=============  ==============================================  ====================================
+setting        published                                       sound
+=============  ==============================================  ====================================
+latents        ``whitened``, ``literal``, ``drawn``            ``drawn``
+noise          ``mirrored``, ``independent``                   ``each``, ``once``
+covariance     ``within``, ``pooled``                          ``pooled``, ``within``
+=============  ==============================================  ====================================
+
+The first of each is taken where nothing is said. The paper knows no edge of the noise and no
+shrinkage, so the published form takes neither.
+
+Source: Gu, Zhang and Yang (2022), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.estimators.base.projection import ABOVE_NOISE, check_rule
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_rows_per_person,
+    check_variant,
+    make_entropy,
+    parse_delta,
+    parse_epsilon,
+    refuse_delta,
+)
+from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
+from dppca.common.papers.base.party_tables import PartyRows, to_coded_units, to_unit_interval
+from dppca.common.papers.ppca.guarantees import corrected_guarantee, published_guarantee
+from dppca.common.papers.ppca.latent_rows import DRAWN, LITERAL, WHITENED
+from dppca.common.papers.ppca.party_moments import (
+    Caution,
+    PooledMoments,
+    publish_moments,
+    release_moments,
+)
+from dppca.common.privacy.laws import law_for
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.privacy.sensitivity import Sensitivity
+from dppca.common.schema import Schema
+from dppca.common.study import Covariance
+
+MIRRORED, INDEPENDENT = "mirrored", "independent"
+EACH, ONCE = "each", "once"
+_LATENTS = {Variant.PUBLISHED: (WHITENED, LITERAL, DRAWN), Variant.SOUND: (DRAWN,)}
+_NOISES = {Variant.PUBLISHED: (MIRRORED, INDEPENDENT), Variant.SOUND: (EACH, ONCE)}
+_COVARIANCES = {
+    Variant.PUBLISHED: (Covariance.WITHIN, Covariance.POOLED),
+    Variant.SOUND: (Covariance.POOLED, Covariance.WITHIN),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """Checked settings of one fit.
+
+    Attributes
+    ----------
+    delta
+        None for Laplace noise.
+    latents, noise, covariance
+        As in the module's table.
+    needs_edge
+        Whether the edge of the noise is to be simulated.
+    """
+
+    variant: Variant
+    epsilon: Decimal
+    delta: Decimal | None
+    latents: str
+    noise: str
+    covariance: Covariance
+    needs_edge: bool
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the promise holds."""
+        return self.variant is Variant.SOUND
+
+
+def resolve_settings(settings: Any) -> FitSettings:
+    """The form that an estimator's settings name.
+
+    Raises
+    ------
+    SettingError
+        One is missing or out of range, or two of them contradict each other.
+    """
+    variant, epsilon = check_variant(settings.variant), parse_epsilon(settings.epsilon)
+    sound = variant is Variant.SOUND
+    if not sound:
+        refuse_delta(settings.delta, instead="the sound form")
+    check_rule(settings.contribution_rate, settings.n_components, with_edge=sound)
+    latents = _check_choice("latents", settings.latents, _LATENTS[variant], variant)
+    noise = _check_choice("noise", settings.noise, _NOISES[variant], variant)
+    covariance = _check_choice("covariance", settings.covariance, _COVARIANCES[variant], variant)
+    if noise == ONCE and covariance == Covariance.WITHIN:
+        raise SettingError(
+            "noise drawn once leaves no party's own moments: covariance must be 'pooled'"
+        )
+    if settings.shrinkage and not sound:
+        raise SettingError("shrinkage is of the sound form: the paper has none")
+    if settings.schema is not None and settings.bounds is not None:
+        raise SettingError("give a schema or bounds, not both")
+    return FitSettings(
+        variant=variant,
+        epsilon=epsilon,
+        delta=None if settings.delta is None else parse_delta(settings.delta),
+        latents=latents,
+        noise=noise,
+        covariance=Covariance(covariance),
+        needs_edge=bool(settings.shrinkage or settings.n_components == ABOVE_NOISE),
+    )
+
+
+def _check_choice(name: str, value: object, allowed: tuple[str, ...], variant: Variant) -> str:
+    if value is None:
+        return str(allowed[0])
+    if value not in allowed:
+        why = (
+            ": rows made from the latents of raw rows are not private" if name == "latents" else ""
+        )
+        raise SettingError(
+            f"{name} is {value!r}; the {variant} form takes {' or '.join(allowed)}{why}"
+        )
+    return str(value)
+
+
+def corrected_moments(
+    codes: NDArray[np.int32],
+    parties: PartyRows,
+    schema: Schema,
+    form: FitSettings,
+    *,
+    entropy: EntropyMaker | None,
+    caution: Caution | None = None,
+) -> tuple[PooledMoments, NoiseEdge | None, Guarantee]:
+    """The federation's moments of integer rows, shape (n_rows, p), with their promise.
+
+    ``caution`` is as of `release_moments`.
+    """
+    k = check_rows_per_person(schema.max_rows_per_person)
+
+    def calibrate(sens: Sensitivity) -> Calibration:
+        return calibrate_noise(
+            law_for(form.delta),
+            sens,
+            epsilon=form.epsilon,
+            delta=form.delta,
+            max_rows_per_person=k,
+        )
+
+    once = form.noise == ONCE
+    released = release_moments(
+        codes,
+        parties,
+        schema,
+        calibrate=calibrate,
+        covariance=form.covariance,
+        once=once,
+        entropy=make_entropy(entropy),
+        caution=caution,
+    )
+    edge = released.edge(schema, form.covariance) if form.needs_edge else None
+    promise = corrected_guarantee(released.calibration, once=once, entropy=entropy)
+    return released.pooled, edge, promise
+
+
+def published_moments(
+    codes: NDArray[np.int32],
+    parties: PartyRows,
+    schema: Schema,
+    form: FitSettings,
+    *,
+    rng: np.random.RandomState,
+) -> tuple[PooledMoments, Guarantee]:
+    """The paper's moments of integer rows, shape (n_rows, p), in coded units; their promise."""
+    offset, both = to_unit_interval(schema), form.noise == INDEPENDENT
+    printed = publish_moments(
+        to_coded_units(schema, codes) + offset,
+        parties,
+        epsilon=float(form.epsilon),
+        covariance=form.covariance,
+        both_triangles=both,
+        rng=rng,
+    )
+    promise = published_guarantee(
+        schema, epsilon=form.epsilon, both_triangles=both, latents=form.latents
+    )
+    return printed.moved(offset), promise

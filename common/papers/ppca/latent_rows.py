@@ -1,0 +1,82 @@
+"""Synthetic rows of an estimator: latents, and the step from coordinates to valid values.
+
+Drawn
+    ``s ~ N(0, I_k)``: post-processing of a release (`dppca.common.numerics.spectrum.ppca`).
+Whitened, literal
+    ``s = Lambda_k^(-1/2) U_k' (x - mu)``, our reading of step 15 of Gu et al. (2022), and
+    ``s = U_k' x`` in [0, 1] coding, its letter. Both are computed from *raw rows*: a synthetic row
+    stands beside the row that it came from, whatever noise is in U_k, and is not private.
+
+Decoded rows come from the shared decoder (`dppca.common.numerics.synthesis.discretize`), from what
+was released and nothing else; those of whitened or literal latents are as little private as the
+coded ones.
+
+Source: Gu, Zhang and Yang (2022), algorithm 1, steps 15 and 16.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dppca.common.numerics.spectrum.ppca import PPCAModel
+from dppca.common.numerics.synthesis.discretize import discretize
+from dppca.common.papers.ppca.party_moments import PooledMoments
+from dppca.common.schema import Column, Schema
+from dppca.common.schema.decoding import decode_columns
+
+DRAWN, WHITENED, LITERAL = "drawn", "whitened", "literal"
+_SMALLEST = 1e-12  # an eigenvalue to divide by, where none is above 0
+
+
+def rows_from_scores(
+    rows: NDArray[np.float64],
+    model: PPCAModel,
+    *,
+    latents: str,
+    eigenvalues: NDArray[np.float64],
+    vectors: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    rng: np.random.RandomState,
+) -> NDArray[np.float64]:
+    """One synthetic row for each raw one, shape (n_rows, p), in coded units; *not private*.
+
+    Parameters
+    ----------
+    rows
+        In coded units, shape (n_rows, p).
+    latents
+        `WHITENED` or `LITERAL`.
+    eigenvalues, vectors
+        As released: descending, (p,), and the kept eigenvectors as rows, (k, p).
+    offset
+        What takes coded units to [0, 1], shape (p,).
+    """
+    if latents == LITERAL:
+        scores = (rows + offset) @ vectors.T
+    else:
+        leading = np.maximum(eigenvalues[: len(vectors)], _SMALLEST)
+        scores = (rows - model.mean) @ vectors.T / np.sqrt(leading)
+    noise = np.sqrt(model.noise_variance) * rng.standard_normal(rows.shape)
+    synthetic: NDArray[np.float64] = scores @ model.components.T + model.mean + noise
+    return synthetic
+
+
+def decoded_values(
+    schema: Schema, coded: NDArray[np.float64], moments: PooledMoments, *, seed: int
+) -> list[Column]:
+    """Coded rows as values that the schema allows: a column (n_rows,) per attribute.
+
+    Numbers within their bounds, and codes of labels. ``seed`` decides ties and redrawn labels.
+    """
+    with threadpool_limits(1, user_api="blas"):  # as the federation does: the same bits
+        columns = discretize(
+            coded,
+            schema.layout,
+            mean=moments.mean,
+            second=moments.second,
+            entry_noise=moments.entry_noise,
+            rng=np.random.default_rng(seed),
+        )
+    return decode_columns(schema, columns)

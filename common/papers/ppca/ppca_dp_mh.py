@@ -1,0 +1,352 @@
+"""PPCA-DP-MH: synthetic rows from the noised moments of several parties.
+
+Each party noises its mean and second moment; the covariance is pooled, decomposed, and rows are
+drawn from probabilistic PCA, ``x = W s + mu + xi`` (`dppca.common.numerics.spectrum.ppca`).
+
+Published
+    In [0, 1] coding, Laplace noise of scale
+
+        2 p / (n_i epsilon)                                                                     (1)
+
+    on each entry of the mean and of the second moment; the covariance within parties; k by the
+    contribution rate of the signed eigenvalues. For columns of numbers or yes and no that spends
+    ``epsilon (p + 3)/4`` where one triangle is noised and mirrored (``mirrored``, our reading), and
+    ``epsilon (p + 1)/2`` with the p^2 draws of step 2 (``independent``); for indicators far less
+    (`dppca.common.papers.ppca.unit_interval`). The latents s are *raw rows*, ``whitened`` (our
+    reading) or ``literal`` (`dppca.common.papers.ppca.latent_rows`): whatever noise is in U_k,
+    those synthetic rows are not private.
+Sound
+    The federation's release: rows centred on the public schema, packed exact integer sums, exact
+    noise for their joint sensitivity (Laplace, or Gaussian where a delta is given), pooled
+    covariance, latents drawn from N(0, I). All of it may leave. Noise is each party's own
+    (``each``), or drawn ``once`` on their sum, which nobody may then see the parts of.
+
+Limits: epsilon is each party's, and that of a person whose rows are at one party only. Coded rows
+(numerics and binaries in [-1/2, 1/2], indicators in [0, 1]) are not confined to their units;
+decoded ones are valid under the schema, at some loss where a relation lives inside a categorical.
+
+Source: Gu, Zhang and Yang (2022), "Multi-party High-Dimensional Related Data Publishing via
+Probabilistic Principal Component Analysis and Differential Privacy", algorithm 1, theorem 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dppca.common.errors import SettingError
+from dppca.common.estimators.base.cautions import (
+    CountsCopies,
+    warn_of_copies,
+    warn_of_drowned_components,
+)
+from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.estimators.base.inputs import check_rows, check_scores, check_table
+from dppca.common.estimators.base.named_frames import RowForm
+from dppca.common.estimators.base.projection import select_components
+from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
+from dppca.common.numerics.forecast import largest_total_variance
+from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
+from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.spectrum.ppca import fit_ppca, log_density, sample
+from dppca.common.numerics.spectrum.shrinkage import shrink
+from dppca.common.papers.base.party_tables import (
+    encode_rows,
+    group_rows,
+    resolve_schema,
+    to_coded_units,
+    to_unit_interval,
+)
+from dppca.common.papers.ppca.forms import (
+    FitSettings,
+    corrected_moments,
+    published_moments,
+    resolve_settings,
+)
+from dppca.common.papers.ppca.guarantees import SOURCE
+from dppca.common.papers.ppca.latent_rows import DRAWN, decoded_values, rows_from_scores
+from dppca.common.papers.ppca.party_moments import PooledMoments
+from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.schema import Schema
+from dppca.common.schema.decoding import decode_columns
+from dppca.common.schema.frames import nearest_columns
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PPCADPMH(
+    CountsCopies,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """PPCA-DP-MH, and the federation in one process.
+
+    Parameters
+    ----------
+    epsilon
+        Each party's, above 0; there is no default.
+    delta
+        The sound form's, for Gaussian noise; None for Laplace noise and pure epsilon.
+    variant
+        ``sound`` or ``published``.
+    schema
+        `Schema` of the columns. A frame that has columns of its names is then read as an owner's
+        file is, labels as text; anything else has a column per attribute, of numbers or codes.
+    bounds
+        In place of a schema where all columns are numbers: (lower, upper), public, numbers or
+        arrays (d,).
+    contribution_rate, n_components
+        How many components are kept: a share of the eigenvalues' sum, or a number, or, in the sound
+        form, ``"above-noise"``: those above the simulated edge of it
+        (`dppca.common.numerics.spectrum.noise_edge`).
+    covariance
+        ``pooled`` or ``within``; None for ``within`` as printed and ``pooled`` if sound.
+    latents
+        ``whitened``, ``literal`` or ``drawn``; None for ``whitened`` as printed and ``drawn`` if
+        sound, which takes no other.
+    noise
+        ``mirrored`` or ``independent`` as printed, ``each`` or ``once`` if sound; None for the
+        first of either.
+    trace_scaling
+        Whether variances are scaled down to the signed trace
+        (`dppca.common.numerics.spectrum.ppca`).
+    shrinkage
+        Whether what the noise added to the eigenvalues is taken off, as a federation's owners do
+        (`dppca.common.numerics.spectrum.shrinkage`); of the sound form.
+    max_rows_per_person
+        The most rows that one person may have at one party, where the schema does not say it;
+        there is no default.
+    allow_constant
+        Whether constant columns are meant.
+    entropy
+        Maker of the sound form's entropy; None for the operating system's.
+    random_state
+        Seeds the synthetic rows, and the published form's noise.
+
+    Attributes
+    ----------
+    schema_
+        The schema, given or made of the bounds.
+    parties_
+        Names of the parties, sorted, (m,).
+    mean_, covariance_
+        Pooled moments in coded units, (p,), (p, p).
+    eigenvalues_, components_
+        Descending, (p,), and the kept eigenvectors as rows, (k, p).
+    noise_edge_
+        `NoiseEdge`, where ``above-noise`` or ``shrinkage`` asks for it, else None.
+    model_
+        `PPCAModel`.
+    synthetic_
+        As many rows as were given, (n_rows, p), in coded units; the rows of a party are where its
+        own were.
+    decoded_
+        The same rows as the schema allows them, (n_rows, n_attributes), in the form of X: with
+        labels, in a frame of the same library, where X was a frame; made when they are asked for.
+    explained_variance_, explained_variance_ratio_
+        Eigenvalues of the kept components, (k,), and their share of the sum that
+        ``contribution_rate`` is a share of. Noise is part of them.
+    guarantee_
+        What is private, how far, and what is not.
+    """
+
+    source: ClassVar[str] = SOURCE
+
+    epsilon: object = None
+    delta: object = None
+    max_rows_per_person: object = None
+    variant: str = "sound"
+    schema: Schema | None = None
+    bounds: Any = None
+    contribution_rate: float = 0.85
+    n_components: int | str | None = None
+    covariance: str | None = None
+    latents: str | None = None
+    noise: str | None = None
+    trace_scaling: bool = False
+    shrinkage: bool = False
+    allow_constant: bool = False
+    entropy: EntropyMaker | None = None
+    random_state: Any = None
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,  # noqa: ARG002 - scikit-learn's protocol
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to rows (n_rows, n_attributes); ``groups`` names each row's party, (n_rows,).
+
+        Raises
+        ------
+        SettingError, DataError, RangeError
+            A setting, a row, or the size of the integers; the message says what to change.
+        """
+        form = resolve_settings(self)
+        rows = check_table(
+            self, X, row_norm=None, allow_constant=self.allow_constant, schema=self.schema
+        )
+        self._form = RowForm.of(X, self.schema)
+        parties = group_rows(groups, len(rows))
+        self.schema_ = resolve_schema(
+            self.schema,
+            self.bounds,
+            rows.shape[1],
+            max_rows_per_person=self.max_rows_per_person,
+        )
+        schema = self.schema_
+        if schema.layout.histograms or schema.products_of_bins or schema.targets:
+            raise SettingError(
+                "this method releases sums and products of values alone: take histogram, products "
+                "and targets out of the schema"
+            )
+        codes = encode_rows(self.schema_, rows)
+        warn_of_copies(self)
+        rng = check_random_state(self.random_state)
+        edge: NoiseEdge | None = None
+        if form.corrected:
+            moments, edge, promise = corrected_moments(
+                codes, parties, self.schema_, form, entropy=self.entropy, caution=self._caution
+            )
+        else:
+            moments, promise = published_moments(codes, parties, self.schema_, form, rng=rng)
+        self.parties_, self.noise_edge_ = parties.names, edge
+        self._model(moments, edge, signed=not form.corrected)
+        self.synthetic_ = self._synthesise(codes, form, rng)
+        self._moments, self._decoding_seed = moments, int(rng.randint(2**31))
+        self.guarantee_ = promise
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of rows in the released components, (n_rows, k): as private, or not, as X is."""
+        scores: NDArray[np.float64] = (self._coded(X) - self.mean_) @ self.components_.T
+        return scores
+
+    def inverse_transform(self, X: ArrayLike) -> Any:
+        """Rows that scores (n_rows, k) stand for, in the form of the fitted ones.
+
+        Each is the row of valid values that is nearest to ``Y components_ + mean_``, on its own.
+
+        Raises
+        ------
+        DataError
+            There are other numbers of scores than components, or values that are not finite.
+        """
+        coded = check_scores(self, X) @ self.components_ + self.mean_
+        columns = decode_columns(self.schema_, nearest_columns(coded, self.schema_.layout))
+        return self._form.show(columns, self.schema_)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row under the released model, (n_rows,): as private as X is.
+
+        In coded units; no variance is taken for less than that of rounding to the schema's grid.
+        """
+        rounding = 4.0**-self.schema_.resolution_bits / 12.0
+        return log_density(self.model_, self._coded(X), least_variance=rounding)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - the protocol
+        """Mean log-likelihood of rows under the released model, as `score_samples` gives it."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def explained_variance_(self) -> NDArray[np.float64]:
+        """See the class."""
+        check_is_fitted(self)
+        return self.eigenvalues_[: len(self.components_)]
+
+    @property
+    def explained_variance_ratio_(self) -> NDArray[np.float64]:
+        """See the class."""
+        kept, every = self.explained_variance_, self.eigenvalues_
+        signed = check_variant(self.variant) is Variant.PUBLISHED
+        total: NDArray[np.float64] = kept / (every if signed else np.maximum(every, 0.0)).sum()
+        return total
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def sample(self, n_rows: int, *, random_state: Any = None) -> NDArray[np.float64]:
+        """More rows of the released model, (n_rows, p), in coded units, at no further cost."""
+        seed = check_random_state(random_state).randint(2**31)
+        size = check_positive_int("n_rows", n_rows)
+        return sample(self.model_, size, rng=np.random.default_rng(seed))
+
+    @property
+    def decoded_(self) -> Any:
+        """``synthetic_`` as a table that the schema allows, (n_rows, n_attributes)."""
+        check_is_fitted(self)
+        return self._decoded(self.synthetic_, self._decoding_seed)
+
+    def decode(self, coded_rows: ArrayLike, *, random_state: Any = None) -> Any:
+        """Rows of `sample` as a table that the schema allows, in the form of ``decoded_``.
+
+        Marginals are met on the rows given together: decode many at once.
+
+        Raises
+        ------
+        SettingError
+            The rows are not of shape (n_rows, p), n_rows >= 1, or not finite.
+        """
+        check_is_fitted(self)
+        rows, p = np.asarray(coded_rows, np.float64), len(self.mean_)
+        if rows.ndim != 2 or rows.shape[1] != p or not len(rows) or not np.isfinite(rows).all():
+            raise SettingError(
+                f"decode takes finite coded rows of shape (n_rows, {p}), as sample makes them"
+            )
+        return self._decoded(rows, int(check_random_state(random_state).randint(2**31)))
+
+    def _decoded(self, rows: NDArray[np.float64], seed: int) -> Any:
+        columns = decoded_values(self.schema_, rows, self._moments, seed=seed)
+        return self._form.show(columns, self.schema_)
+
+    def _coded(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        rows = check_rows(self, X, schema=self.schema_)
+        return to_coded_units(self.schema_, encode_rows(self.schema_, rows))
+
+    def _caution(self, noise: Calibration, owner_rows: Sequence[int]) -> None:
+        layout = self.schema_.layout
+        most = largest_total_variance(layout)
+        warn_of_drowned_components(self, noise, layout, owner_rows=owner_rows, most=most)
+
+    def _model(self, moments: PooledMoments, edge: NoiseEdge | None, *, signed: bool) -> None:
+        parts = decompose(moments.covariance)
+        components = select_components(
+            parts,
+            contribution_rate=self.contribution_rate,
+            n_components=self.n_components,
+            signed=signed,
+            noise_edge=edge.value if edge else None,
+        )
+        variances = parts.eigenvalues
+        if edge and self.shrinkage:
+            variances = shrink(variances, count=len(components), noise_edge=edge.value)
+        self.mean_, self.covariance_ = moments.mean, moments.covariance
+        self.eigenvalues_, self.components_ = parts.eigenvalues, components
+        self.model_ = fit_ppca(
+            variances, components, moments.mean, trace_scaling=self.trace_scaling
+        )
+
+    def _synthesise(
+        self, codes: NDArray[np.int32], form: FitSettings, rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        if form.latents == DRAWN:
+            return self.sample(len(codes), random_state=rng)
+        return rows_from_scores(
+            to_coded_units(self.schema_, codes),
+            self.model_,
+            latents=form.latents,
+            eigenvalues=self.eigenvalues_,
+            vectors=self.components_,
+            offset=to_unit_interval(self.schema_),
+            rng=rng,
+        )

@@ -1,0 +1,341 @@
+"""The shell around every command: errors to exit codes, JSON or text, progress.
+
+A command raises errors of `dppca.common.errors`; `run` prints the message and leaves with the
+class's exit code. With ``--json`` standard output carries exactly one JSON document, of the result
+or of the error. Progress goes to standard error, only on a terminal, and only after a second.
+
+Everything that people read goes through `say`, and every document through `emit`: what cannot be
+seen, such as the escape sequences of a terminal, is written as an escape
+(`dppca.common.documents.names`). A study, a curator or a data file may have put it there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from importlib import import_module
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from dppca.common.documents.names import escaped_json, shown
+from dppca.common.documents.values import ErrorDocument, to_document
+from dppca.common.errors import DppcaError
+from dppca.common.shell.endings import end_all
+
+USAGE_EXIT_CODE = 2
+UNEXPECTED_EXIT_CODE = 70
+INTERRUPTED_EXIT_CODE = 130
+ASK_S = 2.0
+"""Longest wait for another machine's names."""
+_PROGRESS_AFTER_S = 1.0
+_WHOLE = 1000  # characters; longer than any first sentence
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class JsonOption(click.Option):
+    """The option ``--json``, with the types of what its command prints then."""
+
+    named: tuple[type | str, ...] = ()
+
+    @property
+    def documents(self) -> tuple[type, ...]:
+        """The types; those that were given by name are imported now."""
+        return tuple(_document(each) if isinstance(each, str) else each for each in self.named)
+
+
+class CommandGroup(click.Group):
+    """A group of commands that lists the first sentence of each, however long."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list; click's own cuts a sentence at the end of its line."""
+        named = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, each.get_short_help_str(_WHOLE))
+                    for name, each in named
+                    if each is not None
+                ]
+            )
+
+
+def _document(name: str) -> type:
+    module, _, attribute = name.partition(":")
+    kind: type = getattr(import_module(module), attribute)
+    return kind
+
+
+def prints(*documents: type | str) -> Callable[[_Command], _Command]:
+    """Give a command the option ``--json``.
+
+    Parameters
+    ----------
+    documents
+        Types of the documents that the command may pass to `emit`; the reference is made of them.
+        ``module:Type`` names one whose module is too much to import for a page of help.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        kind = type("_JsonOption", (JsonOption,), {"named": documents})
+        option = click.option(
+            "--json", "as_json", is_flag=True, cls=kind, help="Print one JSON document."
+        )
+        return option(command)
+
+    return decorate
+
+
+def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
+    """Run a command line to its end and leave the process with its exit code."""
+    argv = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in argv
+    try:
+        code = group.main(args=argv, standalone_mode=False)
+    except click.exceptions.Abort as error:
+        # click makes one of a KeyboardInterrupt, whose text says more where a command gave it one.
+        detail = str(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else ""
+        _fail(detail or "interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
+    except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name == "--json":
+            error = click.UsageError("put --json after the command", error.ctx)
+        if not as_json:
+            usage = io.StringIO()
+            error.show(file=usage)
+            say(usage.getvalue().rstrip("\n"), err=True)
+            raise SystemExit(USAGE_EXIT_CODE) from None
+        _fail(error.format_message(), "UsageError", USAGE_EXIT_CODE, as_json=True)
+    except DppcaError as error:
+        _fail(str(error) or error.public, type(error).__name__, error.exit_code, as_json=as_json)
+    except KeyboardInterrupt:
+        _fail("interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
+    except BrokenPipeError:
+        # The reader has gone, as with `| head`; no reader is left.
+        sys.stderr.close()
+        raise SystemExit(INTERRUPTED_EXIT_CODE) from None
+    except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
+        say(defect_text(error), err=True)
+        message = "a defect in this software, please report it with the lines above"
+        _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def run_and_end(group: click.Command) -> NoReturn:
+    """Run a command line as all that this process does, and end the process with its exit code.
+
+    Once everything is printed, the process ends without unwinding Python. While Python unwinds,
+    threads of gRPC and Arrow still run, which cannot be joined: one of them may abort the process,
+    and the exit code, by which scripts decide, is lost.
+    """
+    try:
+        run(group)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else UNEXPECTED_EXIT_CODE
+    end_all()
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if not stream.closed:
+                stream.flush()
+        except BrokenPipeError:
+            code = INTERRUPTED_EXIT_CODE
+        except OSError as error:
+            os.write(2, f"error: the answer could not be printed: {error.strerror}\n".encode())
+            code = code or UNEXPECTED_EXIT_CODE
+    os._exit(code)
+
+
+def defect_text(error: BaseException) -> str:
+    """Where an error came from that is a defect, for a report: places in code, and kinds of errors.
+
+    What it says is left out, but for the system's words for an error of its own: a library may
+    quote a row, a query or a password.
+    """
+    lines = ["Traceback (most recent call last):"]
+    handled = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if handled is not None:
+        lines = [defect_text(handled), "While that was handled:", *lines]
+    frames = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    kind = f"{type(error).__module__}.{type(error).__qualname__}"
+    if isinstance(error, OSError) and error.errno is not None:
+        kind += f": {os.strerror(error.errno)}"
+    return "\n".join(filter(None, [*lines, frames, kind]))
+
+
+def emit(result: object, text: str, *, as_json: bool) -> None:
+    """Print a command's result in the form that was asked for.
+
+    Parameters
+    ----------
+    result
+        A `Document`, or a dataclass, to which the command's name is added.
+    """
+    if as_json:
+        document = to_document(result)
+        if is_dataclass(result):
+            document = {"command": _command_name(), **document}
+        click.echo(escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False)))
+    elif text:
+        say(text)
+
+
+def _command_name() -> str:
+    """Name of the command that runs, without that of its program."""
+    names, context = [], click.get_current_context()
+    while context.parent is not None:
+        names.append(context.info_name or "")
+        context = context.parent
+    return " ".join(reversed(names))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text for people; what cannot be seen is written as an escape."""
+    click.echo(shown(text), err=err)
+
+
+def terminal_width(*, err: bool = False) -> int | None:
+    """Columns of the terminal that tables go to, by standard output or error; None: to none."""
+    stream = sys.stderr if err else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+class Progress:
+    """Progress of a piece of work."""
+
+    def __init__(self, description: str, total: int | None, *, shown: bool, unit: str = "") -> None:
+        self._description = description
+        self._unit = unit
+        self._total = total
+        self._shown = shown
+        self._done = 0
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def advance(self, amount: int = 1) -> None:
+        """Count ``amount`` more; draws once the work has taken a second."""
+        self._done += amount
+        if not self._shown:
+            return
+        if self._bar is None:
+            if time.monotonic() - self._started < _PROGRESS_AFTER_S:
+                return
+            self._open()
+        self._bar.update(self._task, completed=self._done, rate=self._rate())
+
+    def reach(self, total: int) -> None:
+        """Count up to ``total``."""
+        self.advance(total - self._done)
+
+    def _rate(self) -> str:
+        elapsed = time.monotonic() - self._started
+        if not self._unit or not elapsed:
+            return ""
+        return f"{self._done / elapsed:,.0f} {self._unit}/s"
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._description, total=self._total, rate="")
+        self._bar.start()
+
+
+@contextmanager
+def progress(
+    description: str, total: int | None = None, *, enabled: bool = True, unit: str = ""
+) -> Iterator[Progress]:
+    """Show progress on a terminal while the block runs; None as total where it is unknown.
+
+    Where what is counted has a name (``unit="rows"``), its rate per second is shown too.
+    """
+    bar = Progress(description, total, shown=enabled and sys.stderr.isatty(), unit=unit)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+@contextmanager
+def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
+    """Let an interrupt of the block say what was interrupted, unless it says so already."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort) as error:
+        if str(error):
+            raise
+        raise KeyboardInterrupt(said()) from None
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up."""
+    numbers = [signal.SIGTERM]
+    # Under nohup a closed terminal is to have no effect; on Windows it is no signal.
+    closed = getattr(signal, "SIGHUP", None)
+    if closed is not None and signal.getsignal(closed) is signal.SIG_DFL:
+        numbers.append(closed)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _fail(message: str, name: str, code: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        document: ErrorDocument = {"error": {"class": name, "message": message, "exit_code": code}}
+        click.echo(escaped_json(json.dumps(document, ensure_ascii=False)))
+    say(f"error: {message}", err=True)
+    raise SystemExit(code)
+
+
+def find_names(sources: Iterable[Callable[[], Iterable[str]]], begun: str) -> list[str]:
+    """Names from all sources that begin with what was written, ascending, for Tab in a shell.
+
+    A shell waits for the answer, and shows what is printed in the middle of the line: so the answer
+    comes within a few seconds, and nothing is printed. A source that fails with an error of ours
+    (no certificate, no connection) gives none.
+    """
+    names = set[str]()
+    for source in sources:
+        try:
+            names.update(source())
+        except DppcaError:
+            continue
+    return sorted(name for name in names if name.startswith(begun))

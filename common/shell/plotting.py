@@ -1,0 +1,88 @@
+"""What all plots share: a canvas without a display, and two colours that anybody can tell apart.
+
+Two colours of the Okabe-Ito palette, which differ in lightness too; beside the colour a plot
+always gives a second sign: filled against hollow, hatched against plain, dashed against solid.
+matplotlib is optional (the extra ``simulate``) and is imported when something is drawn.
+
+Names of attributes and labels are drawn as they are: no text is read as mathematics (``$...$``),
+which matplotlib would fail to draw where it is none. Axes with a logarithmic scale therefore need
+`plain_numbers`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dppca.common.documents.names import one_line
+from dppca.common.shell.packages import require_package
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"
+WARNING_RED = "#B00020"
+DPI = 150
+
+
+def check_plotting() -> None:
+    """`SettingError` where matplotlib is not installed; found out before anything is run."""
+    require_package("matplotlib", purpose="a plot").use("Agg")
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure on an Agg canvas; width and height in inches."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that notebooks show as they show an image."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=DPI)
+            return buffer.getvalue()
+
+    mpl.rcParams["text.parse_math"] = False  # for texts that are made later, such as ticks', too
+    figure = Picture(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]:
+    """Write each figure as PNG, and as SVG beside it; the paths of the PNG files by name."""
+    paths = {name: folder / f"{name}.png" for name in figures}
+    for name, figure in figures.items():
+        for path in (paths[name], paths[name].with_suffix(".svg")):
+            figure.savefig(path, dpi=DPI)
+    return {name: str(path) for name, path in paths.items()}
+
+
+def shortened(name: str, most: int) -> str:
+    """A name for a plot, of ``most`` characters at most; one that is cut ends in an ellipsis."""
+    return one_line(name if len(name) <= most else name[: most - 1] + "…")
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put ticks at whole numbers only, such as numbers of components."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis without mathematics; call it after the scale is set.
+
+    Which places get one stays matplotlib's choice.
+    """
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain())

@@ -1,0 +1,414 @@
+"""A federation on this machine, of real processes that its parties' commands start.
+
+::
+
+    authority ── signs ──▶ curator (serve, loopback)  ◀── operator
+                    │
+                    └────▶ owners, each in a folder of its own
+
+Simulations, benchmarks, the self-test and tests run their studies on it. It knows neither side:
+curator and owners are command lines, each in a process and a session of its own, so that Ctrl-C in
+a terminal reaches the caller alone, which then ends the parties in order. A command that fails ends
+the call with the command's own error class, and with what it said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from dppca.common.errors import DppcaError, PeerError, UnreachableError
+from dppca.common.shell.checkpoints import VARIABLE
+from dppca.common.shell.files import CredentialFolder
+from dppca.common.transport.tls import Role
+
+CURATOR, OWNER = "dppca.curator.cli", "dppca.owner.cli"
+SERVE = ("-P", "-m", CURATOR, "serve")
+HOSTS = ("127.0.0.1", "localhost")
+# For hangs: machines may be slow, or busy.
+COMMAND_TIMEOUT_S = 3600.0
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 10.0
+AT_ONCE = max(2, min(4, os.cpu_count() or 2))
+_LAST_LINES = 15
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """What a command printed with ``--json``, and how long its process took, start to end."""
+
+    document: Mapping[str, Any]
+    seconds: float
+
+
+class Processes(AbstractContextManager["Processes"]):
+    """Processes that are gone when the block is left, by whatever way."""
+
+    def __init__(self) -> None:
+        self._live: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(
+        self,
+        program: Sequence[object],
+        *,
+        within: Sequence[str] = (),
+        stdout: Any = subprocess.DEVNULL,
+        stderr: Any = subprocess.DEVNULL,
+        fault: str | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start Python with some arguments; see `environment` for ``fault``.
+
+        Parameters
+        ----------
+        within
+            A command that runs another one, which Python is then.
+
+        Raises
+        ------
+        PeerError
+            `stop` was called.
+        """
+        with self._lock:
+            self.require_running()
+            process = subprocess.Popen(
+                [*within, sys.executable, *map(str, program)],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                env=environment(fault),
+            )
+            self._live.add(process)
+        return process
+
+    def require_running(self) -> None:
+        """Raise `PeerError` once `stop` was called."""
+        if self._stopped:
+            raise PeerError("the parties are being stopped")
+
+    def call(self, who: str, module: str, *arguments: object) -> CommandAnswer:
+        """Run one command to its end; ``--json`` is added.
+
+        Parameters
+        ----------
+        who
+            The party, for messages.
+        module
+            Module of its command line: `CURATOR` or `OWNER`.
+
+        Raises
+        ------
+        DppcaError
+            The class the command failed with, its message after the party's name.
+        """
+        started = time.monotonic()
+        program = ["-P", "-m", module, *arguments, "--json"]
+        process = self.start(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            stdout, stderr = process.communicate(timeout=COMMAND_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise UnreachableError(
+                f"{who}: {arguments[0]} took more than {COMMAND_TIMEOUT_S:.0f} s"
+            ) from error
+        finally:
+            self.end(process)
+        if process.returncode:
+            raise failure(who, process.returncode, stdout, stderr)
+        return CommandAnswer(json.loads(stdout), time.monotonic() - started)
+
+    def each(
+        self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
+    ) -> list[Made]:
+        """``action`` of every item; the first failure stops the others, and every process."""
+        return each(items, action, stop=self.stop, at_once=at_once)
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill a process that lives, and forget it."""
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+        with self._lock:
+            self._live.discard(process)
+
+    def stop(self, *, grace_s: float = STOP_TIMEOUT_S) -> None:
+        """End every live process: asked first, then killed. Nothing starts any more."""
+        with self._lock:
+            self._stopped = True
+            live = list(self._live)
+        for process in live:
+            process.terminate()
+        deadline = time.monotonic() + grace_s
+        for process in live:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class LocalCurator:
+    """One curator on a free port of this machine; it can be killed and started again.
+
+    Parameters
+    ----------
+    folder
+        Gets the curator's ``state``, its ``log`` and the file ``port``.
+    credentials
+        Folder of the curator's credentials.
+    """
+
+    def __init__(self, processes: Processes, folder: Path, credentials: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.log = folder / "log"
+        self.credentials = credentials
+        self.address = ""
+        self._processes = processes
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *program: str, fault: str | None = None) -> Self:
+        """Start ``program`` (`SERVE` unless given) and wait until it serves; returns itself.
+
+        For ``fault`` see `environment`.
+
+        Raises
+        ------
+        DppcaError
+            The class that the curator failed with, its last lines as the message.
+        """
+        port_file = self.folder / "port"
+        port_file.unlink(missing_ok=True)
+        serve = [*(program or SERVE), "--state", self.state, "--listen", f"{HOSTS[0]}:0"]
+        serve += ["--credentials", self.credentials, "--port-file", port_file]
+        with self.log.open("ab") as log:
+            self._process = self._processes.start(serve, stdout=log, stderr=log, fault=fault)
+        address = await_address(port_file, self._process)
+        if address is None:
+            raise failure("curator", self._process.returncode, b"", self.log.read_bytes())
+        self.address = address
+        return self
+
+    @property
+    def was_started(self) -> bool:
+        """Whether there is a process, which may have ended since."""
+        return self._process is not None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process that was started last.
+
+        Raises
+        ------
+        PeerError
+            None was.
+        """
+        if self._process is None:
+            raise PeerError("the curator was not started")
+        return self._process
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self._processes.end(self.process)
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.terminate()
+        return self.process.wait(timeout=START_TIMEOUT_S)
+
+
+class Authority(Protocol):
+    """Makes certificates for a federation that is thrown away."""
+
+    def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
+        """Make the credentials of a curator or an operator in a folder."""
+
+    def sign(self, name: str, site: Path) -> None:
+        """Certify the request in an owner's folder, which gets the certificate and ``ca.pem``."""
+
+
+class CommandAuthority:
+    """An authority that the curator's commands make: for callers that may not import it."""
+
+    def __init__(self, processes: Processes, folder: Path) -> None:
+        self._processes = processes
+        self._folder = folder
+        self._pki("init")
+
+    def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
+        """See `Authority`."""
+        options = [option for host in hosts for option in ("--host", host)]
+        self._pki("issue", "--role", role.value, "--name", name, "--output", output, *options)
+
+    def sign(self, name: str, site: Path) -> None:
+        """See `Authority`."""
+        files = CredentialFolder(site)
+        request = ("--request", files.request, "--output", files.certificate, "--name", name)
+        self._pki("sign", *request)
+        shutil.copy(CredentialFolder(self._folder).ca, site)
+
+    def _pki(self, command: str, *arguments: object) -> None:
+        self._processes.call(
+            "authority", CURATOR, "pki", command, "--directory", self._folder, *arguments
+        )
+
+
+class LocalFederation:
+    """An authority, a curator, its operator, and the sites that join.
+
+    Parameters
+    ----------
+    on_command
+        Called after each command of the operator and the owners, and once the curator serves.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        folder: Path,
+        authority: Authority,
+        *,
+        on_command: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.processes = processes
+        self.curator = LocalCurator(processes, folder, folder / "curator")
+        self.operator = folder / "operator"
+        self._folder = folder
+        self._authority = authority
+        self._on_command = on_command
+
+    @property
+    def address(self) -> str:
+        """Where owners and the operator reach the curator."""
+        return self.curator.address
+
+    def start(self) -> None:
+        """Make the credentials of curator and operator, and bring the curator up."""
+        curator = self.curator.credentials
+        self._authority.issue(Role.CURATOR, "curator", hosts=HOSTS, output=curator)
+        self._authority.issue(Role.OPERATOR, "operator", hosts=(), output=self.operator)
+        self.curator.start()
+        self._on_command()
+
+    def site(self, name: str) -> Path:
+        """An owner's folder."""
+        return self._folder / "sites" / name
+
+    def join(self, name: str) -> CommandAnswer:
+        """Set up an owner's site and have its request signed; what ``init`` answered."""
+        answer = self.own(name, "init", "--name", name, "--curator", self.address)
+        self._authority.sign(name, self.site(name))
+        return answer
+
+    def own(self, name: str, *arguments: object) -> CommandAnswer:
+        """Run a command of an owner at its site."""
+        answer = self.processes.call(name, OWNER, "--site", self.site(name), *arguments)
+        self._on_command()
+        return answer
+
+    def operate(self, *arguments: object) -> CommandAnswer:
+        """Run a command of the operator."""
+        connection = ("--curator", self.address, "--credentials", self.operator)
+        answer = self.processes.call("operator", CURATOR, *arguments, *connection)
+        self._on_command()
+        return answer
+
+
+def each(
+    items: Sequence[Item],
+    action: Callable[[Item], Made],
+    *,
+    stop: Callable[[], None],
+    at_once: int = AT_ONCE,
+) -> list[Made]:
+    """``action`` of every item, so many at a time.
+
+    After the first failure, or an interruption, ``stop`` must end the actions under way.
+    """
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(action, item) for item in items]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            stop()
+            raise
+
+
+def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None:
+    """The address that a service has written to a file; None where it ended instead.
+
+    Raises
+    ------
+    UnreachableError
+        Neither happened in time.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not port_file.exists():
+        if process.poll() is not None:
+            return None
+        if time.monotonic() > deadline:
+            raise UnreachableError(f"the service was not ready after {START_TIMEOUT_S:.0f} s")
+        time.sleep(0.02)
+    return port_file.read_text(encoding="utf-8").strip()
+
+
+def environment(fault: str | None = None) -> dict[str, str]:
+    """The environment of a party: no setting of a real site, and one thread for arithmetic.
+
+    Parameters
+    ----------
+    fault
+        ``kill@STEP`` or ``hold@STEP``: where the process ends or stops (`checkpoints`).
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DPPCA_")}
+    asked = {} if fault is None else {VARIABLE: fault}
+    return {**kept, **asked, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def failure(who: str, code: int, stdout: bytes, stderr: bytes) -> DppcaError:
+    """The error that a party's command ended with, from its exit code and what it printed."""
+    try:
+        said = str(json.loads(stdout)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        said = _last_lines(stderr) or f"it ended with code {code} and said nothing"
+    kind = next((kind for kind in _errors() if kind.exit_code == code), PeerError)
+    return kind(f"{who}: {said}")
+
+
+def _errors(root: type[DppcaError] = DppcaError) -> Iterator[type[DppcaError]]:
+    for kind in root.__subclasses__():
+        yield kind
+        yield from _errors(kind)
+
+
+def _last_lines(text: bytes) -> str:
+    return "\n".join(text.decode(errors="replace").strip().splitlines()[-_LAST_LINES:])

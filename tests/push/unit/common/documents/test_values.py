@@ -1,0 +1,36 @@
+"""A value becomes the JSON that its reference describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dppca.common.documents.messages import StudyState
+from dppca.common.documents.values import JsonBytes, to_document
+
+
+@dataclass(frozen=True)
+class Inner:
+    when: datetime | None
+    state: StudyState
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: tuple[Inner, ...]
+    named: dict[str, Inner]
+    document: JsonBytes
+    share: float
+
+
+def test_a_value_is_written_field_by_field() -> None:
+    at = datetime(2026, 11, 24, 12, tzinfo=UTC)
+    inner = Inner(at, StudyState.OPEN)
+    value = Outer((inner, Inner(None, StudyState.CLOSED)), {"a": inner}, JsonBytes(b"[1]"), 0.5)
+    told = {"when": "2026-11-24T12:00:00+00:00", "state": "open"}
+    assert to_document(value) == {
+        "inner": [told, {"when": None, "state": "closed"}],
+        "named": {"a": told},
+        "document": [1],
+        "share": 0.5,
+    }

@@ -1,0 +1,64 @@
+"""Loadings are the components' own entries, each under its attribute and label."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dppca.common.numerics.loadings import (
+    Loading,
+    column_labels,
+    component_lines,
+    kept_components,
+    largest_loadings,
+)
+from tests.support.studies import make_schema, make_study, numeric_of
+
+SCHEMA = make_study("latent").table
+VECTORS = np.array(
+    [
+        [0.1, -0.7, 0.0, 0.0, 0.6, 0.0, 0.0, -0.4],
+        [0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0],
+    ]
+)
+
+
+def test_every_column_has_its_attribute_and_the_label_of_its_larger_value() -> None:
+    assert column_labels(SCHEMA) == (
+        *((f"x{i}", None) for i in range(4)),
+        ("ill", "yes"),
+        *(("colour", label) for label in ("red", "green", "blue")),
+    )
+
+
+def test_loadings_come_by_size_and_zeros_are_left_out() -> None:
+    first, second = largest_loadings(SCHEMA, VECTORS)
+    assert first == (
+        Loading("x1", None, -0.7),
+        Loading("ill", "yes", 0.6),
+        Loading("colour", "blue", -0.4),
+        Loading("x0", None, 0.1),
+    )
+    assert [each.name for each in second] == ["x0", "x1", "x2", "x3"], "equal ones in their order"
+    assert [each.name for each in largest_loadings(SCHEMA, VECTORS, most=2)[0]] == ["x1", "ill=yes"]
+
+
+def test_lines_say_which_components_noise_could_have_made() -> None:
+    figures = kept_components(SCHEMA, VECTORS, np.array([0.5, 0.1, 0.0]), 0.2)
+    assert [each.above_noise for each in figures] == [True, False]
+    assert component_lines(figures)[:3] == [
+        "component 1: eigenvalue 0.5",
+        "  -0.700  x1",
+        "  +0.600  ill=yes",
+    ]
+    assert "component 2: eigenvalue 0.1, NOT above the noise edge" in component_lines(figures)
+    many = component_lines(figures * 6)
+    assert sum(line.startswith("component") for line in many) == 10
+    assert many[-1] == "and 2 more components"
+
+
+def test_each_bin_that_enters_products_has_a_loading() -> None:
+    age = numeric_of("age", 0, 9, bins=2)
+    other = numeric_of("x", 0, 1)
+    zero = {**age, "zero": "separate", "products": "bins"}
+    labels = column_labels(make_schema([zero, other]))
+    assert labels == (("age", "bin 1"), ("age", "bin 2"), ("age", "zero"), ("x", None))

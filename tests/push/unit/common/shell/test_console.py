@@ -1,0 +1,138 @@
+"""The progress bar, and the end of a command's process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+
+from dppca.common.errors import UnreachableError
+from dppca.common.shell import console
+from dppca.common.shell.console import Progress, find_names, progress, run, terminable
+from tests.support.patience import WAIT_S
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error as a terminal wide enough, where a bar appears at once."""
+    monkeypatch.setattr(console, "_PROGRESS_AFTER_S", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+@pytest.mark.parametrize(
+    ("total", "unit", "shown"), [(4000, "rows", ["3000/4000", " rows/s"]), (None, "", [])]
+)
+def test_a_bar_shows_how_far_and_with_a_unit_how_fast(
+    terminal: None,
+    capsys: pytest.CaptureFixture[str],
+    total: int | None,
+    unit: str,
+    shown: list[str],
+) -> None:
+    bar = Progress("Reading", total, shown=True, unit=unit)
+    bar.advance(1000)
+    bar.advance(2000)
+    bar.close()
+    drawn = capsys.readouterr()
+    assert all(part in drawn.err for part in ("Reading", *shown))
+    assert ("/s" in drawn.err) == bool(unit)
+    assert drawn.out == ""
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal(
+    terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("Reading rows", 10, unit="rows") as bar:
+        bar.advance(10)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_defect_is_told_by_its_places_and_kinds_alone(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines are for a report, and what a library says may quote a row."""
+    value = "Smith"
+
+    @click.command()
+    @click.option("--json", "_json", is_flag=True)
+    def command(_json: bool) -> None:
+        try:
+            float(value)
+        except ValueError:
+            raise KeyError(value)  # noqa: B904 - as a defect does it
+
+    with pytest.raises(SystemExit) as ended:
+        run(command, options)
+    printed = capsys.readouterr()
+    assert ended.value.code == 70
+    assert value not in printed.out + printed.err
+    for told in ("Traceback", __file__, "builtins.ValueError", "builtins.KeyError"):
+        assert told in printed.err
+
+
+# A library that aborts while Python unwinds, as a thread of C++ does that nobody has joined.
+_ABORTS_AT_EXIT = "import atexit, os, sys; atexit.register(os.abort); "
+_MAIN = "sys.argv = {line!r}; from dppca.{side}.cli import main; main()"
+
+
+def _end(side: str, *line: str, closed: bool = False) -> subprocess.CompletedProcess[bytes]:
+    program = _ABORTS_AT_EXIT + _MAIN.format(line=[f"dppca-{side}", *line], side=side)
+    redirect = ["sh", "-c", 'exec "$@" >/dev/full', "sh"] if closed else []
+    return subprocess.run(
+        [*redirect, sys.executable, "-c", program], capture_output=True, timeout=WAIT_S, check=False
+    )
+
+
+@pytest.mark.parametrize("side", ["owner", "curator"])
+def test_what_was_printed_arrives_and_the_exit_code_stays(side: str) -> None:
+    done = _end(side, "--version")
+    assert (done.returncode, b"version" in done.stdout) == (0, True)
+
+
+def test_an_error_keeps_its_exit_code_and_its_document() -> None:
+    done = _end("owner", "--site", "/nowhere", "budget", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["class"]) == (error["exit_code"], "SettingError")
+    assert b"error: " in done.stderr
+
+
+def test_an_answer_that_cannot_be_printed_is_no_success() -> None:
+    done = _end("owner", "--version", closed=True)
+    assert done.returncode == 70
+    assert b"No space left on device" in done.stderr
+
+
+def test_a_system_without_hangups_ends_a_block_at_sigterm_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(signal, "SIGHUP")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), terminable():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def _fail() -> list[str]:
+    raise UnreachableError("nobody answers")
+
+
+def test_names_of_all_sources_are_offered_once() -> None:
+    sources = [lambda: ["lungs", "heart"], _fail, lambda: ["heart", "hearing"]]
+    assert find_names(sources, "hea") == ["hearing", "heart"]
+    assert find_names(sources, "") == ["hearing", "heart", "lungs"]
+
+
+def test_a_defect_is_not_hidden() -> None:
+    def defect() -> list[str]:
+        raise KeyError("name")
+
+    with pytest.raises(KeyError):
+        find_names([defect], "")

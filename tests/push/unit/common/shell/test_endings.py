@@ -1,0 +1,26 @@
+"""What has to end with a process is ended once, whichever way the process ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.patience import WAIT_S
+
+
+@pytest.mark.parametrize("last", ["console.run_and_end(command)", "sys.exit(0)"])
+def test_what_has_to_end_with_a_process_is_ended_once(last: str) -> None:
+    lines = (
+        "import click, sys",
+        "from dppca.common.shell import console, endings",
+        "command = click.Command('nothing', callback=lambda: None)",
+        "endings.at_end(lambda: click.echo('first'))",
+        "endings.at_end(lambda: click.echo('last'))",
+        last,
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert (done.stdout, done.stderr) == ("last\nfirst\n", "")

@@ -1,0 +1,116 @@
+"""Pictures have a bar for each share and loading, every pair, the rows' scores and the arrows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dppca.common.numerics.comparison import Variation, list_pairs
+from dppca.common.shell.panels import Cell, Panel
+from dppca.common.shell.pictures import (
+    MOST_POINTS,
+    biplot_figure,
+    loadings_figure,
+    marginals_figure,
+    variation_figure,
+)
+from tests.support.studies import make_study
+
+SCHEMA = make_study("latent", name="latent").table
+
+
+def _vectors(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    square = np.random.default_rng(3).normal(size=(8, 8))
+    return np.linalg.qr(square)[0][:count]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_bars_are_the_loadings_of_the_first_six(count: int) -> None:
+    vectors = _vectors(count)
+    figure = loadings_figure(SCHEMA, vectors, np.linspace(1, 0.1, 8), noise_edge=0.95)
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(panels) == min(count, 6)
+    for vector, axes in zip(vectors, panels, strict=False):
+        widths = [patch.get_width() for patch in axes.patches]
+        assert np.allclose(widths, vector[np.argsort(-np.abs(vector), kind="stable")])
+    assert "above" in panels[0].get_title()
+    assert all("NOT above" in axes.get_title() for axes in panels[1:])
+
+
+def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> None:
+    vectors, mean = _vectors(3), np.linspace(0, 0.7, 8)
+    rows = np.random.default_rng(4).normal(size=(MOST_POINTS + 50, 8))
+    figure = biplot_figure(SCHEMA, vectors, mean, [("synthetic rows", rows)])
+    (axes,) = figure.axes
+    (points,) = axes.collections
+    scores = (rows[:MOST_POINTS] - mean) @ vectors[:2].T
+    assert np.allclose(np.asarray(points.get_offsets()), scores)
+    ends = [np.hypot(*text.xy) for text in axes.texts if hasattr(text, "xy")]
+    assert max(ends) == pytest.approx(np.abs(scores).max())
+    figure.canvas.draw()
+    for text in axes.texts:
+        x, y = axes.transData.transform(text.xy if hasattr(text, "xy") else text.get_position())
+        assert axes.bbox.contains(x, y)
+    assert {"ill=yes", "colour=red", "x0"} <= {text.get_text() for text in axes.texts}
+
+
+def test_names_of_arrows_lie_inside_the_axes_and_not_on_each_other() -> None:
+    directions = np.array(
+        [[1, 0.99, 0.98, -1, 0.2, 0.21, 0.22, 0.1], [0, 0.01, 0.02, 0, 1, 1, 1, 1]]
+    )
+    rows = np.random.default_rng(6).normal(size=(50, 8)) / 10
+    figure = biplot_figure(SCHEMA, directions, None, [("synthetic rows", rows)])
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    names = [text for text in axes.texts if text.get_text()]
+    boxes = [text.get_window_extent() for text in names]
+    assert 2 < len(boxes) < 8
+    assert len(boxes) == len(axes.texts) / 2  # an arrow for each name
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
+
+
+NAMES = ("real rows", "synthetic rows")
+NOTICE = "site-only: must not leave"
+
+
+def test_each_attribute_has_the_shares_of_both_tables_under_their_names() -> None:
+    ages = [Cell(f"{n} to {n + 1}", n / 100, (14 - n) / 100) for n in range(14)]
+    panels = [
+        Panel("age", True, (*ages, Cell("= 0", 0.9, 0.8), Cell("(not known)", 0.1, 0.0))),
+        Panel("ward", False, (Cell("a category with a long name", 0.2, 0.5),), 3),
+    ]
+    figure = marginals_figure(panels, NAMES, notice=NOTICE)
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == NOTICE
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(NAMES)
+    for axes, panel in zip(figure.axes, panels, strict=True):
+        assert axes.get_title() == panel.name
+        real, synthetic = ([bar.get_height() for bar in each] for each in axes.containers)
+        assert real == [cell.ours for cell in panel.cells]
+        assert synthetic == [cell.theirs for cell in panel.cells]
+    numeric, labels = figure.axes
+    ticks = [tick.get_text() for tick in numeric.get_xticklabels()]
+    assert {"0 to 1", "= 0", "(not known)"} <= {*ticks}
+    assert [tick.get_text() for tick in labels.get_xticklabels()] == ["a category wi…"]
+    assert labels.get_xlabel() == "and 3 rarer labels"
+    # A spike that would hide the rest is cut, and its shares are written.
+    assert 0.28 > numeric.get_ylim()[1] > 0.14
+    assert "90%, 80%" in {text.get_text() for text in numeric.texts}
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_the_heat_map_has_every_pair_and_every_attribute(n: int) -> None:
+    marginals = [Variation((f"a{i}",), i / 100, 0.0) for i in range(n)]
+    pairs = [Variation((f"a{i}", f"a{j}"), (i + j) / 200, 0.0) for i, j in list_pairs(n)]
+    figure = variation_figure(marginals, pairs, notice=NOTICE)
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == NOTICE
+    image = figure.axes[0].images[0]
+    matrix = np.asarray(image.get_array())
+    assert np.diag(matrix).tolist() == [each.found for each in marginals]
+    for (i, j), each in zip(list_pairs(n), pairs, strict=True):
+        assert matrix[i, j] == matrix[j, i] == each.found
+    names = [tick.get_text() for tick in image.axes.get_yticklabels()]
+    assert names == [f"a{i}" for i in range(n)]
+    assert len(image.axes.texts) == (n * n if n <= 12 else 0)

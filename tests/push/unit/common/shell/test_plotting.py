@@ -1,0 +1,32 @@
+"""What all plots share: pictures for people and for notebooks, names that fit, whole numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dppca.common.shell.plotting import (
+    new_figure,
+    shortened,
+    write_figures,
+)
+
+
+def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:
+    figure = new_figure(2, 1)
+    figure.subplots().set_title("<script>")
+    paths = write_figures(tmp_path, {"one": figure})
+    assert paths == {"one": str(tmp_path / "one.png")}
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (tmp_path / "one.svg").read_text()
+    assert "<svg" in drawn
+    assert "<script" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("short", "short"), ("exactly ten", "exactly t…"), ("two\nlines", "two\\x0alines")],
+)
+def test_a_name_fits_and_says_that_it_was_cut(name: str, fits: str) -> None:
+    assert shortened(name, 10) == fits
