@@ -41,8 +41,8 @@ from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
-from dppca.common.shell.testbed import LocalFederation, Processes
 from dppca.common.study import Study, study_from_mapping
+from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S

@@ -35,12 +35,12 @@ from pydantic import (
 from dppca.common.documents.amounts import decimal_text, parse_positive
 from dppca.common.documents.faults import explain_faults
 from dppca.common.documents.names import require_party_name
+from dppca.common.documents.tables import html_table
 from dppca.common.documents.values import differing_keys
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.errors import StudyError, TooManyRowsError
 from dppca.common.schema.attributes import STORED
 from dppca.common.schema.document import Schema, canonical_json
-from dppca.common.shell.tables import html_table
 
 MAX_OWNERS = 10_000
 _SHOWN = 8

@@ -18,9 +18,9 @@ import grpc
 from benchmarks.performance.federation import credentials_in
 from dppca.common.errors import UnreachableError
 from dppca.common.shell.files import write_file
-from dppca.common.shell.testbed import START_TIMEOUT_S, await_address
 from dppca.common.transport.channels import SERVER_OPTIONS
 from dppca.common.transport.channels import server_credentials as tls_of
+from dppca.common.transport.testbed import START_TIMEOUT_S, await_address
 
 THROW, ROUND = "Throw", "Round"
 _THREADS = 16

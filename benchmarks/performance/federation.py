@@ -23,8 +23,8 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.shell.files import CredentialFolder
-from dppca.common.shell.testbed import LocalFederation, Processes
 from dppca.common.study import Study
+from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.common.transport.tls import Credentials, load_credentials
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.operator.client import OperatorClient

@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from dppca.common.documents.faults import explain_faults
+from dppca.common.documents.tables import html_table
 from dppca.common.errors import SettingError
 from dppca.common.schema.attributes import (
     STORED,
@@ -37,7 +38,6 @@ from dppca.common.schema.attributes import (
 )
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.shell.tables import html_table
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16

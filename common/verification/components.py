@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.attestation.verify import verify_components
+from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
 from dppca.common.numerics.loadings import MOST_LOADINGS, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
-from dppca.common.shell.tables import html_table
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
 

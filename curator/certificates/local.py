@@ -16,14 +16,14 @@ from dppca.curator.certificates import pki
 
 @dataclass(frozen=True, slots=True)
 class LocalAuthority:
-    """A `dppca.common.shell.testbed.Authority` in a folder; make it with `make_authority`."""
+    """A `dppca.common.transport.testbed.Authority` in a folder; make it with `make_authority`."""
 
     folder: Path
     days: int
     now: datetime
 
     def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
-        """See `dppca.common.shell.testbed.Authority`."""
+        """See `dppca.common.transport.testbed.Authority`."""
         pki.issue(
             self.folder,
             identity=Identity(name, role),
@@ -34,7 +34,7 @@ class LocalAuthority:
         )
 
     def sign(self, name: str, site: Path) -> None:
-        """See `dppca.common.shell.testbed.Authority`."""
+        """See `dppca.common.transport.testbed.Authority`."""
         files = CredentialFolder(site)
         pki.sign_request(
             self.folder,

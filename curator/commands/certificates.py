@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 import click
 
+from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.tables import text_table
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import IssuedFiles

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dppca.common.documents.tables import text_table
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.tables import text_table
 from dppca.curator.commands.options import as_operator, connection
 from dppca.curator.operator.answers import SeenOwner, SettledLedger
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import click
 
 from dppca.common.documents.messages import StudyState
+from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText, Document, PathText
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.tables import text_table
 from dppca.curator.commands import study_assembly, study_drafts
 from dppca.curator.commands.options import (
     as_operator,

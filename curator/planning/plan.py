@@ -22,13 +22,13 @@ from math import ceil, log2, sqrt
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.tables import html_table, html_text
 from dppca.common.errors import SettingError
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.shell.tables import html_table, html_text
 from dppca.common.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices

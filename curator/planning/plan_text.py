@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
-from dppca.common.shell.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
     PlanAdvice,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dppca.common.documents.names import is_party_name, nearest_name
+from dppca.common.documents.tables import fit_markdown
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import (
     CommandGroup,
@@ -27,7 +28,6 @@ from dppca.common.shell.console import (
 )
 from dppca.common.shell.files import read_text
 from dppca.common.shell.packages import require_package
-from dppca.common.shell.tables import fit_markdown
 from dppca.common.study import Study, Trust
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk

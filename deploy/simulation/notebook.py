@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dppca.common.attestation.results import Result, result_to_bytes
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form
+from dppca.common.documents.tables import html_table, html_text
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
@@ -31,7 +32,6 @@ from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
-from dppca.common.shell.tables import html_table, html_text
 from dppca.common.study import Study
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import choose_aggregation

@@ -31,8 +31,8 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.values import DecimalText
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
-from dppca.common.shell.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.common.study import Study, Trust, study_from_yaml
+from dppca.common.transport.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 

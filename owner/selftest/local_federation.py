@@ -18,9 +18,9 @@ from typing import Any
 
 from dppca.common.errors import UnreachableError
 from dppca.common.shell.files import CredentialFolder
-from dppca.common.shell.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel
+from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.transport.tls import load_credentials
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

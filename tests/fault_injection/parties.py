@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.shell.testbed import CURATOR as CURATOR_COMMANDS
-from dppca.common.shell.testbed import OWNER as OWNER_COMMANDS
-from dppca.common.shell.testbed import Processes
 from dppca.common.study import Study
+from dppca.common.transport.testbed import CURATOR as CURATOR_COMMANDS
+from dppca.common.transport.testbed import OWNER as OWNER_COMMANDS
+from dppca.common.transport.testbed import Processes
 from dppca.common.transport.tls import Role
 from tests.fault_injection.relay import Relay
 from tests.support import skewed

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from dppca.common.shell.testbed import OWNER, Processes
+from dppca.common.transport.testbed import OWNER, Processes
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.requirements import miss
 from tests.support.sites import OwnerSite

@@ -9,8 +9,8 @@ from typing import Any, Self
 from uuid import uuid4
 
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.study import Study
+from dppca.common.transport.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role
 from tests.support import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials

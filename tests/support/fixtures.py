@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dppca.common.shell.testbed import Processes
+from dppca.common.transport.testbed import Processes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

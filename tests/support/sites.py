@@ -24,8 +24,8 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw, receipt_for
 from dppca.common.shell.console import run
-from dppca.common.shell.testbed import environment
 from dppca.common.study import Study
+from dppca.common.transport.testbed import environment
 from dppca.common.transport.tls import Credentials, Role
 from dppca.curator.study.aggregate import aggregate
 from dppca.owner.cli import cli

@@ -18,11 +18,11 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 
+from dppca.common.documents.tables import html_table
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.sensitivity import Relation
-from dppca.common.shell.tables import html_table
 
 
 class Variant(StrEnum):

@@ -34,7 +34,7 @@ from dppca.common.errors import (
     ImageMissingError,
     UnreachableError,
 )
-from dppca.common.shell.testbed import failure
+from dppca.common.transport.testbed import failure
 from dppca.deploy.simulation.containers.topology import STEP, parse_party
 
 CALL_TIMEOUT_S = 180

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from dppca.common.shell.testbed import environment
+from dppca.common.transport.testbed import environment
 from dppca.common.transport.tls import Role
 from dppca.owner.ledger.reading import read_history
 from tests.support.certificates import write_credentials

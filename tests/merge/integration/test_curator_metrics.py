@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
-from dppca.common.shell.testbed import CURATOR, SERVE
+from dppca.common.transport.testbed import CURATOR, SERVE
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator

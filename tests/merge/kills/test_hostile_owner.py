@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.shell.testbed import SERVE
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
+from dppca.common.transport.testbed import SERVE
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient

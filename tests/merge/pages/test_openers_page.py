@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.shell.testbed import Processes
+from dppca.common.transport.testbed import Processes
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.browser import (

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dppca.common.documents.amounts import spent_text
-from dppca.common.shell.testbed import OWNER, Processes
 from dppca.common.study import Study
+from dppca.common.transport.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     HOSTILE,

@@ -10,8 +10,8 @@ import adbc_driver_postgresql.dbapi
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.shell.testbed import Processes
 from dppca.common.study import Study
+from dppca.common.transport.testbed import Processes
 from tests.support.browser import (
     SOON_MS,
     look_again_until,

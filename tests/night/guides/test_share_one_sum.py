@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from dppca.common.shell.testbed import OWNER, LocalFederation, Processes
+from dppca.common.transport.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from tests.support.browser import require_accessible, serve_page, watched
 from tests.support.checkout import ROOT

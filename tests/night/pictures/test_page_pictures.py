@@ -32,7 +32,7 @@ from playwright.sync_api import Browser, Page
 
 from dppca.common.pages.rendering import render_file
 from dppca.common.shell.panels import Cell, Panel
-from dppca.common.shell.testbed import CURATOR, OWNER, Processes
+from dppca.common.transport.testbed import CURATOR, OWNER, Processes
 from dppca.common.transport.tls import Role
 from tests.support.browser import (
     SCHEMES,

@@ -11,9 +11,9 @@ from tests.support.checkout import ROOT
 
 UNITS = (ROOT / "tests/push/unit", ROOT / "tests/merge/unit")
 OTHERS = {
-    "common/estimators/test_guarantees.py": "the same promises, for every estimator",
-    "common/estimators/test_inputs.py": "the same refusals, for every estimator",
-    "common/estimators/test_sklearn.py": "scikit-learn's own checks, for every estimator",
+    "common/papers/test_guarantees.py": "the same promises, for every estimator",
+    "common/papers/test_inputs.py": "the same refusals, for every estimator",
+    "common/papers/test_sklearn.py": "scikit-learn's own checks, for every estimator",
     "common/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
     "owner/release/test_data_set.py": "one function of `contribution`, alone and in each command",
 }

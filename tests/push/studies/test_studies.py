@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.shell.testbed import LocalFederation, Processes
+from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.runner import SiteDriver
 from dppca.owner.ledger.database import open_ledger

@@ -15,9 +15,9 @@ from dppca.common.attestation.components import check_envelope, check_result
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.shell.testbed import SERVE
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
+from dppca.common.transport.testbed import SERVE
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution
 from tests.support.callers import OWNERS, refused

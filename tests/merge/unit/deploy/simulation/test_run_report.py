@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.documents.tables import fit_markdown
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import Variation, count_cells
 from dppca.common.numerics.loadings import Loading
 from dppca.common.numerics.values import count_values
 from dppca.common.schema import encode
 from dppca.common.shell.plotting import write_figures
-from dppca.common.shell.tables import fit_markdown
 from dppca.common.study import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility

@@ -94,8 +94,8 @@ def test_blank_lines_and_open_quotes_are_named(tmp_path: Path) -> None:
     assert report.to_document()["malformed_rows"] == {
         "count": 3,
         "rows": [2, 3, 5],
-        "fields": {"count": 1, "rows": [2]},
-        "open-quote": {"count": 2, "rows": [3, 5]},
+        "fields": FaultCount(1, (2,)),
+        "open-quote": FaultCount(2, (3, 5)),
     }
     assert "2 rows leave a quote open" in check_text(report, None)
     assert "rows 3, 5" in check_text(report, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.shell.tables import fit_markdown, html_table, html_text, text_table
+from dppca.common.documents.tables import fit_markdown, html_table, html_text, text_table
 from tests.support.studies import make_study
 
 NAMES = ("noise", "epsilon", "captured")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.errors import DppcaError, PeerError, SettingError
-from dppca.common.shell.testbed import LocalCurator, Processes
+from dppca.common.transport.testbed import LocalCurator, Processes
 
 # `timeit` runs text given as an argument and needs no file of its own.
 SLEEP = ("timeit", "-n1", "-r1", "import time; time.sleep(36000)")
