@@ -69,7 +69,7 @@ def delta_for(cell: Trial, n_rows: int) -> str:
 
 
 def score(estimator: Any, split: Split, *, delta: str = "") -> TrialOutcome:
-    """Fit an estimator of `dppca.common.estimators` and score it."""
+    """Fit an estimator of `dppca.common.papers` and score it."""
     started = perf_counter()
     estimator.fit(split.rows, split.labels)
     fitted = perf_counter()

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base import noised_rows, second_moment, weight_noise
+from dppca.common.estimators.base import weight_noise
 from dppca.common.estimators.base.hinge import solve_hinge
 from dppca.common.papers import (
     AGSVM,
@@ -37,6 +37,7 @@ from dppca.common.papers import (
     MODSuLQSVM,
     PrivateSVM,
 )
+from dppca.common.papers.base import noised_rows, second_moment
 from dppca.common.papers.base.party_tables import encode_rows, group_rows
 from dppca.common.papers.ppca import party_moments
 from dppca.common.papers.ppca.forms import corrected_moments, resolve_settings

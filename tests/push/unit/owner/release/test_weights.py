@@ -95,7 +95,7 @@ def test_the_receipt_says_what_was_charged_and_on_which_ground(site: OwnerSite) 
     change = 2 * 0.01 * math.hypot(receipt["row_norm"], 1)
     assert change <= receipt["sensitivity"] <= 1.03 * change
     listed = site.run("budget")[1]
-    assert listed["data_sets"][0]["remaining"] == "9"
+    assert listed["populations"][0]["remaining"] == "9"
     (release,) = listed["releases"]
     assert (release["study"], release["model"]) == ("site-test", "dp-svm for ill")
     assert (release["state"], release["rows"]) == ("stored", N_ROWS)
