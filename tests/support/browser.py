@@ -199,3 +199,9 @@ def look_again_until(page: Page, text: str) -> None:
         return False
 
     wait_until(seen, said=lambda: text)
+
+
+def look_at_review(page: Page) -> None:
+    """Ask for the review of the study that a page shows, and wait until it is there."""
+    page.get_by_role("link", name="Look at what would leave").click()
+    page.get_by_text("What would leave, once").wait_for()

@@ -12,7 +12,6 @@ left out of the log.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sqlite3
@@ -127,7 +126,7 @@ def _the_steward_sees_them(site: OwnerSite, study: str) -> None:
 
 def _ledger_text(site: OwnerSite) -> str:
     """What the ledger says, as text: entries and receipts."""
-    said = str(dataclasses.asdict(site.history))
+    said = str(site.history)
     with sqlite3.connect(site.folder / "ledger.sqlite") as ledger:
         names = [
             name

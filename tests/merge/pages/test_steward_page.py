@@ -21,6 +21,7 @@ from tests.support.browser import (
     Watched,
     follow,
     look_again_until,
+    look_at_review,
     open_details,
     reach,
     require_accessible,
@@ -37,7 +38,7 @@ from tests.support.studies import CENSUS
 def _open_review(page: Page, address: str, study: str) -> None:
     page.goto(address)
     page.get_by_role("link", name=study).click()
-    page.get_by_role("link", name="Look at what would leave").click()
+    look_at_review(page)
 
 
 def _agree(page: Page, study: str) -> None:
@@ -61,7 +62,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         page.goto(served.address)
         require_accessible(page)
         page.get_by_role("link", name=study.name).click()
-        page.get_by_role("link", name="Look at what would leave").click()
+        look_at_review(page)
         require_accessible(page)
         text = page.inner_text("main")
         for said in (
@@ -311,7 +312,7 @@ def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_fi
     with watched(browser) as seen:
         assert reason in _text(seen, served.address)
         seen.page.get_by_role("link", name=study.name).click()
-        seen.page.get_by_role("link", name="Look at what would leave").click()
+        look_at_review(seen.page)
         text = seen.page.inner_text("main")
         assert text.index("NOT READ: no value of age is a number") < text.index("Owners")
         assert "This cannot be contributed" in text

@@ -15,6 +15,7 @@ from dppca.common.transport.testbed import Processes
 from tests.support.browser import (
     SOON_MS,
     look_again_until,
+    look_at_review,
     require_accessible,
     serve_site_page,
     watched,
@@ -106,8 +107,7 @@ def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
         page = seen.page
         page.goto(served.address)
         page.get_by_role("link", name=study.name).click()
-        page.get_by_role("link", name="Look at what would leave").click()
-        look_again_until(page, "What would leave, once")
+        look_at_review(page)
         page.get_by_label("To agree, type the name").fill(study.name)
         # The review is counted; whoever asks for the rows from now on waits.
         with _locked(postgres):

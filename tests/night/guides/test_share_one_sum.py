@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from dppca.common.transport.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from tests.support.browser import require_accessible, serve_page, watched
+from tests.support.browser import look_at_review, require_accessible, serve_page, watched
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, read_blocks
 
@@ -71,7 +71,7 @@ def test_on_a_page_a_steward_needs_the_digest_of_another_one(
         page.get_by_role("link", name=study).click()
 
         def agree(given: str) -> None:
-            page.get_by_role("link", name="Look at what would leave").click()
+            look_at_review(page)
             assert "Nobody has verified the keys" in page.inner_text("main")
             require_accessible(page)
             page.get_by_label("Digest of the study").fill(given)

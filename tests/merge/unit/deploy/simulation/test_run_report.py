@@ -55,7 +55,7 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
     assert text.split("\n\n")[1] == "**owner-1: NOT READ: no value of &lt;age> is a number.** †"
     privacy = document["privacy"]
     assert privacy["federation"]["epsilon"] == f"{report.owners[0].epsilon:g}"
-    assert [each for each in privacy["assumptions"] if each not in text] == []
+    assert [each for each in privacy["federation"]["assumptions"] if each not in text] == []
     for said in (
         "Utility †",
         "noise: &lt;b>.",
