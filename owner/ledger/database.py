@@ -141,8 +141,8 @@ class Ledger:
 
     def history(self) -> History:
         """What the verified chain amounts to; `LedgerCorruptError` names the fault."""
-        with sqlite_errors(), self._snapshot():
-            return verified(self._connection, self._path)
+        with self._reading() as history:
+            return history
 
     def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
         """Charge a release to a population, before any noise is drawn; durable when it returns.
@@ -208,8 +208,7 @@ class Ledger:
 
         `LedgerError` where there are none, `LedgerCorruptError` where their digest is another.
         """
-        with sqlite_errors(), self._snapshot():
-            history = verified(self._connection, self._path)
+        with self._reading() as history:
             reservation = history.reservation_for(request_digest)
             committed = history.commitment_for(request_digest)
             if reservation is None or committed is None:
@@ -279,8 +278,7 @@ class Ledger:
 
     def sums(self, key_id: str) -> Sums:
         """The sums that an opener key has opened; raises as `stored`."""
-        with sqlite_errors(), self._snapshot():
-            history = verified(self._connection, self._path)
+        with self._reading() as history:
             opened = history.openers.get(key_id)
             if opened is None or opened.opening is None:
                 raise LedgerError("this opener key has opened nothing")
@@ -399,13 +397,10 @@ class Ledger:
         enter(history, LedgerRow(entry.sequence, document, head))
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """Read what belongs together."""
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK")
+    def _reading(self) -> Iterator[History]:
+        """The verified chain, and stored bytes of the same moment."""
+        with self._begun("BEGIN"):
+            yield verified(self._connection, self._path)
 
     @contextmanager
     def _transaction(self) -> Iterator[History]:
@@ -413,16 +408,22 @@ class Ledger:
         connection = self._connection
         if self._left and self._mark is not None and self._mark.changed_ns:
             self._leave(self._mark)
+        with self._begun("BEGIN IMMEDIATE"):
+            history = verified(connection, self._path).copy()
+            yield history
+            connection.execute("COMMIT")
+            remember(self._path, history)
+
+    @contextmanager
+    def _begun(self, begin: str) -> Iterator[None]:
+        """A transaction of SQLite, taken back unless it was committed."""
         with sqlite_errors():
-            connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(begin)
             try:
-                history = verified(connection, self._path).copy()
-                yield history
-                connection.execute("COMMIT")
-                remember(self._path, history)
+                yield
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
 
 @contextmanager
