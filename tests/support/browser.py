@@ -31,6 +31,8 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SOON_MS = 1000 * WAIT_S
 """For what a page shows next, in milliseconds."""
 
+expect.set_options(timeout=SOON_MS)
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
@@ -202,6 +204,6 @@ def look_again_until(page: Page, text: str) -> None:
 
 
 def look_at_review(page: Page) -> None:
-    """Ask for the review of the study that a page shows, and wait until it is there."""
+    """Ask for the review of the study that a page shows, and wait until script has loaded it."""
     page.get_by_role("link", name="Look at what would leave").click()
     page.get_by_text("What would leave, once").wait_for()

@@ -10,7 +10,7 @@ from dppca.common.pages.rendering import STATIC, render
 from dppca.common.shell.clock import utc_now
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import TEMPLATES
-from tests.support.browser import SOON_MS, watched
+from tests.support.browser import watched
 from tests.support.studies import make_study
 
 PLACE = "http://127.0.0.1:8700/place/study/census"
@@ -42,13 +42,13 @@ def test_a_status_is_said_when_it_changes_and_a_count_is_not(browser: Browser) -
         page.route("**/*", answer)
         page.goto(PLACE)
         page.evaluate(_HEAR)
-        expect(page.get_by_text("4 of 1,000 rows")).to_be_visible(timeout=SOON_MS)
+        expect(page.get_by_text("4 of 1,000 rows")).to_be_visible()
         assert page.evaluate("window.changed") > 0
         assert page.evaluate("window.heard") == []
         job.step, job.total = "going on", 0
         job.notes.append("It cannot be stopped any more.")
         status = page.locator("section [role=status]")
-        expect(status).to_contain_text("going on", timeout=SOON_MS)
+        expect(status).to_contain_text("going on")
         for _ in range(3):  # at the third look, all is shown of two at which nothing was new
             with page.expect_response(lambda seen: "/static/" not in seen.url):
                 pass

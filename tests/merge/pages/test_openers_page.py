@@ -13,7 +13,6 @@ from dppca.common.transport.testbed import Processes
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.browser import (
-    SOON_MS,
     require_accessible,
     require_told,
     serve_site_page,
@@ -74,9 +73,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
             require_told(page)
             assert "open" not in _kinds(site)
             _agree(page, name)
-            expect(page.get_by_text(f"The opening of {name} is done")).to_be_visible(
-                timeout=SOON_MS
-            )
+            expect(page.get_by_text(f"The opening of {name} is done")).to_be_visible()
             if site is first:
                 text = page.inner_text("main")
                 assert "This site has opened." in text
@@ -84,7 +81,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
                 require_accessible(page)
             else:
                 fetch = page.get_by_role("button", name="Fetch the components")
-                expect(fetch).to_be_visible(timeout=SOON_MS)
+                expect(fetch).to_be_visible()
                 fetch.click()
                 page.get_by_text("Largest loadings of component 1").wait_for()
             seen.require_quiet_but("422 (Unprocessable Entity)")
@@ -114,7 +111,7 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
         if step != "check":
             assert "It is not known whether that has arrived" in seen.page.inner_text("main")
         _agree(seen.page, name)
-        expect(seen.page.get_by_text("This site has opened.")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("This site has opened.")).to_be_visible()
     assert _kinds(site).count("open") == _kinds(site).count("opened") == 1
     assert list_opener_keys(site.folder / "openers") == ()
     assert site.history.charges == charges
@@ -136,14 +133,14 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
     with watched(browser) as seen:
         _look(seen.page, served.address, name)
         _agree(seen.page, name)
-        expect(seen.page.get_by_text("this site has voted")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("this site has voted")).to_be_visible()
         assert _kinds(site).count("vote") == 1
         for other in others[:2]:
             other.run("open", name)  # which votes
         seen.page.get_by_role("link", name="Look at what would be opened").click()
         _agree(seen.page, name)
         done = seen.page.get_by_text(f"The opening of {name} is done")
-        expect(done).to_be_visible(timeout=SOON_MS)
+        expect(done).to_be_visible()
     assert _kinds(site).count("vote") == _kinds(site).count("open") == 1
 
 
@@ -161,5 +158,5 @@ def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
         seen.page.get_by_role("link", name=name).click()
         seen.page.get_by_role("link", name="Destroy it").click()
         _agree(seen.page, name)
-        expect(seen.page.get_by_text("is destroyed")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("is destroyed")).to_be_visible()
     assert list_opener_keys(site.folder / "openers") == ()

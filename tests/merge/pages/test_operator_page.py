@@ -15,7 +15,6 @@ from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     HOSTILE,
-    SOON_MS,
     Served,
     follow,
     look_again_until,
@@ -57,9 +56,9 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
         assert "2 d 3 h" in page.inner_text("main")
         require_accessible(page)
         assert sites[0].run("contribute", study.name, "--yes")[0] == 0
-        expect(row).to_contain_text("came 20", timeout=SOON_MS)
+        expect(row).to_contain_text("came 20")
         assert sites[1].run("contribute", study.name, "--yes")[0] == 0
-        page.get_by_text("All signatures, digests and claims hold").wait_for(timeout=SOON_MS)
+        page.get_by_text("All signatures, digests and claims hold").wait_for()
         require_accessible(page)
         text = page.inner_text("main")
         for owner in sites:
@@ -87,7 +86,7 @@ def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is
         for _ in range(2):
             refused(lambda: owner.components(study))
         row = page.get_by_role("row", name="owner:owner-of-refusals")
-        expect(row).to_contain_text("(NotReadyError)", timeout=SOON_MS)
+        expect(row).to_contain_text("(NotReadyError)")
         expect(row).to_contain_text("DownloadComponents")
         expect(row.get_by_role("cell", name="2", exact=True)).to_be_visible()
         require_accessible(page)
@@ -95,7 +94,7 @@ def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is
         ask = pb.GetStudyRequest(name=HOSTILE)
         refused(lambda: stranger.federation.GetStudy(ask, timeout=WAIT_S))
         row = page.get_by_role("row", name="owner:stranger-of-page")
-        expect(row).to_contain_text("(UnknownStudyError)", timeout=SOON_MS)
+        expect(row).to_contain_text("(UnknownStudyError)")
         assert "onerror" not in page.content()
         require_accessible(page)
         request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])

@@ -17,7 +17,6 @@ from dppca.common.transport.testbed import OWNER, Processes
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     HOSTILE,
-    SOON_MS,
     Watched,
     follow,
     look_again_until,
@@ -82,7 +81,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         assert not (site.folder / "ledger.sqlite").exists()
         _agree(page, study.name)
         # The page looks by itself: nobody loads it again.
-        expect(page.get_by_text("is done")).to_be_visible(timeout=SOON_MS)
+        expect(page.get_by_text("is done")).to_be_visible()
         assert site.history.total("survey").epsilon == Decimal(1)
         assert site.history.is_held(study.digest)
         assert "waits for" in page.inner_text("main")
@@ -90,7 +89,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
 
         assert others[1].run("contribute", study.name, "--yes")[0] == 0
         fetch = page.get_by_role("button", name="Fetch the components")
-        expect(fetch).to_be_visible(timeout=SOON_MS)
+        expect(fetch).to_be_visible()
         fetch.click()
         page.get_by_text("Largest loadings of component 1").wait_for()
         require_accessible(page)
@@ -102,7 +101,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
 
         page.get_by_role("button", name="Draw synthetic rows and compare").click()
         link = page.get_by_role("link", name="The comparison")
-        expect(link).to_be_visible(timeout=SOON_MS)
+        expect(link).to_be_visible()
         link.click()
         assert "SITE-ONLY" in page.inner_text("main")
         require_accessible(page)
@@ -168,9 +167,9 @@ def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_char
             page.get_by_label("To agree, type the name").fill(study.name)
         for page in (seen.page, other):
             page.get_by_role("button", name="Contribute this").click()
-        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible()
         other.goto(seen.page.url)
-        expect(other.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+        expect(other.get_by_text("This site has contributed")).to_be_visible()
     history = site.history
     assert history.total("survey").epsilon == Decimal(1)
     assert len(history.reservations) == len(history.commitments) == 1
@@ -196,7 +195,7 @@ def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
         rows.write_text("\n".join([head, *others, others[0], ""]))
         assert first != others[0]
         _agree(seen.page, study.name)
-        expect(seen.page.get_by_text("look at it again")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("look at it again")).to_be_visible()
     assert site.history.length == 0
 
 
@@ -215,7 +214,7 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
     with watched(browser) as seen:
         _open_review(seen.page, served.address, study.name)
         _agree(seen.page, study.name)
-        expect(seen.page.get_by_text("This site has contributed")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("This site has contributed")).to_be_visible()
     history = site.history
     assert history.total("survey").epsilon == Decimal(1)
     assert len(history.reservations) == len(history.commitments) == 1
@@ -244,11 +243,11 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
         assert HOSTILE in page.inner_text("main")
         assert "{{ 7 * 7 }}" in page.inner_text("main")
         _agree(page, name)
-        page.get_by_role("button", name="Fetch the components").click(timeout=SOON_MS)
+        page.get_by_role("button", name="Fetch the components").click()
         page.get_by_text("Largest loadings of component 1").wait_for()
         assert HOSTILE in page.inner_text("main")
         page.get_by_role("button", name="Draw synthetic rows and compare").click()
-        page.get_by_role("link", name="The comparison").click(timeout=SOON_MS)
+        page.get_by_role("link", name="The comparison").click()
         assert HOSTILE in page.inner_text("main")
         page.get_by_role("link", name="Studies").click()
         page.get_by_role("link", name=aborted.name).click()
@@ -293,7 +292,7 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
             assert "used before" in _text(other, served.address)
             assert "has not logged in" in _text(other, place)
         served.process.kill()
-        expect(seen.page.get_by_text("does not answer")).to_be_visible(timeout=SOON_MS)
+        expect(seen.page.get_by_text("does not answer")).to_be_visible()
 
 
 def _text(seen: Watched, address: str) -> str:

@@ -13,9 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from dppca.common.study import Study
 from dppca.common.transport.testbed import Processes
 from tests.support.browser import (
-    SOON_MS,
     look_again_until,
-    look_at_review,
     require_accessible,
     serve_site_page,
     watched,
@@ -93,7 +91,7 @@ def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
             page.get_by_role("link", name="Look at what would leave").click()
             expect(under_way).to_be_visible()
         # The page looks by itself.
-        expect(page.get_by_text("What would leave, once")).to_be_visible(timeout=SOON_MS)
+        expect(page.get_by_text("What would leave, once")).to_be_visible()
         seen.require_quiet()
     assert not site.history.reservations
 
@@ -107,7 +105,8 @@ def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
         page = seen.page
         page.goto(served.address)
         page.get_by_role("link", name=study.name).click()
-        look_at_review(page)
+        page.get_by_role("link", name="Look at what would leave").click()
+        look_again_until(page, "What would leave, once")
         page.get_by_label("To agree, type the name").fill(study.name)
         # The review is counted; whoever asks for the rows from now on waits.
         with _locked(postgres):
